@@ -1,0 +1,7 @@
+"""Ways of acting in a text environment: one file each, found by name through ``rstar2_env.agents.make``."""
+
+if __name__ != "rstar2_env.agents":
+    raise ImportError(
+        f"This folder is the package rstar2_env.agents and was imported as {__name__!r}, which would make a second copy "
+        "of its registry. Install the distribution (pip install -e .) and import rstar2_env.agents."
+    )

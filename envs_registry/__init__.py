@@ -1,0 +1,7 @@
+"""Environment families: one file each, with its problems, prompt, reward and Gymnasium id."""
+
+if __name__ != "rstar2_env.envs_registry":
+    raise ImportError(
+        f"This folder is the package rstar2_env.envs_registry and was imported as {__name__!r}, which would make a second copy "
+        "of its registry. Install the distribution (pip install -e .) and import rstar2_env.envs_registry."
+    )

@@ -1,0 +1,56 @@
+"""The exceptions of rstar2-env: one class for each kind of failure that a user can mend.
+
+A bad episode is data, not an exception: what a policy does wrong comes back as text and a status. These classes are for
+mistakes in how the package is called, and for the machine it runs on.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class Rstar2Error(Exception):
+    """Base of every exception that this package raises on purpose."""
+
+
+class UnknownNameError(Rstar2Error, KeyError):
+    """A registry was asked for a name that nobody registered."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        known = sorted(known)
+        near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+        hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        listing = ", ".join(known) if known else "none"
+        super().__init__(f"There is no {kind} named {name!r}.{hint} Known: {listing}.")
+
+    def __str__(self) -> str:
+        """The message itself: ``KeyError`` would show it quoted."""
+        return str(self.args[0])
+
+
+class DuplicateNameError(Rstar2Error, ValueError):
+    """A name was registered twice with different contents."""
+
+
+class ProblemFormatError(Rstar2Error, ValueError):
+    """A line or record of a problem source does not have the form it must have."""
+
+
+class ConfigurationError(Rstar2Error, ValueError):
+    """Options that do not fit together, or a value out of its range."""
+
+
+class EpisodeOverError(Rstar2Error, RuntimeError):
+    """``step`` was called after the end of the episode, or before the first ``reset``."""
+
+
+class SandboxUnavailableError(Rstar2Error, RuntimeError):
+    """The sandbox cannot start, or cannot give the isolation that was asked for."""
+
+
+class MissingExtraError(Rstar2Error, ImportError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, extra: str, needed_for: str) -> None:
+        super().__init__(f"{needed_for} needs the extra {extra!r}: pip install 'rstar2-env[{extra}]'.")

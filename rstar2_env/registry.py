@@ -1,0 +1,93 @@
+"""Names for the parts that users swap: trainers, agents, dialects, problem families, sandboxes.
+
+One small class serves all kinds. Plugin folders are found by importing the package of that name once, on first use, and
+third-party packages through the entry-point group ``rstar2_env.<kind>``; so the ground floor imports no plugin.
+Gymnasium's own registry keeps the environments.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from importlib import metadata
+from typing import Generic, TypeVar
+
+from rstar2_env.errors import DuplicateNameError, UnknownNameError
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """A mapping from names to parts of one kind, filled on first use.
+
+    Args:
+        kind: What the parts are, in the singular, as error messages name them ("trainer").
+        package: Package whose modules register themselves when imported, or ``None``.
+        entry_points: Entry-point group through which other distributions join, or ``None``.
+    """
+
+    def __init__(self, kind: str, package: str | None = None, entry_points: str | None = None) -> None:
+        self.kind = kind
+        self._package = package
+        self._entry_points = entry_points
+        self._parts: dict[str, T] = {}
+        self._loaded = package is None and entry_points is None
+
+    def register(self, name: str, part: T | None = None) -> Callable[[T], T]:
+        """Register ``part`` under ``name``; without ``part``, return a decorator that does.
+
+        Raises:
+            DuplicateNameError: The name belongs to another part already.
+        """
+
+        def add(value: T) -> T:
+            if self._parts.get(name, value) is not value:
+                raise DuplicateNameError(f"The {self.kind} {name!r} is registered already; choose another name.")
+            self._parts[name] = value
+            return value
+
+        if part is not None:
+            add(part)
+        return add
+
+    def get(self, name: str) -> T:
+        """Return the part of that name.
+
+        Raises:
+            UnknownNameError: Nobody registered it; the message suggests the nearest names.
+        """
+        self._load()
+        if name not in self._parts:
+            raise UnknownNameError(self.kind, name, self._parts)
+        return self._parts[name]
+
+    def names(self) -> list[str]:
+        """Every registered name, sorted."""
+        self._load()
+        return sorted(self._parts)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+    def __contains__(self, name: object) -> bool:
+        self._load()
+        return name in self._parts
+
+    def _load(self) -> None:
+        if self._loaded:
+            return
+        self._loaded = True
+        if self._package is not None:
+            import_modules(self._package)
+        if self._entry_points is not None:
+            for point in metadata.entry_points(group=self._entry_points):
+                point.load()
+
+
+def import_modules(package: str) -> None:
+    """Import every public module of ``package``, so that each registers what it holds."""
+    module = importlib.import_module(package)
+    for info in pkgutil.iter_modules(module.__path__):
+        if not info.name.startswith("_"):
+            importlib.import_module(f"{package}.{info.name}")

@@ -1,0 +1,166 @@
+"""What goes into a sandbox and what comes out: ``Limits``, ``Job``, ``Outcome``, and the protocol of a provider.
+
+Covered: the records. Not covered: how a provider runs a job, and how a result is shown to a model (see
+``rstar2_env.tools``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Protocol, Self, runtime_checkable
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.status import ToolStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one program may use. The parent and the kernel enforce every one of them.
+
+    Attributes:
+        wall_s: Seconds of wall clock, counted from the program's start, not from its queueing.
+        cpu_s: Seconds of CPU time; ``None`` means the wall limit rounded up, plus one.
+        memory_mb: MiB of memory.
+        processes: Processes and threads alive at once.
+        output_bytes: Bytes that stdout and stderr may hold each; past that the program is ended.
+        file_mb: MiB that its working folder, and any one file, may hold.
+    """
+
+    wall_s: float = 5.0
+    cpu_s: float | None = None
+    memory_mb: int = 512
+    processes: int = 64
+    output_bytes: int = 1 << 20
+    file_mb: int = 64
+
+    def __post_init__(self) -> None:
+        """Refuse limits that no program could run under.
+
+        Raises:
+            ConfigurationError: A limit is not a positive number.
+        """
+        for name in ("wall_s", "memory_mb", "processes", "output_bytes", "file_mb"):
+            value = getattr(self, name)
+            if not value > 0:
+                raise ConfigurationError(f"Limits.{name} must be a positive number, not {value!r}.")
+        if self.cpu_s is not None and not self.cpu_s > 0:
+            raise ConfigurationError(f"Limits.cpu_s must be a positive number or None, not {self.cpu_s!r}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One program to run.
+
+    Attributes:
+        code: Python source.
+        stdin: What the program reads from standard input.
+        limits: What it may use.
+        files: Files put into its working folder before it starts, by relative path.
+        seed: Seeds ``random`` and ``numpy.random`` before the program starts, so that a call replays exactly.
+        session: Name of a session whose state lives across calls; ``None`` runs in a fresh process.
+    """
+
+    code: str
+    stdin: str = ""
+    limits: Limits = field(default_factory=Limits)
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    seed: int = 0
+    session: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a program went.
+
+    Status, exit code, signal, limits and times come from the parent and the kernel. The value, the error's type and
+    message, and the traceback are the program's own report: shown to the model, never able to overrule the rest.
+
+    Attributes:
+        status: One of the closed list.
+        exit_code: Exit code, or ``None`` when it was ended by a signal or never ran.
+        signal: Name of the signal that ended it ("SIGKILL"), or ``None``.
+        stdout: Standard output, undecodable bytes replaced.
+        stderr: Standard error, without the traceback of the exception that ended the program.
+        value: ``repr`` of a trailing expression, as a notebook echoes it; ``None`` without one.
+        error_type: Name of the exception's class ("ZeroDivisionError"), or ``None``.
+        error_message: Its message, or what ended the program.
+        traceback: Traceback text whose line numbers are those of ``Job.code``.
+        wall_s: Seconds from the program's start to its end.
+        cpu_s: CPU seconds of the program and its children, as far as known.
+        peak_memory_mb: Largest memory use in MiB, as far as known.
+        truncated: Whether output was left out.
+        stdout_left_out: Bytes of stdout left out.
+        stderr_left_out: Bytes of stderr left out.
+        attempts: How many times it was started; more than one after a failure of our own.
+    """
+
+    status: ToolStatus
+    exit_code: int | None = None
+    signal: str | None = None
+    stdout: str = ""
+    stderr: str = ""
+    value: str | None = None
+    error_type: str | None = None
+    error_message: str | None = None
+    traceback: str | None = None
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+    peak_memory_mb: float = 0.0
+    truncated: bool = False
+    stdout_left_out: int = 0
+    stderr_left_out: int = 0
+    attempts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """One layer of isolation on this machine.
+
+    Attributes:
+        name: The layer ("network namespace").
+        active: Whether it is in force.
+        detail: Why not, or by what mechanism.
+        required: Whether ``isolation="strict"`` refuses to start without it.
+    """
+
+    name: str
+    active: bool
+    detail: str = ""
+    required: bool = False
+
+
+@runtime_checkable
+class Sandbox(Protocol):
+    """What every provider implements. Safe to call from any thread; ``arun`` from any event loop."""
+
+    def run(self, job: Job) -> Outcome:
+        """Run one job and wait for it. A failure of the sandbox itself is an ``unavailable`` outcome, not an error."""
+        ...
+
+    async def arun(self, job: Job) -> Outcome:
+        """The same, without blocking the event loop. Cancelling it ends the program."""
+        ...
+
+    def run_many(self, jobs: Sequence[Job]) -> list[Outcome]:
+        """Run jobs at once, as many as the provider has room for; outcomes come in the order of the jobs."""
+        ...
+
+    def capabilities(self) -> Sequence[Capability]:
+        """Each layer of isolation and whether it is active."""
+        ...
+
+    def close(self) -> None:
+        """End every process that belongs to the sandbox. Closing twice is harmless."""
+        ...
+
+    def __enter__(self) -> Self:
+        """Start using it."""
+        ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None, /
+    ) -> Any:
+        """Close it."""
+        ...

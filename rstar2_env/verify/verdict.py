@@ -1,0 +1,37 @@
+"""What a verification says: ``Verdict`` and its closed list of reasons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """Why an answer counts, or does not."""
+
+    EQUAL = "equal"
+    DIFFERENT = "different"
+    NO_ANSWER = "no_answer"
+    UNPARSABLE_ANSWER = "unparsable_answer"
+    UNPARSABLE_GOLD = "unparsable_gold"
+    TIMEOUT = "timeout"
+    TOO_LARGE = "too_large"
+    UNAVAILABLE = "unavailable"
+    """Our own failure: no worker could be had. Never the policy's fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether an answer is right, and how that was found.
+
+    Attributes:
+        correct: Whether the answer equals the gold answer.
+        reason: Why.
+        method: The layer that decided ("exact", "number", "symbolic", ...).
+        seconds: Wall-clock seconds that it took.
+    """
+
+    correct: bool
+    reason: Reason
+    method: str
+    seconds: float = 0.0
