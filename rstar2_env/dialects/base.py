@@ -1,0 +1,73 @@
+"""What a dialect is: how a policy writes calls and answers as text, and how results are shown to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from rstar2_env.registry import Registry
+from rstar2_env.tools.base import ToolCall, ToolResult, ToolSpec
+
+
+@runtime_checkable
+class Dialect(Protocol):
+    """Reads the policy's turns and writes everything that the policy reads."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the registry."""
+        ...
+
+    @property
+    def role(self) -> str:
+        """Chat role of what an environment returns from ``step``."""
+        ...
+
+    @property
+    def stop(self) -> tuple[str, ...]:
+        """Strings after which an engine should stop generating, besides the end of the turn."""
+        ...
+
+    def system(self, tools: Sequence[ToolSpec]) -> str:
+        """The system message; empty for none."""
+        ...
+
+    def user(self, question: str) -> str:
+        """The first user message."""
+        ...
+
+    def calls(self, turn: str) -> list[ToolCall]:
+        """Every call in a turn, well formed or not, in order."""
+        ...
+
+    def results(self, results: Sequence[ToolResult]) -> str:
+        """What the policy is shown of the results of one turn's calls."""
+        ...
+
+    def answer(self, turns: Sequence[str]) -> str | None:
+        """The last answer in the policy's own turns, or ``None``."""
+        ...
+
+    def answer_tags(self, turns: Sequence[str]) -> int:
+        """How often the policy marked an answer in its own turns; 0 when no mark is complete."""
+        ...
+
+    def format_call(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """A well-formed call, for scripted agents and for traces."""
+        ...
+
+    def format_answer(self, answer: str) -> str:
+        """A well-formed answer, for scripted agents and for traces."""
+        ...
+
+
+dialects: Registry[type[Dialect]] = Registry("dialect", "rstar2_env.dialects", "rstar2_env.dialects")
+
+
+def make_dialect(dialect: Dialect | str, **options: Any) -> Dialect:
+    """Return the dialect itself, or a new one of that name.
+
+    Raises:
+        UnknownNameError: No dialect has that name.
+    """
+    return dialects.get(dialect)(**options) if isinstance(dialect, str) else dialect

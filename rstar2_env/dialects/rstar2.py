@@ -1,0 +1,162 @@
+"""The dialect of rStar2-Agent (arXiv 2508.20722, section 2.1): JSON calls, results and answers in tags.
+
+Covered: several calls a turn, all of them run; a status of its own for every way in which a call can be broken. Not
+covered: the chat template around the turns, which belongs to the tokenizer, and its pre-filled ``<reason>``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rstar2_env.dialects.base import dialects
+from rstar2_env.status import ToolStatus
+from rstar2_env.tools.base import ToolCall, ToolResult, ToolSpec
+
+CALL_OPEN, CALL_CLOSE = "<tool_call>", "</tool_call>"
+ANSWER_OPEN, ANSWER_CLOSE = "<answer>", "</answer>"
+
+_SYSTEM = """\
+You solve mathematical problems. First think step by step between <reason> and </reason>; you may do so several times. \
+When you are sure, give the final answer exactly once, between <answer> and </answer>, with the result itself in \
+\\boxed{}.
+
+# Tools
+You may call functions whenever a computation helps. Their signatures, one JSON object a line:
+<tools>
+%s
+</tools>
+To call one, write a JSON object with its name and its arguments between tags:
+<tool_call>
+{"name": "<name of the function>", "arguments": {"<argument>": "<value>"}}
+</tool_call>
+What it returns comes back between <tool_response> and </tool_response>."""
+
+_USER = """\
+Solve the problem below. Put the final answer between <answer> and </answer>; only what stands there in \\boxed{} is \
+graded.
+
+Problem: %s"""
+
+_EXAMPLE = '{"name": "...", "arguments": {...}}'
+_COMPLETE_ANSWER = re.compile(re.escape(ANSWER_OPEN) + r"((?:(?!<answer>).)*?)" + re.escape(ANSWER_CLOSE), re.DOTALL)
+
+
+class Rstar2Dialect:
+    r"""Calls as JSON in ``<tool_call>``, results in ``<tool_response>``, the answer in ``\boxed{}`` in ``<answer>``.
+
+    Args:
+        system: Replaces the system message; ``"%s"`` in it stands for the tools' schemas; ``""`` means none.
+        instruction: Replaces what the user message says around the problem; ``"%s"`` stands for the question.
+        boxed_anywhere: Also accept a ``\boxed{}`` outside ``<answer>`` when there is no complete ``<answer>``.
+    """
+
+    name = "rstar2"
+    role = "user"
+    stop: tuple[str, ...] = ()
+
+    def __init__(
+        self, *, system: str | None = None, instruction: str | None = None, boxed_anywhere: bool = False
+    ) -> None:
+        self._system = _SYSTEM if system is None else system
+        self._instruction = _USER if instruction is None else (instruction or "%s")
+        self._boxed_anywhere = boxed_anywhere
+
+    def system(self, tools: Sequence[ToolSpec]) -> str:
+        """The instructions and the tools' schemas."""
+        return self._system.replace("%s", "\n".join(json.dumps(tool.schema()) for tool in tools), 1)
+
+    def user(self, question: str) -> str:
+        """The instruction and the question."""
+        return self._instruction.replace("%s", question, 1)
+
+    def calls(self, turn: str) -> list[ToolCall]:
+        """Every ``<tool_call>`` of the turn, in order.
+
+        A call ends where its JSON ends, so a program may hold the closing tag in a string. One that does not parse
+        ends at the next closing tag.
+        """
+        calls: list[ToolCall] = []
+        at = turn.find(CALL_OPEN)
+        while at >= 0:
+            call, end = _read_call(turn, at + len(CALL_OPEN))
+            calls.append(call)
+            at = turn.find(CALL_OPEN, end)
+        return calls
+
+    def results(self, results: Sequence[ToolResult]) -> str:
+        """One ``<tool_response>`` a call, in the order of the calls."""
+        return "\n".join(_response(result.text) for result in results)
+
+    def answer(self, turns: Sequence[str]) -> str | None:
+        """The last box of the last complete ``<answer>``; ``None`` without either."""
+        from rstar2_env.verify import last_boxed
+
+        blocks = [match for turn in turns for match in _COMPLETE_ANSWER.findall(turn)]
+        if blocks:
+            return last_boxed(blocks[-1])
+        if self._boxed_anywhere:
+            found = [box for turn in turns if (box := last_boxed(turn)) is not None]
+            return found[-1] if found else None
+        return None
+
+    def answer_tags(self, turns: Sequence[str]) -> int:
+        """Opening ``<answer>`` tags, or 0 when none of them is closed."""
+        if not any(_COMPLETE_ANSWER.search(turn) for turn in turns):
+            return 0
+        return sum(turn.count(ANSWER_OPEN) for turn in turns)
+
+    def format_call(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """The call as JSON between its tags."""
+        return f"{CALL_OPEN}{json.dumps({'name': name, 'arguments': dict(arguments)}, ensure_ascii=False)}{CALL_CLOSE}"
+
+    def format_answer(self, answer: str) -> str:
+        """The answer in its box and tags."""
+        return f"{ANSWER_OPEN}\\boxed{{{answer}}}{ANSWER_CLOSE}"
+
+
+def _response(text: str) -> str:
+    return f"<tool_response>\n{text}{'' if text.endswith(chr(10)) else chr(10)}</tool_response>"
+
+
+def _read_call(turn: str, start: int) -> tuple[ToolCall, int]:
+    """Read the call whose body starts at ``start``; return it and where to go on."""
+    body_at = start + (len(turn[start:]) - len(turn[start:].lstrip()))
+    try:
+        body, end = _DECODER.raw_decode(turn, body_at)
+        rest = turn[end:].lstrip()
+        if rest.startswith(CALL_CLOSE):
+            return _checked(body), len(turn) - len(rest) + len(CALL_CLOSE)
+        fault = f"something else follows the JSON object at character {end - body_at}"
+    except json.JSONDecodeError as error:
+        fault = f"{error.msg} at character {error.pos - body_at}"
+    except (ValueError, RecursionError) as error:
+        fault = str(error)
+    close = turn.find(CALL_CLOSE, start)
+    if close < 0:
+        message = f"The tool call was not closed: {CALL_CLOSE} is missing. Nothing was run."
+        return ToolCall("", problem=(ToolStatus.MALFORMED, message)), len(turn)
+    message = f"The tool call is not valid JSON: {fault}. Expected {_EXAMPLE}. Nothing was run."
+    return ToolCall("", problem=(ToolStatus.MALFORMED, message)), close + len(CALL_CLOSE)
+
+
+def _checked(body: Any) -> ToolCall:
+    if not isinstance(body, dict) or not isinstance(body.get("name"), str):
+        message = f'The tool call must be a JSON object with a string under "name": {_EXAMPLE}. Nothing was run.'
+        return ToolCall("", problem=(ToolStatus.MALFORMED, message))
+    arguments = body.get("arguments")
+    if not isinstance(arguments, dict):
+        message = f'The tool call must have a JSON object under "arguments": {_EXAMPLE}. Nothing was run.'
+        return ToolCall(body["name"], problem=(ToolStatus.INVALID_ARGUMENTS, message))
+    return ToolCall(body["name"], arguments)
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+
+dialects.register("rstar2", Rstar2Dialect)

@@ -1,0 +1,68 @@
+"""A Gymnasium space of text: any Unicode string up to a length.
+
+``gymnasium.spaces.Text`` lists its characters one by one: with a full character set it takes seconds to build and
+hundreds of megabytes, and ``AsyncVectorEnv`` with shared memory silently returns zeros for it. This space knows only a
+length. Vectorised, it becomes a ``Tuple``; ``AsyncVectorEnv`` refuses it loudly unless ``shared_memory=False``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+
+_SAMPLE_LENGTH = 64
+"""Longest sample: enough to disturb an environment, short enough to read."""
+
+_SURROGATES = range(0xD800, 0xE000)
+
+
+class UnicodeText(gym.Space[str]):
+    """Every ``str`` of at most ``max_length`` characters.
+
+    Args:
+        max_length: Longest string that belongs to the space, in characters.
+        seed: Seed of ``sample``.
+
+    Raises:
+        ValueError: ``max_length`` is not a positive integer.
+    """
+
+    def __init__(self, max_length: int = 1 << 20, *, seed: int | None = None) -> None:
+        if not isinstance(max_length, int) or max_length < 1:
+            raise ValueError(f"UnicodeText.max_length must be a positive integer, not {max_length!r}.")
+        self.max_length = max_length
+        super().__init__(dtype=str, seed=seed)
+
+    def sample(self, mask: Any | None = None, probability: Any | None = None) -> str:
+        """Draw a short random string: mostly printable ASCII, some of any Unicode.
+
+        Raises:
+            ValueError: A mask or probabilities were given; this space knows neither.
+        """
+        if mask is not None or probability is not None:
+            raise ValueError("UnicodeText.sample takes neither mask nor probability.")
+        length = int(self.np_random.integers(0, min(_SAMPLE_LENGTH, self.max_length) + 1))
+        wide = self.np_random.random(length) < 0.2
+        ascii_codes = self.np_random.integers(0x20, 0x7F, size=length)
+        any_codes = self.np_random.integers(0, 0x110000, size=length)
+        codes = [int(b if w else a) for w, a, b in zip(wide, ascii_codes, any_codes, strict=True)]
+        return "".join("\ufffd" if code in _SURROGATES else chr(code) for code in codes)
+
+    def contains(self, x: Any) -> bool:
+        """Whether ``x`` is a string that is short enough."""
+        return isinstance(x, str) and len(x) <= self.max_length
+
+    @property
+    def is_np_flattenable(self) -> bool:
+        """Text has no flat array form."""
+        return False
+
+    def __repr__(self) -> str:
+        return f"UnicodeText(max_length={self.max_length})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UnicodeText) and other.max_length == self.max_length
+
+    def __hash__(self) -> int:
+        return hash((UnicodeText, self.max_length))

@@ -1,0 +1,255 @@
+"""``ToolEnv``: a multi-turn text environment with tools, on which environment families build.
+
+Covered: the turn loop, its budgets, the honest report of every call, the reward for a right final answer, rendering.
+Not covered: where problems come from (``rstar2_env.problems``), how a model writes (``rstar2_env.dialects``), how
+answers are compared (``rstar2_env.verify``), how programs run (``rstar2_env.sandbox``).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import gymnasium as gym
+
+from rstar2_env.dialects import Dialect, make_dialect
+from rstar2_env.errors import ConfigurationError, EpisodeOverError
+from rstar2_env.problems import Problem, ProblemSource, load_problems
+from rstar2_env.render import Transcript
+from rstar2_env.spaces import UnicodeText
+from rstar2_env.status import ToolStatus
+from rstar2_env.tools import CallContext, Tool, ToolChain, ToolResult
+from rstar2_env.tools.cut import Tokenizer
+from rstar2_env.verify import Reason, Verdict
+
+Grader = Callable[[str, str], Verdict]
+"""Compares a gold answer with an answer: ``grader(gold, answer)``."""
+
+
+class ToolEnv(gym.Env[str, str]):
+    """Text in, text out: a problem, turns with tool calls, a final answer.
+
+    The contract (spaces, ``info``, ends, reward) is that of ``rstar2/MathTool-v0``, which documents it in full.
+
+    Args:
+        problems: Where the problems come from; whatever ``load_problems`` takes.
+        tools: The tools that the policy may call.
+        grader: Compares the gold answer with the policy's.
+        dialect: A dialect, or the name of one.
+        split: Split of a procedural family or of a source that has splits.
+        max_turns: Turns of the policy in one episode.
+        max_tokens: Tokens of policy and tools together in one episode, counted with ``tokenizer``; ``None`` for no limit.
+        max_seconds: Wall-clock seconds of one episode; ``None`` for no limit. Not reproducible by nature.
+        tokenizer: Counts tokens for ``max_tokens``.
+        timings: Put the wall-clock seconds of every call into ``info``, which is then no longer deterministic.
+        max_text: Longest text that the spaces admit, in characters; an action beyond it is an error.
+        render_mode: ``"ansi"``, ``"human"`` or ``None``.
+
+    Raises:
+        ConfigurationError: An option is out of its range.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "human"], "render_fps": 1}
+
+    def __init__(
+        self,
+        *,
+        problems: Any,
+        tools: Sequence[Tool],
+        grader: Grader,
+        dialect: Dialect | str = "rstar2",
+        split: str = "train",
+        max_turns: int = 10,
+        max_tokens: int | None = None,
+        max_seconds: float | None = None,
+        tokenizer: Tokenizer | None = None,
+        timings: bool = False,
+        max_text: int = 1 << 20,
+        render_mode: str | None = None,
+    ) -> None:
+        if not isinstance(max_turns, int) or max_turns < 1:
+            raise ConfigurationError(f"max_turns must be a positive integer, not {max_turns!r}.")
+        if max_tokens is not None and tokenizer is None:
+            raise ConfigurationError("max_tokens needs a tokenizer to count with: pass tokenizer=.")
+        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+            raise ConfigurationError(f"render_mode must be one of {self.metadata['render_modes']}, not {render_mode!r}.")
+        self.observation_space = UnicodeText(max_text)
+        self.action_space = UnicodeText(max_text)
+        self.render_mode = render_mode
+        self.problems: ProblemSource = load_problems(problems, split=split)
+        self.dialect: Dialect = make_dialect(dialect)
+        self.tools = ToolChain(tools)
+        self._grader = grader
+        self._max_turns, self._max_tokens, self._max_seconds = max_turns, max_tokens, max_seconds
+        self._tokenizer, self._timings = tokenizer, timings
+        self._problem: Problem | None = None
+        self._over = True
+        self._transcript = Transcript()
+
+    @property
+    def problem(self) -> Problem:
+        """The problem of the running episode; it holds the gold answer, so no agent or trainer may read it.
+
+        Raises:
+            EpisodeOverError: No episode was started yet.
+        """
+        if self._problem is None:
+            raise EpisodeOverError("There is no problem yet: call reset() first.")
+        return self._problem
+
+    def reset(
+        self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        """Start an episode.
+
+        Args:
+            seed: Seeds the choice of the problem and the random states of tool calls.
+            options: ``{"problem_id": str}`` picks a problem of the source; ``{"problem": Problem | dict}`` sets one.
+
+        Returns:
+            The user's first message, and ``info`` with ``problem_id``, ``tools`` (schemas) and ``system``.
+
+        Raises:
+            ConfigurationError: ``options`` holds an unknown key.
+            UnknownNameError: The source has no problem of that id.
+        """
+        super().reset(seed=seed)
+        self._problem = self._choose(dict(options or {}))
+        self._episode_seed = int(self.np_random.integers(0, 2**63))
+        self._turns: list[str] = []
+        self._statuses: list[tuple[ToolStatus, bool]] = []
+        self._tokens = 0
+        self._started = time.monotonic()
+        self._over = False
+        specs = self.tools.specs
+        system, user = self.dialect.system(specs), self.dialect.user(self._problem.question)
+        self._transcript.start(system, user)
+        self._show()
+        info = {
+            "problem_id": self._problem.id,
+            "tools": [spec.schema() for spec in specs],
+            "system": system,
+        }
+        return user, info
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Play one whole turn of the policy.
+
+        Args:
+            action: The turn's text: reasoning, calls, an answer.
+
+        Returns:
+            What the policy is shown next (empty at the end), the reward, ``terminated``, ``truncated`` and ``info``.
+
+        Raises:
+            EpisodeOverError: The episode is over, or none was started.
+            TypeError: The action is not a string.
+            ConfigurationError: The action is longer than the action space admits.
+        """
+        if self._over:
+            raise EpisodeOverError("The episode is over: call reset() to start the next one.")
+        if not isinstance(action, str):
+            raise TypeError(f"The action must be the turn's text as str, not {type(action).__name__}.")
+        if action not in self.action_space:
+            raise ConfigurationError(f"The action has {len(action)} characters; the space admits {self.action_space}.")
+        turn = len(self._turns)
+        self._turns.append(action)
+        self._count(action)
+        calls = self.dialect.calls(action)
+        if not calls:
+            return self._grade(action)
+        if (end := self._budget_spent()) is not None:
+            return self._end(action, end)
+        results: list[ToolResult] = []
+        for call in calls:
+            result = self.tools.call(call, CallContext(self._episode_seed, len(self._statuses), turn))
+            results.append(result)
+            self._statuses.append((result.status, result.injected))
+            if result.status is ToolStatus.UNAVAILABLE and not result.injected:
+                return self._end(action, "unavailable", results)
+        text = self.dialect.results(results)
+        self._count(text)
+        self._transcript.turn(action, results, text)
+        self._show()
+        return text, 0.0, False, False, self._info(results)
+
+    def render(self) -> str | None:  # type: ignore[override]  # Gymnasium's RenderFrame is a free type variable
+        """The conversation so far, coloured, with the status of each call; ``None`` in ``"human"`` mode."""
+        if self.render_mode == "ansi":
+            return self._transcript.text()
+        return None
+
+    def close(self) -> None:
+        """Let go of the tools' sandbox."""
+        self.tools.close()
+
+    def _choose(self, options: dict[str, Any]) -> Problem:
+        unknown = set(options) - {"problem_id", "problem"}
+        if unknown or len(options) > 1:
+            raise ConfigurationError(
+                f'reset(options=) takes either "problem_id" or "problem", not {sorted(map(str, options))}.'
+            )
+        if "problem_id" in options:
+            return self.problems.get(options["problem_id"])
+        if "problem" in options:
+            return load_problems([options["problem"]]).sample(self.np_random)
+        return self.problems.sample(self.np_random)
+
+    def _count(self, text: str) -> None:
+        if self._max_tokens is not None and self._tokenizer is not None:
+            self._tokens += len(self._tokenizer.encode(text, add_special_tokens=False))
+
+    def _budget_spent(self) -> str | None:
+        if len(self._turns) >= self._max_turns:
+            return "turns"
+        if self._max_tokens is not None and self._tokens >= self._max_tokens:
+            return "tokens"
+        if self._max_seconds is not None and time.monotonic() - self._started >= self._max_seconds:
+            return "time"
+        return None
+
+    def _grade(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        answer = self.dialect.answer(self._turns)
+        if answer is None:
+            return self._end(action, "no_answer")
+        verdict = self._grader(self.problem.answer, answer)
+        if verdict.reason is Reason.UNAVAILABLE:
+            return self._end(action, "unavailable", answer=answer)
+        return self._end(action, "answered", answer=answer, correct=verdict.correct)
+
+    def _end(
+        self,
+        action: str,
+        end: str,
+        results: Sequence[ToolResult] = (),
+        *,
+        answer: str | None = None,
+        correct: bool = False,
+    ) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        self._over = True
+        terminated = end in ("answered", "no_answer")
+        self._transcript.end(action, results, end, correct)
+        self._show()
+        own = [status for status, injected in self._statuses if not injected]
+        info = self._info(results)
+        info |= {
+            "end": end,
+            "answer": answer,
+            "correct": correct,
+            "turns": len(self._turns),
+            "tool_errors": sum(status.is_error for status in own),
+            "tool_calls_total": sum(status.counts for status in own),
+            "answer_tags": self.dialect.answer_tags(self._turns),
+        }
+        return "", float(correct), terminated, not terminated, info
+
+    def _info(self, results: Sequence[ToolResult]) -> dict[str, Any]:
+        records = [result.record() for result in results]
+        if self._timings:
+            records = [{**record, "wall_s": result.wall_s} for record, result in zip(records, results, strict=True)]
+        return {"role": self.dialect.role, "tool_calls": records}
+
+    def _show(self) -> None:
+        if self.render_mode == "human":
+            print(self._transcript.news(), flush=True)

@@ -1,0 +1,82 @@
+"""The tools of an environment, and the chain of middleware that every call passes through.
+
+Budgets and injected faults act here, as middleware: a wrapper around ``step`` sees only text and could not. Calls that
+did not parse pass through the chain too, so that a budget counts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.status import ToolStatus
+from rstar2_env.tools.base import CallContext, Tool, ToolCall, ToolResult, ToolSpec
+from rstar2_env.tools.schema import invalid_argument
+
+Handler = Callable[[ToolCall, CallContext], ToolResult]
+Middleware = Callable[[ToolCall, CallContext, Handler], ToolResult]
+
+
+class ToolChain:
+    """Runs calls: middleware first, outermost first, then the tool of that name.
+
+    Args:
+        tools: The tools, with distinct names.
+
+    Raises:
+        ConfigurationError: Two tools have the same name.
+    """
+
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        self._tools: dict[str, Tool] = {}
+        for tool in tools:
+            if tool.spec.name in self._tools:
+                raise ConfigurationError(f"Two tools are named {tool.spec.name!r}; a call could not tell them apart.")
+            self._tools[tool.spec.name] = tool
+        self._middleware: list[Middleware] = []
+
+    @property
+    def specs(self) -> list[ToolSpec]:
+        """The schema of each tool."""
+        return [tool.spec for tool in self._tools.values()]
+
+    def use(self, middleware: Middleware) -> None:
+        """Add a middleware around all that are there already."""
+        self._middleware.insert(0, middleware)
+
+    def remove(self, middleware: Middleware) -> None:
+        """Take a middleware out again.
+
+        Raises:
+            ValueError: It is not in the chain.
+        """
+        self._middleware.remove(middleware)
+
+    def call(self, call: ToolCall, context: CallContext) -> ToolResult:
+        """Run one call through the chain. What the policy did wrong comes back as a status."""
+        return self._handler(0)(call, context)
+
+    def close(self) -> None:
+        """Close every tool."""
+        for tool in self._tools.values():
+            tool.close()
+
+    def _handler(self, depth: int) -> Handler:
+        if depth == len(self._middleware):
+            return self._run
+        return lambda call, context: self._middleware[depth](call, context, self._handler(depth + 1))
+
+    def _run(self, call: ToolCall, context: CallContext) -> ToolResult:
+        if call.problem is not None:
+            status, message = call.problem
+            return ToolResult(call.name, status, message, error_type=str(status))
+        tool = self._tools.get(call.name)
+        if tool is None:
+            known = ", ".join(self._tools) or "none"
+            message = f"There is no tool named {call.name!r}. The tools are: {known}."
+            return ToolResult(call.name, ToolStatus.UNKNOWN_TOOL, message, error_type="unknown_tool")
+        fault = invalid_argument(tool.spec.parameters, call.arguments)
+        if fault is not None:
+            message = f"The arguments do not fit {call.name}: {fault}."
+            return ToolResult(call.name, ToolStatus.INVALID_ARGUMENTS, message, error_type="invalid_arguments")
+        return tool.call(call.arguments, context)

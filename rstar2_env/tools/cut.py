@@ -1,0 +1,53 @@
+"""Cuts long text in the middle, and says how much it left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+
+@runtime_checkable
+class Tokenizer(Protocol):
+    """The part of a Hugging Face tokenizer that counting and cutting needs."""
+
+    def encode(self, text: str, /, *, add_special_tokens: bool = True) -> Any:
+        """Text to token ids."""
+        ...
+
+    def decode(self, token_ids: Any, /) -> Any:
+        """Token ids to text."""
+        ...
+
+
+def cut_middle(text: str, limit: int, *, tokenizer: Tokenizer | None = None) -> tuple[str, int]:
+    """Keep the head and the tail of ``text``, ``limit`` units of it in all.
+
+    Args:
+        text: Any text.
+        limit: Units to keep, characters or tokens. The note on what was left out comes on top.
+        tokenizer: Count in its tokens instead of in characters.
+
+    Returns:
+        The text, and how many units were left out (0 when it was short enough).
+    """
+    if tokenizer is None:
+        if len(text) <= limit:
+            return text, 0
+        head, tail = _halves(text, limit)
+        left_out = len(text) - limit
+        return f"{head}\n[... {left_out} characters left out ...]\n{tail}", left_out
+    if len(text.encode("utf-8", "replace")) <= limit:
+        # A token stands for at least one byte in every tokenizer in use; this spares the work for short text.
+        return text, 0
+    ids = list(tokenizer.encode(text, add_special_tokens=False))
+    if len(ids) <= limit:
+        return text, 0
+    head_ids, tail_ids = _halves(ids, limit)
+    left_out = len(ids) - limit
+    head, tail = tokenizer.decode(head_ids), tokenizer.decode(tail_ids)
+    return f"{head}\n[... {left_out} tokens left out ...]\n{tail}", left_out
+
+
+def _halves(items: Sequence[Any], limit: int) -> tuple[Any, Any]:
+    tail = limit // 2
+    return items[: limit - tail], items[len(items) - tail :]
