@@ -1,0 +1,20 @@
+"""The registry of procedural problem families.
+
+A family is a function that takes ``split`` and ``seed``, and options of its own, and returns a source. A file of this
+folder joins with one ``families.register``, another distribution through the entry-point group
+``rstar2_env.problems``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from rstar2_env.problems.source import ProblemSource
+from rstar2_env.registry import Registry
+
+Family: TypeAlias = Callable[..., ProblemSource]
+"""Called with ``split`` and ``seed`` and the family's own options, all by name; raises ``ConfigurationError`` for a
+split or a value that the family does not have."""
+
+families: Registry[Family] = Registry("problem family", "rstar2_env.problems", "rstar2_env.problems")

@@ -1,0 +1,141 @@
+"""Unlimited sources: every index is an instance, made anew from the seed, and splits that cannot meet.
+
+A family writes one function that draws an instance from a generator. The split of an instance is a hash of its content
+alone, so no seed, index or option can bring the same content into two splits: whatever does not fall in the split that
+was asked for is drawn again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.problems.problem import Problem
+from rstar2_env.problems.source import UnknownProblemError
+
+SPLITS: Mapping[str, range] = {"train": range(0, 8), "validation": range(8, 9), "test": range(9, 10)}
+"""Which tenths of all contents each split holds."""
+
+_NUMBERS = {"train": 0, "test": 1, "validation": 2}
+_INDICES = 1 << 31
+_REDRAWS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An instance before it has an id.
+
+    Attributes:
+        question: What the policy reads.
+        answer: The gold answer.
+        key: The content that decides the split. Instances that would give each other away (the same computation in
+            other words, in another order) must have the same key.
+        meta: Goes to ``Problem.meta``.
+    """
+
+    question: str
+    answer: str
+    key: str
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Draw(Protocol):
+    """Draws one instance; ``None`` when the draw led nowhere and must be made again."""
+
+    def __call__(self, rng: np.random.Generator, /) -> Draft | None:
+        """Use ``rng`` alone."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ProceduralSource:
+    """One split of a procedural family. The same seed, split and index give the same problem, in any order.
+
+    Attributes:
+        name: The family, with its options: it begins every id, so that ids of different options differ.
+        draw: Draws an instance. A pickled source pickles it too.
+        split: "train", "validation" or "test".
+        seed: Chooses among unlimited sequences of problems, 0 or more.
+    """
+
+    name: str
+    draw: Draw
+    split: str = "train"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse a split or a seed that there is none of.
+
+        Raises:
+            ConfigurationError: The split is unknown, or the seed is negative or not an integer.
+        """
+        if self.split not in SPLITS:
+            raise ConfigurationError(f"{self.name} has the splits {', '.join(SPLITS)}, not {self.split!r}.")
+        if isinstance(self.seed, bool) or not isinstance(self.seed, (int, np.integer)) or self.seed < 0:
+            raise ConfigurationError(f"The seed of {self.name} must be an integer of 0 or more, not {self.seed!r}.")
+
+    def __getitem__(self, index: int, /) -> Problem:
+        """The problem of that index.
+
+        Raises:
+            IndexError: The index is negative.
+            ConfigurationError: The family's options leave no instance for this split.
+        """
+        if index < 0:
+            raise IndexError(f"{self.name} has a problem for every index from 0 on, not for {index}.")
+        entropy = np.random.SeedSequence(entropy=int(self.seed), spawn_key=(_NUMBERS[self.split], int(index)))
+        rng = np.random.Generator(np.random.PCG64(entropy))
+        for _ in range(_REDRAWS):
+            draft = self.draw(rng)
+            if draft is not None and split_of(draft.key) == self.split:
+                return Problem(f"{self._prefix}{index}", draft.question, draft.answer, self.name, draft.meta)
+        raise ConfigurationError(
+            f"{self.name}: none of {_REDRAWS} draws gave an instance of the split {self.split!r}. Its options leave "
+            "too few instances; allow larger numbers or a higher level."
+        )
+
+    def __iter__(self) -> Iterator[Problem]:
+        """The problems from index 0 on, without end."""
+        index = 0
+        while True:
+            yield self[index]
+            index += 1
+
+    def get(self, problem_id: str) -> Problem:
+        """Make the problem of that id anew.
+
+        Raises:
+            UnknownProblemError: It is not an id of this source.
+        """
+        index = problem_id.removeprefix(self._prefix)
+        if index == problem_id or not (index.isascii() and index.isdecimal()) or (index[0] == "0" and index != "0"):
+            raise UnknownProblemError(
+                f"{problem_id!r} is not a problem of {self.name}, split {self.split!r}: its ids are "
+                f"{self._prefix}0, {self._prefix}1 and so on."
+            )
+        return self[int(index)]
+
+    def sample(self, rng: np.random.Generator) -> Problem:
+        """The problem of a random index."""
+        return self[int(rng.integers(_INDICES))]
+
+    @property
+    def _prefix(self) -> str:
+        return f"{self.name}/{self.split}/"
+
+
+def split_of(key: str) -> str:
+    """The split that content of that key belongs to, on every machine and in every version of Python."""
+    tenth = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "big") % 10
+    return next(split for split, tenths in SPLITS.items() if tenth in tenths)
+
+
+def source_name(family: str, options: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
+    """A family's name with the options that are not the defaults, as ``load_problems`` reads it back."""
+    changed = ",".join(f"{key}={value}" for key, value in sorted(options.items()) if value != defaults.get(key))
+    return f"{family}:{changed}" if changed else family

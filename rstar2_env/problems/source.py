@@ -1,0 +1,197 @@
+"""Where problems come from: the protocol of a source, the finite one, and how to choose some of a source.
+
+Covered: finite sources held in memory, access by index and by id, seeded sampling. Not covered: reading files (see
+``jsonl``), procedural families (see ``procedural``), files larger than memory.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from rstar2_env.errors import ConfigurationError, ProblemFormatError, UnknownNameError
+from rstar2_env.problems.problem import Problem
+
+
+class UnknownProblemError(UnknownNameError):
+    """A source was asked for an id that it does not have."""
+
+    def __init__(self, message: str) -> None:
+        # Not the parent's message: it would list every id, and a source can have thousands, or no end of them.
+        KeyError.__init__(self, message)
+
+
+@runtime_checkable
+class ProblemSource(Protocol):
+    """Gives problems by index, by id, and at random. Immutable, so that threads and environments may share one.
+
+    An unlimited source (a procedural family) has a problem for every index from 0 on, and no length.
+    """
+
+    @property
+    def name(self) -> str:
+        """What it is called: a file's stem, or a family's name with its options."""
+        ...
+
+    @property
+    def split(self) -> str:
+        """Which part of its problems it gives: "train", "validation", "test"."""
+        ...
+
+    def __getitem__(self, index: int, /) -> Problem:
+        """The problem of that index, counted from 0.
+
+        Raises:
+            IndexError: There is none.
+        """
+        ...
+
+    def __iter__(self) -> Iterator[Problem]:
+        """The problems in the order of their index; never ends for an unlimited source."""
+        ...
+
+    def get(self, problem_id: str) -> Problem:
+        """The problem of that id.
+
+        Raises:
+            UnknownProblemError: The source has none; the message says which ids it has.
+        """
+        ...
+
+    def sample(self, rng: np.random.Generator) -> Problem:
+        """One problem at random. Whoever asks brings the generator; no global random state is touched."""
+        ...
+
+
+@runtime_checkable
+class FiniteSource(ProblemSource, Protocol):
+    """A source whose problems can be counted."""
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """Every id, in the order of the indices."""
+        ...
+
+    def __len__(self) -> int:
+        """How many problems there are."""
+        ...
+
+
+class FixedSource:
+    """Problems held in memory, in a fixed order.
+
+    Args:
+        problems: The problems, at least one, with distinct ids.
+        name: What the source is called.
+        split: Label of the part that they are.
+
+    Raises:
+        ProblemFormatError: There are no problems, or two of them have the same id.
+    """
+
+    def __init__(self, problems: Sequence[Problem], *, name: str = "problems", split: str = "train") -> None:
+        self._problems = tuple(problems)
+        self._index = {problem.id: index for index, problem in enumerate(self._problems)}
+        self._name = name
+        self._split = split
+        if not self._problems:
+            raise ProblemFormatError(f"{name} holds no problem; a source needs at least one.")
+        if len(self._index) < len(self._problems):
+            seen: dict[str, int] = {}
+            for index, problem in enumerate(self._problems):
+                first = seen.setdefault(problem.id, index)
+                if first != index:
+                    raise ProblemFormatError(
+                        f"{name}: problems {first} and {index} have the same id {problem.id!r}; ids must be unique."
+                    )
+
+    @property
+    def name(self) -> str:
+        """What the source is called."""
+        return self._name
+
+    @property
+    def split(self) -> str:
+        """Label of the part that its problems are."""
+        return self._split
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Every id, in order."""
+        return tuple(self._index)
+
+    def __len__(self) -> int:
+        return len(self._problems)
+
+    def __iter__(self) -> Iterator[Problem]:
+        return iter(self._problems)
+
+    def __getitem__(self, index: int, /) -> Problem:
+        if not 0 <= index < len(self._problems):
+            raise IndexError(f"{self.name} has the problems 0 to {len(self) - 1}, not {index}.")
+        return self._problems[index]
+
+    def get(self, problem_id: str) -> Problem:
+        """The problem of that id.
+
+        Raises:
+            UnknownProblemError: There is none; the message suggests the nearest ids.
+        """
+        index = self._index.get(problem_id)
+        if index is None:
+            near = difflib.get_close_matches(problem_id, self._index, n=3)
+            hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+            raise UnknownProblemError(
+                f"{self.name} has no problem {problem_id!r}.{hint} It has {len(self)}, from {self._problems[0].id!r} "
+                f"to {self._problems[-1].id!r}."
+            )
+        return self._problems[index]
+
+    def sample(self, rng: np.random.Generator) -> Problem:
+        """One problem, each as likely as any other."""
+        return self._problems[int(rng.integers(len(self._problems)))]
+
+    def __repr__(self) -> str:
+        return f"FixedSource(name={self.name!r}, split={self.split!r}, problems={len(self)})"
+
+
+def choose(source: ProblemSource, count: int, *, seed: int = 0) -> list[Problem]:
+    """Choose ``count`` problems at random, the same ones for the same seed, and as few twice as can be.
+
+    A finite source is gone through whole, in a new random order each time, before a problem comes again. From an
+    unlimited one, a question that was drawn already is drawn anew (a family with few instances may repeat some).
+
+    Args:
+        source: Where from.
+        count: How many, at least 1.
+        seed: Of the choice.
+
+    Raises:
+        ConfigurationError: ``count`` is below 1.
+    """
+    if count < 1:
+        raise ConfigurationError(f"The number of problems must be at least 1, not {count}.")
+    rng = np.random.default_rng(np.random.SeedSequence(seed))
+    if isinstance(source, FiniteSource):
+        chosen: list[Problem] = []
+        while len(chosen) < count:
+            order = rng.permutation(len(source))[: count - len(chosen)]
+            chosen.extend(source[int(index)] for index in order)
+        return chosen
+    drawn: list[Problem] = []
+    questions: set[str] = set()
+    for _ in range(count):
+        problem = source.sample(rng)
+        for _ in range(_REDRAWS):
+            if problem.question not in questions:
+                break
+            problem = source.sample(rng)
+        questions.add(problem.question)
+        drawn.append(problem)
+    return drawn
+
+
+_REDRAWS = 20
