@@ -1,0 +1,60 @@
+"""Frames between the library and its workers: four bytes of length, then JSON of bounded size.
+
+Never pickle: a worker that a hostile text has broken can then send wrong values at worst, which the reader checks.
+Not covered: which fields a message has (see ``worker`` and ``process``).
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any
+
+HEADER = struct.Struct(">I")
+
+MAX_BYTES = 1 << 20
+"""Largest frame, in bytes."""
+
+
+class WireError(Exception):
+    """A frame is too large, or is not a JSON object."""
+
+
+def encode(message: dict[str, Any]) -> bytes:
+    """Encode one message as a frame.
+
+    Raises:
+        WireError: It is larger than ``MAX_BYTES``.
+    """
+    # Lone surrogates are ordinary model output; "surrogatepass" carries them where strict UTF-8 would refuse.
+    body = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    if len(body) > MAX_BYTES:
+        raise WireError(f"A message of {len(body)} bytes is over the limit of {MAX_BYTES}.")
+    return HEADER.pack(len(body)) + body
+
+
+def body_length(header: bytes) -> int:
+    """Read a frame's header.
+
+    Raises:
+        WireError: It announces more than ``MAX_BYTES``.
+    """
+    (length,) = HEADER.unpack(header)
+    if length > MAX_BYTES:
+        raise WireError(f"A frame announces {length} bytes; the limit is {MAX_BYTES}.")
+    return int(length)
+
+
+def decode(body: bytes) -> dict[str, Any]:
+    """Decode a frame's body.
+
+    Raises:
+        WireError: It is not a JSON object.
+    """
+    try:
+        message = json.loads(body.decode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError) as error:
+        raise WireError(f"A frame is not JSON: {error}") from error
+    if not isinstance(message, dict):
+        raise WireError(f"A frame holds {type(message).__name__}, not an object.")
+    return message
