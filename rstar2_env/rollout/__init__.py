@@ -1,1 +1,32 @@
-"""TODO."""
+"""Rollouts: engines, token-exact conversations, and the player of episodes.
+
+Importing this package needs the extra ``train`` (torch and transformers).
+"""
+
+from __future__ import annotations
+
+from rstar2_env.errors import MissingExtraError
+
+try:
+    from rstar2_env.rollout.chat import CHATML, ChatCodec
+    from rstar2_env.rollout.engine import Engine, Generation, SamplingParams
+    from rstar2_env.rollout.player import Budget, EnvFactory, EpisodeRequest, Player, RolloutError
+    from rstar2_env.rollout.transformers_engine import TransformersEngine
+except ModuleNotFoundError as error:
+    if error.name in ("torch", "transformers"):
+        raise MissingExtraError("train", "rstar2_env.rollout") from error
+    raise
+
+__all__ = [
+    "CHATML",
+    "Budget",
+    "ChatCodec",
+    "Engine",
+    "EnvFactory",
+    "EpisodeRequest",
+    "Generation",
+    "Player",
+    "RolloutError",
+    "SamplingParams",
+    "TransformersEngine",
+]

@@ -1,0 +1,88 @@
+"""What an engine is: token ids in, token ids and log-probabilities out, many requests in flight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from rstar2_env.errors import ConfigurationError
+
+FinishReason = Literal["stop", "length"]
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """How to sample one turn.
+
+    Attributes:
+        max_tokens: Most tokens to generate.
+        temperature: Divides the logits; 0 means greedy.
+        top_p: Keep the smallest set of tokens whose probability reaches this; 1 keeps all.
+        top_k: Keep this many of the likeliest tokens; 0 keeps all.
+        stop_ids: Token ids that end the turn; the one that was generated is part of the turn.
+        stop: Strings that end the turn; the token that completes one is part of the turn.
+        seed: Makes the draws of this request reproducible, whatever else is in flight.
+    """
+
+    max_tokens: int
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    stop_ids: tuple[int, ...] = ()
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse parameters that no engine can sample with.
+
+        Raises:
+            ConfigurationError: A parameter is out of its range.
+        """
+        if self.max_tokens < 1:
+            raise ConfigurationError(f"SamplingParams.max_tokens must be at least 1, not {self.max_tokens}.")
+        if self.temperature < 0:
+            raise ConfigurationError(f"SamplingParams.temperature must be 0 or more, not {self.temperature}.")
+        if not 0 < self.top_p <= 1:
+            raise ConfigurationError(f"SamplingParams.top_p must be in (0, 1], not {self.top_p}.")
+        if self.top_k < 0:
+            raise ConfigurationError(f"SamplingParams.top_k must be 0 or more, not {self.top_k}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """One generated turn.
+
+    Attributes:
+        ids: Token ids, the end-of-turn token included when it was generated.
+        logprobs: Natural log-probability of each id under the logits divided by the temperature, before top-p and
+            top-k; as long as ``ids``.
+        finish_reason: ``"stop"`` (a stop id or string) or ``"length"``.
+        policy_version: Version of the weights that the first token was drawn from.
+    """
+
+    ids: list[int]
+    logprobs: list[float]
+    finish_reason: FinishReason
+    policy_version: int
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """Generates turns. Requests run together; cancelling the awaiting task cancels the request."""
+
+    async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
+        """Continue ``ids``."""
+        ...
+
+    def update_weights(self, version: int, weights: Any = None) -> None:
+        """Take the policy's newest weights; an engine that shares the trainer's module only notes the version."""
+        ...
+
+    def capacity(self) -> int:
+        """Tokens that fit into its KV cache at once."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what it holds."""
+        ...

@@ -1,0 +1,68 @@
+"""Group advantages: how much better an episode did than its group.
+
+Every estimator takes the rewards of the groups that train, one array a group, and returns arrays of the same shapes. An
+episode that is not available is not among them: it is in no mean and in no deviation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rstar2_env.registry import Registry
+
+EPSILON = 1e-4
+"""Added to a deviation before dividing by it; TRL's value (verl's is 1e-6)."""
+
+Rewards = NDArray[np.float64]
+
+
+class Advantage(Protocol):
+    """Turns the rewards of each group into the advantages of its episodes."""
+
+    def __call__(self, groups: Sequence[Rewards]) -> list[Rewards]:
+        """One array a group, (episodes,) to (episodes,)."""
+        ...
+
+
+advantages: Registry[Advantage] = Registry("advantage")
+
+
+def group_norm(groups: Sequence[Rewards]) -> list[Rewards]:
+    """(r - mean) / (std + epsilon), std over n - 1: GRPO (arXiv 2402.03300, section 4.1.2). Zero for one episode."""
+    return [_centred(rewards) / (_deviation(rewards) + EPSILON) for rewards in groups]
+
+
+def group_mean(groups: Sequence[Rewards]) -> list[Rewards]:
+    """R - mean: Dr. GRPO (arXiv 2503.20783, section 3.2)."""
+    return [_centred(rewards) for rewards in groups]
+
+
+def rloo(groups: Sequence[Rewards]) -> list[Rewards]:
+    """R - mean of the others: leave-one-out (arXiv 2402.14740). Zero for one episode."""
+    return [_centred(rewards) * (len(rewards) / max(len(rewards) - 1, 1)) for rewards in groups]
+
+
+def group_mean_batch_std(groups: Sequence[Rewards]) -> list[Rewards]:
+    """(r - mean of the group) / (std of all raw rewards + epsilon): Lite PPO (arXiv 2508.08221, section 4)."""
+    if not groups:
+        return []
+    deviation = _deviation(np.concatenate(list(groups)))
+    return [_centred(rewards) / (deviation + EPSILON) for rewards in groups]
+
+
+def _centred(rewards: Rewards) -> Rewards:
+    return rewards - rewards.mean() if len(rewards) else rewards
+
+
+def _deviation(rewards: Rewards) -> float:
+    return float(rewards.std(ddof=1)) if len(rewards) > 1 else 0.0
+
+
+advantages.register("group_norm", group_norm)
+advantages.register("group_mean", group_mean)
+advantages.register("rloo", rloo)
+advantages.register("group_mean_batch_std", group_mean_batch_std)
