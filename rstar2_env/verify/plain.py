@@ -113,8 +113,8 @@ def same_number(gold: PlainNumber, answer: PlainNumber, tolerance: Fraction | No
 
 
 def within(gold: Fraction, answer: Fraction, tolerance: Fraction) -> bool:
-    """Whether ``answer`` is within ``tolerance`` of ``gold``, relative to ``gold`` (absolute where ``gold`` is
-    zero).""" return abs(answer - gold) <= tolerance * (abs(gold) or 1)
+    """Whether two values are within ``tolerance``, relative to ``gold`` (absolute where ``gold`` is zero)."""
+    return abs(answer - gold) <= tolerance * (abs(gold) or 1)
 
 
 def rounds_to(gold: PlainNumber, value: Fraction, decimals: int | None) -> bool:
