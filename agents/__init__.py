@@ -2,6 +2,10 @@
 
 if __name__ != "rstar2_env.agents":
     raise ImportError(
-        f"This folder is the package rstar2_env.agents and was imported as {__name__!r}, which would make a second copy "
-        "of its registry. Install the distribution (pip install -e .) and import rstar2_env.agents."
+        f"This folder is the package rstar2_env.agents and was imported as {__name__!r}, which would make a second "
+        "copy of its registry. Install the distribution (pip install -e .) and import rstar2_env.agents."
     )
+
+from .base import Agent, AnyAgent, InformedAgent, agents, make
+
+__all__ = ["Agent", "AnyAgent", "InformedAgent", "agents", "make"]

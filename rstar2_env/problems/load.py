@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
-import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from rstar2_env.errors import ConfigurationError, UnknownNameError
+from rstar2_env.options import call_with_options, parse_options
 from rstar2_env.problems.families import families
 from rstar2_env.problems.jsonl import read_jsonl
 from rstar2_env.problems.problem import Problem
@@ -50,7 +49,8 @@ def load_problems(
         name, _, written = spec.partition(":")
         if name in families:
             _refuse_options({}, holdout, f"the family {name!r}, which has splits of its own")
-            return _family(name, {"split": split, "seed": seed, **options, **_parse_options(spec, written)})
+            options = {"split": split, "seed": seed, **options, **parse_options(filter(None, written.split(",")))}
+            return call_with_options(f"problem family {name!r}", families.get(name), options)
         if not _looks_like_a_file(spec):
             raise UnknownNameError("problem family or file", spec, families)
     if isinstance(spec, (str, os.PathLike)):
@@ -68,16 +68,6 @@ def load_problems(
         for index, record in enumerate(spec)
     ]
     return _part(list(FixedSource(problems)), "problems", split, holdout)
-
-
-def _family(name: str, options: Mapping[str, Any]) -> ProblemSource:
-    family = families.get(name)
-    try:
-        inspect.signature(family).bind(**options)
-    except TypeError as error:
-        known = ", ".join(inspect.signature(family).parameters)
-        raise ConfigurationError(f"The problem family {name!r} takes the options {known}: {error}.") from error
-    return family(**options)
 
 
 def _part(problems: list[Problem], name: str, split: str, holdout: float) -> FixedSource:
@@ -100,19 +90,6 @@ def _part(problems: list[Problem], name: str, split: str, holdout: float) -> Fix
 def _hash(question: str) -> int:
     words = " ".join(question.split())
     return int.from_bytes(hashlib.blake2b(words.encode("utf-8", "surrogatepass"), digest_size=4).digest(), "big")
-
-
-def _parse_options(spec: str, written: str) -> dict[str, Any]:
-    options: dict[str, Any] = {}
-    for part in filter(None, written.split(",")):
-        key, sign, value = part.partition("=")
-        if not sign or not key.isidentifier():
-            raise ConfigurationError(f"In {spec!r}, expected option=value, got {part!r}.")
-        try:
-            options[key] = json.loads(value)
-        except ValueError:
-            options[key] = value
-    return options
 
 
 def _refuse_options(options: Mapping[str, Any], holdout: float, what: str) -> None:

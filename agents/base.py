@@ -1,0 +1,28 @@
+"""What an agent is, and the registry in which agents are found by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rstar2_env.options import call_with_options
+from rstar2_env.play import Agent, AnyAgent, InformedAgent
+from rstar2_env.registry import Registry
+
+__all__ = ["Agent", "AnyAgent", "InformedAgent", "agents", "make"]
+
+agents: Registry[Callable[..., AnyAgent]] = Registry("agent", "rstar2_env.agents", "rstar2_env.agents")
+
+
+def make(name: str, **options: Any) -> AnyAgent:
+    """Return a new agent.
+
+    Args:
+        name: One of ``agents.names()``.
+        **options: Of that agent.
+
+    Raises:
+        UnknownNameError: No agent has that name; the message suggests the nearest.
+        ConfigurationError: The agent has no such option, or refuses its value.
+    """
+    return call_with_options(f"agent {name!r}", agents.get(name), options)

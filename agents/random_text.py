@@ -1,0 +1,83 @@
+"""Random text: the floor that every policy must beat, and a hostile guest that no environment may choke on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from rstar2_env.dialects import Dialect, make_dialect
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.play import python_call
+
+from .base import agents
+
+_SCRAPS = (
+    "<tool_call>",
+    "</tool_call>",
+    "<answer>",
+    "</answer>",
+    "<tool_response>",
+    "\\boxed{",
+    "}",
+    '{"name": ',
+    "```",
+)
+
+
+class RandomText:
+    """Strings random characters, scraps of markup, now and then a call or an answer together.
+
+    Args:
+        length: Largest number of pieces in a turn.
+        answers: Chance that a piece is a well-formed answer, a whole number from 0 to 99.
+        calls: Chance that a piece is a well-formed call of the environment's tool, of a program that is noise.
+        dialect: How calls and answers are written.
+
+    Raises:
+        ConfigurationError: An option is out of its range.
+        UnknownNameError: There is no dialect of that name.
+    """
+
+    def __init__(
+        self, length: int = 30, answers: float = 0.05, calls: float = 0.02, dialect: Dialect | str = "rstar2"
+    ) -> None:
+        if length < 1:
+            raise ConfigurationError(f"length must be at least 1, not {length}.")
+        if answers < 0 or calls < 0 or answers + calls > 1:
+            raise ConfigurationError(f"answers and calls are chances, at most 1 together, not {answers} and {calls}.")
+        self._length = length
+        self._chances = (answers, answers + calls, answers + calls + (1 - answers - calls) / 4)
+        self._dialect = make_dialect(dialect)
+        self._tools: list[Any] = []
+        self._rng = np.random.default_rng(0)
+
+    def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:
+        """Seed the noise."""
+        self._rng = np.random.default_rng(seed)
+        self._tools = list(info.get("tools", ()))
+
+    def act(self, observation: str, info: Mapping[str, Any]) -> str:
+        """A turn of noise."""
+        return "".join(self._piece() for _ in range(int(self._rng.integers(1, self._length + 1))))
+
+    def _piece(self) -> str:
+        answer, call, scrap = self._chances
+        draw = self._rng.random()
+        if draw < answer:
+            return self._dialect.format_answer(str(self._rng.integers(100)))
+        if draw < call and self._tools:
+            return python_call(self._dialect, self._tools, self._noise())
+        if draw < scrap:
+            return _SCRAPS[int(self._rng.integers(len(_SCRAPS)))]
+        return self._noise()
+
+    def _noise(self) -> str:
+        """Some characters: mostly ASCII, at times from all of Unicode except lone surrogates."""
+        high = 0x110000 if self._rng.random() < 0.1 else 0x7F
+        points = self._rng.integers(0x20, high, size=int(self._rng.integers(1, 12)))
+        return "".join(chr(point) for point in points if not 0xD800 <= point <= 0xDFFF)
+
+
+agents.register("random_text", RandomText)

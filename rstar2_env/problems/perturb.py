@@ -1,0 +1,48 @@
+"""Wrong answers on purpose: to show that a verifier says no, and to make traces that got a number wrong."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+
+import numpy as np
+
+
+def changed_answer(answer: str) -> str:
+    """An answer of another value: a plain number plus one, anything else with ``+1`` behind it."""
+    try:
+        value = Decimal(answer.strip())
+    except InvalidOperation:
+        return f"({answer})+1"
+    return format(value + 1, "f") if value.is_finite() and abs(value.adjusted()) < 20 else f"({answer})+1"
+
+
+def miscopied(answer: str, rng: np.random.Generator) -> str:
+    """The answer as somebody copies it wrong: a digit changed, left out, doubled, or two of them swapped.
+
+    The result is another number, without a zero in front. An answer that is not a plain whole number is changed as
+    ``changed_answer`` does.
+
+    Args:
+        answer: The right answer.
+        rng: Chooses the mistake.
+    """
+    sign, digits = ("-", answer[1:]) if answer.startswith("-") else ("", answer)
+    if not (digits.isascii() and digits.isdecimal()):
+        return changed_answer(answer)
+    candidates = sorted(
+        {wrong for wrong in _mistakes(digits) if int(wrong) != int(digits) and str(int(wrong)) == wrong}
+    )
+    return sign + candidates[int(rng.integers(len(candidates)))]
+
+
+def _mistakes(digits: str) -> list[str]:
+    mistakes: list[str] = []
+    for at, digit in enumerate(digits):
+        before, after = digits[:at], digits[at + 1 :]
+        mistakes.extend(before + other + after for other in "0123456789" if other != digit)
+        mistakes.append(before + digit + digit + after)
+        if before or after:
+            mistakes.append(before + after)
+        if after:
+            mistakes.append(before + after[0] + digit + after[1:])
+    return mistakes
