@@ -1,0 +1,144 @@
+"""The warden's records of a child and of the call that it runs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import tempfile
+import time
+from typing import Any
+
+from .judge import Seen, judge
+from .wire import STARTED
+
+_MAX_REPORTS = 16
+_MAX_REPORT_BYTES = 1 << 19
+
+
+class Call:
+    """One job on its way through the warden."""
+
+    __slots__ = ("cancelled", "child", "id", "limits", "raw")
+
+    def __init__(self, call_id: int, limits: dict[str, Any], raw: bytes) -> None:
+        self.id = call_id
+        self.limits = limits
+        self.raw = raw
+        self.child: Child | None = None
+        self.cancelled = False
+
+
+class Stream:
+    """Standard output or error of a child: what was kept, and how much was not."""
+
+    __slots__ = ("descriptor", "kept", "left_out")
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self.kept = bytearray()
+        self.left_out = 0
+
+    def add(self, data: bytes, limit: int) -> bool:
+        """Keep ``data`` up to the limit; whether it went past it."""
+        room = max(0, limit - len(self.kept))
+        self.kept += data[:room]
+        self.left_out += max(0, len(data) - room)
+        return self.left_out > 0
+
+
+class Child:
+    """One forked child, from the order to fork it until its outcome is made."""
+
+    def __init__(self, number: int, scratch: str) -> None:
+        self.number = number
+        self.workdir = tempfile.mkdtemp(prefix="call-", dir=scratch)
+        job_r, self.job_fd = os.pipe()
+        out_r, out_w = os.pipe()
+        err_r, err_w = os.pipe()
+        self.report, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.theirs: tuple[int, ...] = (job_r, theirs.detach(), out_w, err_w)
+        self.report.setblocking(False)
+        for descriptor in (self.job_fd, out_r, err_r):
+            os.set_blocking(descriptor, False)
+        self.streams = (Stream(out_r), Stream(err_r))
+        self.open_ends = 3
+        self.call: Call | None = None
+        self.ready = False
+        self.failure: str | None = None
+        self.job_left = memoryview(b"")
+        self.cpu_at_start = self.cpu_s = 0.0
+        self.peak_kb = 0
+        self.started_at = self.ended_at = 0.0
+        self.wait_status: int | None = None
+        self.stopped_for: str | None = None
+        self._compiled = False
+        self._reports: list[bytes] = []
+        self._reported = 0
+
+    @property
+    def output_limit(self) -> int:
+        """Bytes that each stream may hold; nothing before the job has come."""
+        return int(self.call.limits["output_bytes"]) if self.call is not None else 0
+
+    def note(self, message: bytes) -> None:
+        """Keep a message of the child, up to a bound: a program may write here as it likes."""
+        if not self._compiled and message == STARTED:
+            self._compiled = True
+            return
+        self._reported += len(message)
+        if self._reported <= _MAX_REPORT_BYTES:
+            self._reports = [*self._reports[-_MAX_REPORTS:], message]
+
+    def outcome(self) -> tuple[dict[str, Any], tuple[bytes, bytes]]:
+        """The outcome as a header and the two streams."""
+        assert self.call is not None
+        out, err = self.streams
+        found = judge(
+            Seen(
+                wait_status=self.wait_status,
+                stopped_for=self.stopped_for,
+                started=self._compiled,
+                cpu_s=self.cpu_s,
+                cpu_limit_s=self.call.limits["cpu_s"],
+                output=bool(out.kept or err.kept),
+                over_output=bool(out.left_out or err.left_out),
+                reports=self._reports,
+            )
+        )
+        found |= {
+            "stdout_left_out": out.left_out,
+            "stderr_left_out": err.left_out,
+            "wall_s": (self.ended_at or time.monotonic()) - self.started_at,
+            "cpu_s": self.cpu_s,
+            "peak_memory_mb": self.peak_kb / 1024,
+        }
+        return found, (bytes(out.kept), bytes(err.kept))
+
+    def close_job(self) -> None:
+        """Close the job pipe."""
+        if self.job_fd >= 0:
+            os.close(self.job_fd)
+            self.job_fd = -1
+
+    def close_stream(self, stream: Stream) -> None:
+        """Close one stream that is at its end."""
+        if stream.descriptor >= 0:
+            os.close(stream.descriptor)
+            stream.descriptor = -1
+            self.open_ends -= 1
+
+    def close_theirs(self) -> None:
+        """Close the ends that the child has by now."""
+        for descriptor in self.theirs:
+            os.close(descriptor)
+        self.theirs = ()
+
+    def close(self) -> None:
+        """Close what is still open and remove the working folder."""
+        self.close_theirs()
+        self.close_job()
+        for stream in self.streams:
+            self.close_stream(stream)
+        self.report.close()
+        shutil.rmtree(self.workdir, ignore_errors=True)

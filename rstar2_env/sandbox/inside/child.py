@@ -1,0 +1,176 @@
+"""What a forked child does: isolate itself, wait for its job, run it, report, and exit.
+
+Covered: the order of those steps, rlimits, the working folder and the descriptors. Not covered: what a program does
+inside (``program``), and every judgement on it, which is the warden's (``judge``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import resource
+import signal
+import socket
+import sys
+import time
+import types
+from typing import Any, NoReturn
+
+from . import linux, program, wire
+
+JOB_FD, REPORT_FD, FIRST_FREE_FD = 3, 4, 5
+_SPARE_MEMORY = 32 << 20
+"""Bytes between the soft and the hard limit on memory: room to report a MemoryError."""
+
+
+def main(descriptors: list[int], order: dict[str, Any]) -> NoReturn:
+    """Run one job in this process, which was just forked, and exit.
+
+    Args:
+        descriptors: The job pipe's reading end, the report socket, and the writing ends of stdout and stderr.
+        order: What the warden said about this child: ``workdir``.
+    """
+    code = 1
+    try:
+        _arrange(descriptors)
+        report = socket.socket(fileno=REPORT_FD)
+        try:
+            os.chdir(order["workdir"])
+            os.environ["HOME"] = os.environ["TMPDIR"] = order["workdir"]
+            _static_limits()
+        except BaseException as error:
+            report.send(json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
+            os._exit(1)
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        report.send(json.dumps({"ready": True, "cpu_s": usage.ru_utime + usage.ru_stime}).encode())
+        code = _serve(report)
+    finally:
+        os._exit(code)
+
+
+def _serve(report: socket.socket) -> int:
+    frame = _read_job()
+    if frame is None:
+        return 0
+    header, blobs = frame.header, frame.blobs
+    exit_now, finish, send, encode = os._exit, program.finish, report.send, program.encode_report
+    source = blobs[0].decode("utf-8", "surrogatepass")
+    _write_files(header["files"], blobs[2:])
+    _set_stdin(blobs[1])
+    del frame, blobs
+    limits = header["limits"]
+    program.open_streams()
+    streams = (sys.stdout, sys.stderr)
+    program.seed_everything(header["seed"])
+    namespace = fresh_main()
+    sys.path.insert(0, os.getcwd())
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    _dynamic_limits(limits)
+    gc.enable()
+    code, result = program.run_cell(source, namespace, lambda: send(wire.STARTED))
+    with contextlib.suppress(BaseException):
+        send(encode(result))
+    finish(streams)
+    exit_now(code)
+
+
+def fresh_main() -> dict[str, Any]:
+    """Make an empty ``__main__`` and return its globals."""
+    module = types.ModuleType("__main__")
+    module.__builtins__ = sys.modules["builtins"]  # type: ignore[attr-defined]  # as the interpreter's own has
+    sys.modules["__main__"] = module
+    return vars(module)
+
+
+def _arrange(descriptors: list[int]) -> None:
+    """Lay the descriptors out at their fixed numbers and close every other one."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.setsid()
+    linux.die_with_parent()
+    # First far above, so that no move lands on one that is still to be moved.
+    moved = [_dup_above(descriptor, 32) for descriptor in descriptors]
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    job, report, out, err = moved
+    for source, target in ((out, 1), (err, 2), (job, JOB_FD), (report, REPORT_FD)):
+        os.dup2(source, target, inheritable=target < 3)
+    os.closerange(FIRST_FREE_FD, 1024)
+
+
+def _dup_above(descriptor: int, least: int) -> int:
+    import fcntl
+
+    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, least)
+
+
+def _static_limits() -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _limit(resource.RLIMIT_NOFILE, 256, 256)
+
+
+def _dynamic_limits(limits: dict[str, Any]) -> None:
+    """Apply the job's own limits, last of all before its code runs."""
+    spent = time.process_time()
+    cpu = limits["cpu_s"] + spent
+    cpu_whole = max(1, int(-(-cpu // 1)))
+    _limit(resource.RLIMIT_CPU, cpu_whole, cpu_whole + 1)
+    _limit(resource.RLIMIT_FSIZE, limits["file_bytes"], limits["file_bytes"])
+    memory = limits["memory_bytes"] + _address_space()
+    _limit(resource.RLIMIT_AS, memory, memory + _SPARE_MEMORY)
+    _limit(resource.RLIMIT_NPROC, limits["processes"], limits["processes"])
+
+
+def _address_space() -> int:
+    """Bytes of address space in use: the preloaded modules, which are not the program's own use."""
+    with open("/proc/self/statm", "rb") as file:
+        return int(file.read().split()[0]) * resource.getpagesize()
+
+
+def _limit(kind: int, soft: int, hard: int) -> None:
+    """Lower a limit; one that is lower already stays."""
+    _, old_hard = resource.getrlimit(kind)
+    if old_hard != resource.RLIM_INFINITY:
+        hard = min(hard, old_hard)
+    resource.setrlimit(kind, (min(soft, hard), hard))
+
+
+def _read_job() -> wire.Frame | None:
+    """Read the one frame that comes down the job pipe; ``None`` when it closes empty."""
+    chunks, have, want = [], 0, wire.PREFIX_BYTES
+    whole = False
+    while have < want:
+        data = os.read(JOB_FD, min(want - have, 1 << 20))
+        if not data:
+            return None
+        chunks.append(data)
+        have += len(data)
+        if not whole and have >= wire.PREFIX_BYTES:
+            chunks = [b"".join(chunks)]
+            want, whole = wire.frame_bytes(chunks[0]), True
+    os.close(JOB_FD)
+    return wire.unpack(b"".join(chunks))
+
+
+def _write_files(names: list[str], contents: list[bytes]) -> None:
+    for name, content in zip(names, contents, strict=True):
+        folder = os.path.dirname(name)
+        if folder:
+            os.makedirs(folder, exist_ok=True)
+        with open(name, "wb") as file:
+            file.write(content)
+
+
+def _set_stdin(data: bytes) -> None:
+    """Put ``data`` behind descriptor 0; without any, it is at its end from the start."""
+    if not data:
+        return
+    memory = os.memfd_create("stdin")
+    view = memoryview(data)
+    while view:
+        view = view[os.write(memory, view) :]
+    os.lseek(memory, 0, os.SEEK_SET)
+    os.dup2(memory, 0)
+    os.close(memory)

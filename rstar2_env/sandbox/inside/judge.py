@@ -1,0 +1,119 @@
+"""The verdict on one call: a pure function of what the warden and the kernel saw, and of the program's own report.
+
+The rules (see the words of ``ToolStatus``): what the warden enforced comes first, then the kernel's counters, then how
+the process ended; the report comes last and only adds detail. A report can never turn a failed exit into a success.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from dataclasses import dataclass, field
+from typing import Any
+
+_TEXT_LIMIT = 70_000
+
+
+@dataclass(slots=True)
+class Seen:
+    """What the warden saw of one call.
+
+    Attributes:
+        wait_status: As ``wait4`` gave it; ``None`` when the process could not be reaped.
+        stopped_for: Limit for which the warden itself ended the program ("timeout", "output_limit"), or ``None``.
+        out_of_memory: Whether the kernel's counters say that it killed for memory.
+        started: Whether the program compiled, by the harness's word before any of the program ran.
+        cpu_s: CPU seconds used.
+        cpu_limit_s: CPU seconds allowed.
+        output: Whether it wrote anything to stdout or stderr.
+        over_output: Whether it wrote more than the hard limit.
+        reports: Messages of the child, in order.
+    """
+
+    wait_status: int | None = None
+    stopped_for: str | None = None
+    out_of_memory: bool = False
+    started: bool = False
+    cpu_s: float = 0.0
+    cpu_limit_s: float = float("inf")
+    output: bool = False
+    over_output: bool = False
+    reports: list[bytes] = field(default_factory=list)
+
+
+def judge(seen: Seen) -> dict[str, Any]:
+    """Return the fields of an outcome that follow from how the call went: status, exit, error, value, traceback."""
+    exit_code, signal_name = _exit_of(seen.wait_status)
+    report = read_report(seen.reports)
+    found: dict[str, Any] = {"exit_code": exit_code, "signal": signal_name}
+    status, message = _status(seen, exit_code, signal_name, report)
+    found["status"] = status
+    if status in ("syntax_error", "exception", "memory"):
+        for key in ("error_type", "error_message", "traceback"):
+            found[key] = report.get(key)
+    if message is not None and not found.get("error_message"):
+        found["error_message"] = message
+    if status == "ok" and "value" in report:
+        found["value"] = report["value"]
+        found["value_left_out"] = report.get("value_left_out", 0)
+    return found
+
+
+def _status(seen: Seen, exit_code: int | None, name: str | None, report: dict[str, Any]) -> tuple[str, str | None]:
+    if seen.stopped_for == "timeout":
+        return "timeout", "The program ran past its wall-clock limit and was ended."
+    if seen.stopped_for == "output_limit" or seen.over_output:
+        return "output_limit", "The program wrote more than its output limit and was ended."
+    if name is not None:
+        return _status_of_signal(seen, name)
+    if exit_code:
+        if not seen.started and report.get("phase") == "compile" and report.get("error_type") != "MemoryError":
+            return "syntax_error", None
+        if report.get("error_type") == "MemoryError":
+            return "memory", None
+        if seen.out_of_memory:
+            return "memory", "The program used up its memory."
+        return "exception", f"The program ended with exit code {exit_code}."
+    shown = seen.output or report.get("value") is not None
+    return ("ok" if shown else "empty"), None
+
+
+def _status_of_signal(seen: Seen, name: str) -> tuple[str, str]:
+    if name == "SIGKILL" and seen.out_of_memory:
+        return "memory", "The program used up its memory and was ended by the kernel."
+    if name == "SIGXCPU" or (name == "SIGKILL" and seen.cpu_s >= seen.cpu_limit_s):
+        return "timeout", "The program used up its CPU time and was ended."
+    if name == "SIGSYS":
+        return "blocked", "The program made a system call that the sandbox refuses, and was ended."
+    return "exception", f"The program was ended by {name}."
+
+
+def read_report(messages: list[bytes]) -> dict[str, Any]:
+    """The last message that is a report, with every field of the right type and of bounded length."""
+    for message in reversed(messages):
+        try:
+            raw = json.loads(message)
+        except (ValueError, RecursionError):
+            continue
+        if not isinstance(raw, dict) or "ready" in raw or "started" in raw:
+            continue
+        texts = ("error_type", "error_message", "traceback", "value", "phase")
+        report: dict[str, Any] = {key: raw[key][:_TEXT_LIMIT] for key in texts if isinstance(raw.get(key), str)}
+        left_out = raw.get("value_left_out")
+        if isinstance(left_out, int) and 0 < left_out < 1 << 62:
+            report["value_left_out"] = left_out
+        return report
+    return {}
+
+
+def _exit_of(status: int | None) -> tuple[int | None, str | None]:
+    if status is None:
+        return None, None
+    code = os.waitstatus_to_exitcode(status)
+    if code >= 0:
+        return code, None
+    try:
+        return None, signal.Signals(-code).name
+    except ValueError:
+        return None, f"SIG{-code}"

@@ -1,0 +1,26 @@
+"""Start one of the programs of this folder in a fresh interpreter: ``python launch.py warden`` or ``zygote``.
+
+The interpreter is isolated, so the folder is not on its path. A stub package lets the modules here import one another
+without importing the package around them, which would pull in Gymnasium.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import types
+
+PACKAGE = "rstar2_sandbox"
+
+
+def main(program: str) -> None:
+    """Import ``program`` out of this folder and run its ``main``."""
+    package = types.ModuleType(PACKAGE)
+    package.__path__ = [os.path.dirname(os.path.abspath(__file__))]
+    sys.modules[PACKAGE] = package
+    importlib.import_module(f"{PACKAGE}.{program}").main()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

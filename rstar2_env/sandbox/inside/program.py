@@ -1,0 +1,233 @@
+"""Run one program the way a notebook cell runs, and describe how it went.
+
+Covered: the compile step ahead of any of the program's code, the echo of a trailing expression, tracebacks without the
+harness's frames, random states, orderly exit (threads joined, ``atexit`` run, output flushed). Not covered: isolation
+and limits (``child``), and the verdict on the call (``judge``): the report made here is the program's own word, and
+the program can tamper with it.
+"""
+
+from __future__ import annotations
+
+import ast
+import atexit
+import builtins
+import io
+import json
+import linecache
+import os
+import random
+import resource
+import sys
+import threading
+import traceback
+import types
+from collections.abc import Callable
+from typing import Any
+
+FILENAME = "<cell>"
+MAX_REPORT_BYTES = 120_000
+"""A report is one message on a socket whose buffer holds about 200 kB."""
+_MAX_VALUE = 64_000
+_MAX_TRACEBACK = 16_000
+_MAX_MESSAGE = 4_000
+_FRAMES_SHOWN = 60
+
+Report = dict[str, Any]
+
+
+def seed_everything(seed: int) -> None:
+    """Seed every generator that the warm parent has loaded, so that a call replays and no two share their draws."""
+    random.seed(seed)
+    numpy_random = sys.modules.get("numpy.random")
+    if numpy_random is not None:
+        numpy_random.seed(seed % (1 << 32))
+    sympy_random = sys.modules.get("sympy.core.random")
+    if sympy_random is not None:
+        sympy_random.seed(seed)
+
+
+def open_streams() -> None:
+    """Give ``sys`` fresh streams over descriptors 0, 1 and 2, unbuffered, so that a killed program loses nothing."""
+    sys.stdin = sys.__stdin__ = io.TextIOWrapper(  # type: ignore[misc]  # the originals belong to the warm parent
+        io.BufferedReader(io.FileIO(0, "r", closefd=False)), encoding="utf-8", errors="surrogateescape"
+    )
+    for name, descriptor in (("stdout", 1), ("stderr", 2)):
+        stream = io.TextIOWrapper(
+            io.FileIO(descriptor, "w", closefd=False),
+            encoding="utf-8",
+            errors="backslashreplace",
+            write_through=True,
+        )
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+
+
+def compile_cell(source: str) -> tuple[types.CodeType, types.CodeType | None]:
+    """Compile a cell into its body and, when the last statement is an expression, that expression.
+
+    Raises:
+        SyntaxError: As ``compile`` does; also ``ValueError``, ``RecursionError``, ``MemoryError`` and
+            ``UnicodeEncodeError`` for sources that break the parser.
+    """
+    tree = ast.parse(source, FILENAME)
+    last = tree.body[-1] if tree.body else None
+    echoed = None
+    if isinstance(last, ast.Expr) and not _ends_in_semicolon(source, last):
+        tree.body.pop()
+        echoed = ast.Expression(last.value)
+    body = compile(tree, FILENAME, "exec", dont_inherit=True)
+    if echoed is None:
+        return body, None
+    # The trailing expression obeys the cell's own __future__ imports.
+    return body, compile(echoed, FILENAME, "eval", flags=body.co_flags & _FUTURE_FLAGS, dont_inherit=True)
+
+
+def run_cell(source: str, namespace: dict[str, Any], started: Callable[[], object]) -> tuple[int, Report]:
+    """Run a cell in ``namespace``.
+
+    Args:
+        source: The program.
+        namespace: Its globals.
+        started: Called once it has compiled, before any of it runs.
+
+    Returns:
+        The exit code that Python would end with, and the report.
+    """
+    # The program may ruin any of these before control comes back, so hold on to them and put them back.
+    kept, restore, any_exception = dict(vars(builtins)), vars(builtins).update, BaseException
+    getpid, main_pid, exit_now = os.getpid, os.getpid(), os._exit
+    try:
+        body, trailing = compile_cell(source)
+    except BaseException as error:
+        return 1, {**describe(error, None), "phase": "compile"}
+    linecache.cache[FILENAME] = (len(source), None, io.StringIO(source, newline=None).readlines(), FILENAME)
+    started()
+    code = 0
+    report: Report = {}
+    try:
+        exec(body, namespace)
+        if trailing is not None:
+            value = eval(trailing, namespace)
+            restore(kept)
+            if value is not None:
+                report["value"], report["value_left_out"] = _cut(repr(value), _MAX_VALUE)
+    except any_exception as error:
+        restore(kept)
+        make_room()
+        code, report = exit_of(error)
+    restore(kept)
+    if getpid() != main_pid:  # a child that the program forked came back here: it has no outcome of its own
+        flush((sys.stdout, sys.stderr))
+        exit_now(code)
+    return code, report
+
+
+def exit_of(error: BaseException) -> tuple[int, Report]:
+    """The exit code and report for an exception that reached the top, as the interpreter would treat it."""
+    if not isinstance(error, SystemExit):
+        return 1, describe(error, error.__traceback__)
+    code = error.code
+    if code is None:
+        return 0, {}
+    if isinstance(code, int):
+        report = {} if code & 0xFF == 0 else {"error_type": "SystemExit", "error_message": str(code)}
+        return code & 0xFF, report
+    text, _ = _cut(_text_of(code), _MAX_MESSAGE)
+    sys.stderr.write(text + "\n")
+    return 1, {"error_type": "SystemExit", "error_message": text}
+
+
+def describe(error: BaseException, trace: types.TracebackType | None) -> Report:
+    """The type, message and traceback of an exception, bounded, without the harness's own frames."""
+    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    name = type(error).__name__
+    try:
+        depth, step = 0, trace
+        while step is not None:
+            depth, step = depth + 1, step.tb_next
+        limit = -_FRAMES_SHOWN if depth > 4000 else None  # a recursion limit raised by the program: keep the end
+        if trace is None:
+            lines = traceback.format_exception_only(error)
+        else:
+            lines = traceback.format_exception(type(error), error, trace, limit=limit)
+        shown, _ = _cut("".join(lines), _MAX_TRACEBACK)
+    except BaseException:
+        shown = name
+    return {
+        "error_type": name[:200],
+        "error_message": _cut(_text_of(error), _MAX_MESSAGE)[0],
+        "traceback": shown,
+    }
+
+
+def finish(streams: tuple[Any, ...]) -> None:
+    """What an interpreter does at its end: join threads, run ``atexit``, flush. Errors are printed, not raised."""
+    try:
+        threading._shutdown()  # type: ignore[attr-defined]  # what the interpreter itself calls at its end
+        atexit._run_exitfuncs()
+    except BaseException:
+        traceback.print_exc()
+    flush((sys.stdout, sys.stderr, *streams))
+
+
+def flush(streams: tuple[Any, ...]) -> None:
+    """Flush what can be flushed."""
+    for stream in streams:
+        try:
+            stream.flush()
+        except BaseException:
+            continue
+
+
+def encode_report(report: Report) -> bytes:
+    """The report as bounded JSON: long texts are cut until it fits one message."""
+    while True:
+        data = json.dumps(report).encode()
+        if len(data) <= MAX_REPORT_BYTES:
+            return data
+        for key in ("value", "traceback", "error_message"):
+            text = report.get(key)
+            if isinstance(text, str) and len(text) > 1000:
+                report[key], left_out = _cut(text, len(text) // 2)
+                if key == "value":
+                    report["value_left_out"] = report.get("value_left_out", 0) + left_out
+
+
+def make_room() -> None:
+    """Lift the soft memory limit to the hard one, so that a ``MemoryError`` can still be reported."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+
+
+def _ends_in_semicolon(source: str, last: ast.Expr) -> bool:
+    """Whether the last statement is followed by ``;``, with which a notebook shows no value."""
+    line, column = last.end_lineno or 1, last.end_col_offset or 0
+    lines = source.encode("utf-8", "surrogatepass").splitlines()
+    return line <= len(lines) and lines[line - 1][column:].lstrip().startswith(b";")
+
+
+def _text_of(thing: object) -> str:
+    try:
+        return str(thing)
+    except BaseException as error:
+        return f"<{type(thing).__name__}, whose text raises {type(error).__name__}>"
+
+
+def _cut(text: str, limit: int) -> tuple[str, int]:
+    """Cut the middle out of a long text; also how many characters went."""
+    if len(text) <= limit:
+        return text, 0
+    left_out = len(text) - limit
+    half = limit // 2
+    return f"{text[:half]}\n... {left_out} characters left out ...\n{text[-(limit - half) :]}", left_out
+
+
+def _future_flags() -> int:
+    import __future__
+
+    return sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
+
+
+_FUTURE_FLAGS = _future_flags()

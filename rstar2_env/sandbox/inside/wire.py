@@ -1,0 +1,101 @@
+"""Frames: how the caller, the warden and a child speak to one another over a byte stream.
+
+A frame is two 32-bit lengths (of the whole rest, and of the header), a JSON header, and blobs of bytes whose lengths
+the header lists. Nothing is ever pickled. Covered: packing, and cutting a stream into frames. Not covered: sockets.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+_LENGTHS = struct.Struct(">II")
+PREFIX_BYTES = _LENGTHS.size
+STARTED = b'{"started": true}'
+"""What a child says once its program has compiled, before any of it runs."""
+MAX_FRAME_BYTES = (1 << 32) - 1
+"""Largest frame, by the width of its length."""
+
+
+class WireError(ValueError):
+    """The stream does not hold a frame where one must begin, or a frame is too long to send."""
+
+
+class Frame(NamedTuple):
+    """One message: its header, its blobs, and the bytes it came as (to be handed on unchanged)."""
+
+    header: dict[str, Any]
+    blobs: list[bytes]
+    raw: bytes
+
+
+def pack(header: dict[str, Any], blobs: Sequence[bytes] = ()) -> bytes:
+    """Return the bytes of one frame.
+
+    Raises:
+        WireError: It would be longer than ``MAX_FRAME_BYTES``.
+    """
+    if blobs:
+        header = {**header, "blobs": [len(blob) for blob in blobs]}
+    head = json.dumps(header, separators=(",", ":")).encode()
+    total = 4 + len(head) + sum(map(len, blobs))
+    if total > MAX_FRAME_BYTES:
+        raise WireError(f"A frame holds at most {MAX_FRAME_BYTES} bytes, not {total}.")
+    return b"".join((_LENGTHS.pack(total, len(head)), head, *blobs))
+
+
+def frame_bytes(prefix: bytes | bytearray) -> int:
+    """Length of the whole frame whose first ``PREFIX_BYTES`` are given."""
+    total, _ = _LENGTHS.unpack_from(prefix)
+    return int(total) + 4
+
+
+def unpack(raw: bytes) -> Frame:
+    """Read one whole frame.
+
+    Raises:
+        WireError: The lengths do not add up, or the header is no JSON object.
+    """
+    if len(raw) < PREFIX_BYTES:
+        raise WireError(f"A frame begins with {PREFIX_BYTES} bytes of lengths; {len(raw)} came.")
+    total, head = _LENGTHS.unpack_from(raw)
+    if total + 4 != len(raw) or head + 4 > total:
+        raise WireError(f"The lengths of a frame do not add up: {total}, {head}, {len(raw)}.")
+    at = PREFIX_BYTES + head
+    try:
+        header = json.loads(raw[PREFIX_BYTES:at])
+        blobs = []
+        for length in header.get("blobs", ()):
+            blobs.append(raw[at : at + length])
+            at += length
+    except (ValueError, AttributeError, TypeError) as error:
+        raise WireError(f"The header of a frame is not a JSON object with lengths: {error}.") from None
+    return Frame(header, blobs, raw)
+
+
+class FrameReader:
+    """Cuts a stream of bytes into frames."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """Add bytes and return every frame that is now whole.
+
+        Raises:
+            WireError: What came is not a frame.
+        """
+        self._buffer += data
+        frames = []
+        at = 0
+        while len(self._buffer) - at >= PREFIX_BYTES:
+            end = at + frame_bytes(self._buffer[at : at + PREFIX_BYTES])
+            if end > len(self._buffer):
+                break
+            frames.append(unpack(bytes(self._buffer[at:end])))
+            at = end
+        if at:
+            del self._buffer[:at]
+        return frames

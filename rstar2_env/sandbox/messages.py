@@ -1,0 +1,79 @@
+"""Jobs and outcomes as frames: what the caller and a warden say to each other."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.sandbox.inside import wire
+from rstar2_env.sandbox.job import Job, Limits, Outcome
+from rstar2_env.status import ToolStatus
+
+_MIB = 1 << 20
+
+
+def encode_job(call_id: int, job: Job) -> bytes:
+    """A job as the frame that asks a warden to run it.
+
+    Raises:
+        ConfigurationError: A file's path leads out of the working folder, or the job is too large to send.
+    """
+    for name in job.files:
+        parts = name.split("/")
+        if not name or os.path.isabs(name) or ".." in parts or "\0" in name:
+            raise ConfigurationError(f"A job's file must have a relative path inside the working folder, not {name!r}.")
+    header = {
+        "op": "run",
+        "id": call_id,
+        "seed": job.seed,
+        "limits": _limits(job.limits),
+        "files": list(job.files),
+    }
+    code = job.code.encode("utf-8", "surrogatepass")
+    stdin = job.stdin.encode("utf-8", "surrogatepass")
+    try:
+        return wire.pack(header, (code, stdin, *job.files.values()))
+    except wire.WireError as error:
+        raise ConfigurationError(f"The job is too large: {error}") from None
+
+
+def outcome_of(header: dict[str, Any], blobs: list[bytes], attempts: int) -> Outcome:
+    """The outcome that a warden's frame tells."""
+    out, err = (blob.decode("utf-8", "replace") for blob in blobs)
+    left_out = header["stdout_left_out"] + header["stderr_left_out"] + header.get("value_left_out", 0)
+    return Outcome(
+        status=ToolStatus(header["status"]),
+        exit_code=header["exit_code"],
+        signal=header["signal"],
+        stdout=out,
+        stderr=err,
+        value=header.get("value"),
+        error_type=header.get("error_type"),
+        error_message=header.get("error_message"),
+        traceback=header.get("traceback"),
+        wall_s=header["wall_s"],
+        cpu_s=header["cpu_s"],
+        peak_memory_mb=header["peak_memory_mb"],
+        truncated=left_out > 0,
+        stdout_left_out=header["stdout_left_out"],
+        stderr_left_out=header["stderr_left_out"],
+        attempts=attempts,
+    )
+
+
+def lost(why: str, attempts: int) -> Outcome:
+    """The outcome of a call that was lost through no fault of its program."""
+    return Outcome(ToolStatus.UNAVAILABLE, error_type="SandboxUnavailableError", error_message=why, attempts=attempts)
+
+
+def _limits(limits: Limits) -> dict[str, float]:
+    return {
+        "wall_s": limits.wall_s,
+        "cpu_s": limits.cpu_s if limits.cpu_s is not None else math.ceil(limits.wall_s) + 1,
+        "memory_bytes": limits.memory_mb * _MIB,
+        "processes": limits.processes,
+        "output_bytes": limits.output_bytes,
+        "file_bytes": limits.file_mb * _MIB,
+    }

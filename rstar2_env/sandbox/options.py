@@ -1,0 +1,91 @@
+"""The options of the ``local`` provider, checked in one place."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from rstar2_env.errors import ConfigurationError
+
+Isolation = Literal["strict", "best", "none"]
+
+
+@dataclass(frozen=True)
+class LocalOptions:
+    """How the ``local`` provider runs.
+
+    Attributes:
+        preload: Modules that the warm parent imports, so that no call pays for them.
+        workers: Programs that run at once; the default is the number of usable cores.
+        waiting: Children kept ready ahead of the calls; the default is ``workers``.
+        isolation: ``"strict"`` refuses to start without a required layer, ``"best"`` runs with what there is and warns
+            once, ``"none"`` switches isolation off, for debugging.
+        retries: How often a call is started anew after a failure of our own.
+        stall_s: Seconds without a sign of life after which the warm parent is replaced.
+    """
+
+    preload: tuple[str, ...] = ("numpy", "sympy")
+    workers: int | None = None
+    waiting: int | None = None
+    isolation: Isolation = "strict"
+    retries: int = 1
+    stall_s: float = 10.0
+
+    def __post_init__(self) -> None:
+        """Check every value.
+
+        Raises:
+            ConfigurationError: A value is out of its range or of the wrong kind.
+        """
+        if isinstance(self.preload, str) or not all(isinstance(name, str) for name in self.preload):
+            raise ConfigurationError(f"preload must be a sequence of module names, not {self.preload!r}.")
+        object.__setattr__(self, "preload", tuple(self.preload))
+        if self.isolation not in get_args(Isolation):
+            known = ", ".join(map(repr, get_args(Isolation)))
+            raise ConfigurationError(f"isolation must be one of {known}, not {self.isolation!r}.")
+        for name in ("workers", "waiting"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int) or value < 1):
+                raise ConfigurationError(f"{name} must be a whole number from 1, or None, not {value!r}.")
+        if not isinstance(self.retries, int) or self.retries < 0:
+            raise ConfigurationError(f"retries must be a whole number from 0, not {self.retries!r}.")
+        if not self.stall_s > 0:
+            raise ConfigurationError(f"stall_s must be a positive number of seconds, not {self.stall_s!r}.")
+
+    @property
+    def slots(self) -> int:
+        """Programs that run at once."""
+        return self.workers if self.workers is not None else usable_cores()
+
+    def for_warden(self, scratch: str) -> dict[str, Any]:
+        """The same as the first message to a warden."""
+        return {
+            "op": "start",
+            "preload": list(self.preload),
+            "site_dirs": site_dirs(),
+            "workers": self.slots,
+            "waiting": self.waiting if self.waiting is not None else self.slots,
+            "isolation": self.isolation,
+            "stall_s": self.stall_s,
+            "scratch": scratch,
+        }
+
+
+def usable_cores() -> int:
+    """Cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def site_dirs(path: Sequence[str] | None = None) -> list[str]:
+    """The folders of installed packages on the path: what a program may import, and nothing of a checkout."""
+    entries = sys.path if path is None else path
+    return [
+        os.path.realpath(entry)
+        for entry in entries
+        if os.path.basename(entry.rstrip("/")) in ("site-packages", "dist-packages") and os.path.isdir(entry)
+    ]

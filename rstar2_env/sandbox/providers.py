@@ -1,0 +1,30 @@
+"""Sandboxes by name: ``make_sandbox`` and the registry behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rstar2_env.registry import Registry
+from rstar2_env.sandbox.job import Sandbox
+from rstar2_env.sandbox.local import LocalSandbox
+
+PROVIDERS: Registry[Callable[..., Sandbox]] = Registry("sandbox", entry_points="rstar2_env.sandboxes")
+"""Every provider: a callable that takes its options by keyword and returns a running ``Sandbox``."""
+
+PROVIDERS.register("local", LocalSandbox)
+
+
+def make_sandbox(provider: str = "local", **options: Any) -> Sandbox:
+    """Make a sandbox of one's own. Use it as a context manager, or close it.
+
+    Args:
+        provider: Name of a registered provider.
+        **options: Its options; for ``local`` see ``LocalOptions``.
+
+    Raises:
+        UnknownNameError: No provider has that name.
+        ConfigurationError: An option is wrong.
+        SandboxUnavailableError: It cannot start, or cannot give the isolation that was asked for.
+    """
+    return PROVIDERS.get(provider)(**options)
