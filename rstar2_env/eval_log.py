@@ -1,0 +1,152 @@
+"""The file of an evaluation: one JSON line an episode, written as it ends, and read back to resume.
+
+Covered: refusing to overwrite, a last line cut short by a crash, checking that a file belongs to the evaluation that
+resumes it. Not covered: figures (``rstar2_env.summary``).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from rstar2_env.episode import Episode, Message
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.status import ToolStatus
+
+
+class EvalLog:
+    """Writes episodes to a file.
+
+    Each line is ``Episode.record()`` with ``index`` (its number in the evaluation) in place of ``group``, ``gold`` (the
+    gold answer, when known), ``seconds`` (wall clock) and ``run`` (what was evaluated, the same in every line).
+
+    Args:
+        path: The file; its folder is made.
+        run: What is evaluated; a file of another run is not resumed.
+        plan: Seed and problem id of each episode, by its index; a problem id of ``None`` is not checked.
+        resume: Take up a file that exists: keep its episodes, except ``unavailable`` ones and a broken last line. One
+            that does not exist is begun.
+        overwrite: Replace a file that exists.
+
+    Attributes:
+        finished: The episodes of the plan that the file held already, by index.
+
+    Raises:
+        ConfigurationError: The file exists and neither was asked for, it is of another run, or cannot be written.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        run: Mapping[str, Any],
+        plan: Mapping[int, tuple[int, str | None]],
+        resume: bool = False,
+        overwrite: bool = False,
+    ) -> None:
+        self.path = Path(path)
+        self.finished: dict[int, Episode] = {}
+        self._run = json.loads(json.dumps(run, default=lambda value: type(value).__qualname__))
+        if self.path.exists() and not resume and not overwrite:
+            raise ConfigurationError(
+                f"{self.path} exists already. Resume it, allow to overwrite it, or choose another file."
+            )
+        kept = self._read(plan) if resume and self.path.exists() else []
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            # Through a second file, so that a crash while rewriting loses nothing.
+            beside = self.path.with_name(self.path.name + ".part")
+            beside.write_text("".join(kept), "utf-8")
+            beside.replace(self.path)
+            # A lone surrogate has no UTF-8; escaped by a backslash it is what JSON writes for it.
+            self._file = self.path.open("a", encoding="utf-8", errors="backslashreplace")
+        except OSError as error:
+            raise ConfigurationError(f"{self.path} cannot be written: {error.strerror or error}.") from error
+
+    def write(self, episode: Episode, *, gold: str | None = None, seconds: float | None = None) -> None:
+        """Add an episode; it is on the disk's side of Python when this returns."""
+        record = episode.record()
+        line = {"index": record.pop("group"), **record, "gold": gold, "seconds": seconds, "run": self._run}
+        self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _read(self, plan: Mapping[int, tuple[int, str | None]]) -> list[str]:
+        lines = self.path.read_bytes().decode("utf-8", "replace").split("\n")
+        kept: list[str] = []
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+                episode = episode_from(record)
+                same = record["run"] == self._run
+            except (ValueError, KeyError, TypeError) as error:
+                if number == len(lines):
+                    continue  # Cut short when the run was killed: no newline follows it.
+                raise ConfigurationError(
+                    f"{self.path}:{number} is not an episode of an evaluation ({error!r}); it cannot be resumed."
+                ) from error
+            planned = plan.get(episode.group)
+            if not same or (planned is not None and not _fits(episode, *planned)):
+                difference = _difference(record["run"], self._run)
+                raise ConfigurationError(
+                    f"{self.path}:{number} belongs to another evaluation: {difference}. Resume with the same "
+                    "environment, agent, problems, options and seed, or choose another file."
+                )
+            if episode.available:
+                kept.append(line + "\n")
+                if planned is not None:
+                    self.finished[episode.group] = episode
+        return kept
+
+
+def episode_from(record: Mapping[str, Any]) -> Episode:
+    """The episode of a line that ``EvalLog`` wrote, without token ids.
+
+    Raises:
+        KeyError: A field is missing.
+        ValueError: A field does not have the form that it must have.
+    """
+    return Episode(
+        group=int(record["index"]),
+        seed=record["seed"],
+        problem_id=record["problem_id"],
+        messages=[Message(message["role"], message["content"]) for message in record["messages"]],
+        reward=float(record["reward"]),
+        end=record["end"],
+        turns=int(record["turns"]),
+        statuses=[ToolStatus(status) for status in record["statuses"]],
+        injected=[ToolStatus(status) for status in record["injected"]],
+        answer=record["answer"],
+        correct=bool(record["correct"]),
+        answer_tags=int(record["answer_tags"]),
+    )
+
+
+def _fits(episode: Episode, seed: int, problem_id: str | None) -> bool:
+    return episode.seed == seed and problem_id in (None, episode.problem_id)
+
+
+def _difference(there: Any, here: Mapping[str, Any]) -> str:
+    if not isinstance(there, Mapping):
+        return "it does not say what it evaluated"
+    names = [name for name in {**there, **here} if there.get(name) != here.get(name)]
+    if not names:
+        return "its problems or seeds are others"
+    return "; ".join(f"{name} was {there.get(name)!r} and is {here.get(name)!r}" for name in names)

@@ -1,0 +1,341 @@
+"""Plays many episodes in parallel and says how they went, with standard errors.
+
+Covered: choosing the problems, one environment and one agent to each worker thread, a result file that can be resumed,
+interruption. The sandbox and the verifier are shared by all threads of the process. Not covered: the figures themselves
+(``rstar2_env.summary``), and evaluation within training, which plays in batches with the policy's own engine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import gymnasium as gym
+import numpy as np
+
+from rstar2_env.episode import Episode
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.eval_log import EvalLog
+from rstar2_env.play import AnyAgent, StopPlayingError, play_episode
+from rstar2_env.problems import (
+    FiniteSource,
+    Problem,
+    ProblemSource,
+    ProblemSpec,
+    ProceduralSource,
+    choose,
+    load_problems,
+)
+from rstar2_env.summary import Summary, summarize
+
+Progress: TypeAlias = Callable[[Episode, int, int], None]
+"""Called in the caller's thread after every episode: the episode, how many are done, how many there will be."""
+
+
+@dataclass(frozen=True)
+class EvalResult:
+    """What an evaluation found.
+
+    Attributes:
+        env_id: The environment.
+        agent: Name of the agent.
+        problems: Name of the problems' source, or "" when the environment chose.
+        split: Split of the source.
+        episodes: Every episode, in the order of the plan; those taken up from a file included.
+        played: How many of them were played now.
+        seconds: Wall-clock seconds of playing.
+        interrupted: Whether it was stopped before its end.
+    """
+
+    env_id: str
+    agent: str
+    problems: str
+    split: str
+    episodes: tuple[Episode, ...]
+    played: int
+    seconds: float
+    interrupted: bool
+
+    @cached_property
+    def summary(self) -> Summary:
+        """The figures."""
+        return summarize(self.episodes)
+
+    @property
+    def episodes_per_second(self) -> float | None:
+        """Throughput; ``None`` when nothing was played now."""
+        return self.played / self.seconds if self.played and self.seconds > 0 else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures, without the episodes, as JSON can hold them."""
+        return {
+            "env_id": self.env_id,
+            "agent": self.agent,
+            "problems": self.problems,
+            "split": self.split,
+            **self.summary.to_dict(),
+            "played": self.played,
+            "seconds": self.seconds,
+            "episodes_per_second": self.episodes_per_second,
+            "interrupted": self.interrupted,
+        }
+
+
+def evaluate(
+    env_id: str,
+    agent: str | Callable[[], AnyAgent],
+    *,
+    problems: ProblemSpec | None = None,
+    split: str = "test",
+    episodes: int | None = None,
+    seed: int = 0,
+    workers: int | None = None,
+    env_options: Mapping[str, Any] | None = None,
+    agent_options: Mapping[str, Any] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> EvalResult:
+    """Let an agent play an environment.
+
+    Results are the same for the same arguments, however many workers there are. Ctrl-C ends the episodes in flight
+    after their turn and returns what there is, with ``interrupted`` set.
+
+    Args:
+        env_id: A Gymnasium id.
+        agent: Name of an agent, or a function that makes one; every worker makes its own.
+        problems: What ``load_problems`` takes; ``None`` means the source of the environment itself, and one that has
+            none chooses by the seed of each episode.
+        split: Split of the problems, where the source has splits.
+        episodes: How many episodes; ``None`` plays every problem of a finite source once. Otherwise the problems are
+            chosen at random, without repetition until all were played.
+        seed: Of the choice of problems and of every episode.
+        workers: Threads, each with an environment; by default four for each processor, at most 32.
+        env_options: Arguments of ``gym.make``.
+        agent_options: Options of an agent given by name. One that takes a ``dialect`` gets the environment's.
+        out: File that takes one JSON line an episode; see ``rstar2_env.eval_log``.
+        resume: Take up ``out`` where it ends; ``unavailable`` episodes in it are played again.
+        overwrite: Replace ``out`` if it exists.
+        progress: Told of every episode.
+
+    Raises:
+        ConfigurationError: The options do not fit together; an unlimited source needs ``episodes``.
+        UnknownNameError: No agent, environment part or family has that name.
+        Exception: Whatever the agent or the environment raised, with a note on the problem; ``out`` keeps what was
+            done.
+    """
+    workers = min(32, 4 * (os.cpu_count() or 1)) if workers is None else workers
+    if workers < 1:
+        raise ConfigurationError(f"workers must be at least 1, not {workers}.")
+    players: list[_Player] = []
+    try:
+        players.append(_Player.make(env_id, agent, env_options, agent_options))
+        if getattr(players[0].agent, "interactive", False):
+            workers = 1
+        source = _source(players[0].env, problems, split)
+        plan = _plan(source, episodes, seed)
+        run: dict[str, Any] = {
+            "env": env_id,
+            "env_options": dict(env_options or {}),
+            "agent": _name(agent),
+            "agent_options": dict(agent_options or {}),
+            "problems": source.name if source else "",
+            "split": source.split if source else "",
+            "seed": seed,
+        }
+        keys = {task.index: (task.seed, task.problem.id if task.problem else None) for task in plan}
+        log = None if out is None else EvalLog(out, run=run, plan=keys, resume=resume, overwrite=overwrite)
+        try:
+            done = dict(log.finished) if log else {}
+            todo = [task for task in plan if task.index not in done]
+            for _ in range(1, min(workers, len(todo))):
+                players.append(_Player.make(env_id, agent, env_options, agent_options))
+            began = time.perf_counter()
+            taken_up = len(done)
+            interrupted = _play(players, todo, done, len(plan), log, progress)
+            seconds = time.perf_counter() - began
+        finally:
+            if log:
+                log.close()
+    finally:
+        for player in players:
+            player.close()
+    return EvalResult(
+        env_id=env_id,
+        agent=run["agent"],
+        problems=run["problems"],
+        split=run["split"],
+        episodes=tuple(done[index] for index in sorted(done)),
+        played=len(done) - taken_up,
+        seconds=seconds,
+        interrupted=interrupted,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    index: int
+    seed: int
+    problem: Problem | None
+
+
+@dataclass(slots=True)
+class _Player:
+    """An environment and an agent; one thread uses them."""
+
+    env: gym.Env[str, str]
+    agent: AnyAgent
+    busy: bool = False
+
+    @classmethod
+    def make(
+        cls,
+        env_id: str,
+        agent: str | Callable[[], AnyAgent],
+        env_options: Mapping[str, Any] | None,
+        agent_options: Mapping[str, Any] | None,
+    ) -> _Player:
+        env = gym.make(env_id, disable_env_checker=True, **(env_options or {}))
+        if not isinstance(agent, str):
+            if agent_options:
+                raise ConfigurationError("agent_options belong to an agent given by name; this one is a function.")
+            return cls(env, agent())
+        # By name, not by import: the ground floor knows no agent.
+        package = importlib.import_module("rstar2_env.agents")
+        options = dict(agent_options or {})
+        dialect = getattr(env.unwrapped, "dialect", None)
+        if dialect is not None and "dialect" in inspect.signature(package.agents.get(agent)).parameters:
+            options.setdefault("dialect", dialect)
+        return cls(env, package.make(agent, **options))
+
+    def play(self, task: _Task, stopped: Callable[[], bool]) -> tuple[Episode, float]:
+        began = time.perf_counter()
+        episode = play_episode(self.env, self.agent, seed=task.seed, problem=task.problem, stopped=stopped)
+        episode.group = task.index
+        return episode, time.perf_counter() - began
+
+    def close(self) -> None:
+        # An environment whose thread did not come back in time is left alone: closing it under its feet is worse.
+        if not self.busy:
+            self.env.close()
+
+
+def _play(
+    players: list[_Player],
+    todo: list[_Task],
+    done: dict[int, Episode],
+    total: int,
+    log: EvalLog | None,
+    progress: Progress | None,
+) -> bool:
+    """Play ``todo`` into ``done``; return whether it was interrupted."""
+    tasks: queue.SimpleQueue[_Task] = queue.SimpleQueue()
+    for task in todo:
+        tasks.put(task)
+    results: queue.SimpleQueue[tuple[_Task, Episode, float] | BaseException | None] = queue.SimpleQueue()
+    stop = threading.Event()
+
+    def work(player: _Player) -> None:
+        player.busy = True
+        task = None
+        try:
+            while not stop.is_set():
+                try:
+                    task = tasks.get_nowait()
+                except queue.Empty:
+                    break
+                results.put((task, *player.play(task, stop.is_set)))
+        except StopPlayingError:
+            pass
+        except BaseException as error:
+            if task is not None:
+                error.add_note(f"While playing episode {task.index} (seed {task.seed}, problem {_id(task)}).")
+            results.put(error)
+        finally:
+            player.busy = False
+            results.put(None)
+
+    def take(result: tuple[_Task, Episode, float]) -> None:
+        task, episode, seconds = result
+        done[task.index] = episode
+        if log:
+            log.write(episode, gold=task.problem.answer if task.problem else None, seconds=round(seconds, 6))
+        if progress:
+            progress(episode, len(done), total)
+
+    threads = [threading.Thread(target=work, args=(player,), name="evaluate", daemon=True) for player in players]
+    failure: BaseException | None = None
+    interrupted = False
+    try:
+        for thread in threads:
+            thread.start()
+        working = len(threads)
+        while working:
+            try:
+                result = results.get()
+                if result is None:
+                    working -= 1
+                elif isinstance(result, KeyboardInterrupt):
+                    interrupted = True
+                    stop.set()
+                elif isinstance(result, BaseException):
+                    failure = failure or result
+                    stop.set()
+                else:
+                    take(result)
+            except KeyboardInterrupt:
+                if interrupted:
+                    raise
+                # The episodes in flight end after their turn; a second Ctrl-C does not wait for them.
+                interrupted = True
+                stop.set()
+    finally:
+        stop.set()
+    if failure is not None:
+        raise failure
+    return interrupted
+
+
+def _source(env: gym.Env[str, str], problems: ProblemSpec | None, split: str) -> ProblemSource | None:
+    if problems is not None:
+        return load_problems(problems, split=split)
+    own = getattr(env.unwrapped, "problems", None)
+    if isinstance(own, ProceduralSource):
+        return dataclasses.replace(own, split=split)
+    return own if isinstance(own, ProblemSource) else None
+
+
+def _plan(source: ProblemSource | None, episodes: int | None, seed: int) -> list[_Task]:
+    if episodes is not None and episodes < 1:
+        raise ConfigurationError(f"episodes must be at least 1, not {episodes}.")
+    problems: list[Problem] | list[None]
+    if episodes is None:
+        if not isinstance(source, FiniteSource):
+            what = f"{source.name} never ends" if source else "The environment has no list of problems"
+            raise ConfigurationError(f"{what}: say how many episodes to play (episodes=...).")
+        problems = list(source)
+    else:
+        problems = [None] * episodes if source is None else choose(source, episodes, seed=seed)
+    return [_Task(index, _seed(seed, index), problem) for index, problem in enumerate(problems)]
+
+
+def _seed(seed: int, index: int) -> int:
+    return int(np.random.SeedSequence(entropy=seed, spawn_key=(index,)).generate_state(1)[0])
+
+
+def _name(agent: str | Callable[[], AnyAgent]) -> str:
+    return agent if isinstance(agent, str) else getattr(agent, "__qualname__", type(agent).__qualname__)
+
+
+def _id(task: _Task) -> str:
+    return task.problem.id if task.problem else "of its choice"

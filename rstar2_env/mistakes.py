@@ -1,0 +1,202 @@
+"""The mistakes of a beginner, put into traces on purpose: calls that fail, and answers out of form.
+
+Each kind of failing call names the statuses that the tool must report for it, so that whoever replays the trace can see
+that the mistake came out as meant. Covered: Python programs, JSON calls. Not covered: slow programs (time-outs), which
+would make a trace cost seconds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rstar2_env.dialects import Dialect
+from rstar2_env.play import python_call
+from rstar2_env.status import ToolStatus
+
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])")
+_NAMES = ("x", "n", "a", "total")
+
+
+@dataclass(frozen=True, slots=True)
+class FailingCall:
+    """A call that will fail.
+
+    Attributes:
+        kind: Which mistake it is, one of ``CALL_MISTAKES``.
+        turn: The call as the policy writes it.
+        statuses: How the tool may report it.
+    """
+
+    kind: str
+    turn: str
+    statuses: frozenset[ToolStatus]
+
+
+def failing_call(
+    code: str, dialect: Dialect, tools: Sequence[Mapping[str, Any]], rng: np.random.Generator, kinds: Sequence[str]
+) -> FailingCall | None:
+    """Spoil the call of a right program in one of the given ways.
+
+    Args:
+        code: The right program.
+        dialect: Writes calls.
+        tools: Schemas of the environment's tools.
+        rng: Chooses the way and its details.
+        kinds: The ways to choose from, names of ``CALL_MISTAKES``; one that does not fit the program is passed over.
+
+    Returns:
+        The call, or ``None`` when no way fits.
+    """
+    for at in rng.permutation(len(kinds)):
+        mistake = CALL_MISTAKES[kinds[int(at)]]
+        turn = mistake.write(code, dialect, tools, rng)
+        if turn is not None:
+            return FailingCall(kinds[int(at)], turn, mistake.statuses)
+    return None
+
+
+_Write = Callable[[str, Dialect, Sequence[Mapping[str, Any]], np.random.Generator], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _CallMistake:
+    write: _Write
+    statuses: frozenset[ToolStatus]
+
+
+def _program(spoil: Callable[[str, np.random.Generator], str | None]) -> _Write:
+    def write(code: str, dialect: Dialect, tools: Sequence[Mapping[str, Any]], rng: np.random.Generator) -> str | None:
+        spoilt = spoil(code, rng)
+        return None if spoilt is None else python_call(dialect, tools, spoilt)
+
+    return write
+
+
+def _undefined_name(code: str, rng: np.random.Generator) -> str | None:
+    """A number that was to be put into a variable, and was not."""
+    return _in_place_of_a_number(code, rng, lambda number: _NAMES[int(rng.integers(len(_NAMES)))])
+
+
+def _misspelt(code: str, rng: np.random.Generator) -> str | None:
+    if "print(" not in code:
+        return None
+    return code.replace("print(", ("prnt(", "pint(", "Print(")[int(rng.integers(3))], 1)
+
+
+def _syntax(code: str, rng: np.random.Generator) -> str | None:
+    if ")" not in code:
+        return None
+    if rng.integers(2):
+        at = code.rindex(")")
+        return code[:at] + code[at + 1 :]
+    return _in_place_of_a_number(code, rng, lambda number: f"*/{number}")
+
+
+def _division_by_zero(code: str, rng: np.random.Generator) -> str | None:
+    return _in_place_of_a_number(code, rng, lambda number: f"{number}/0")
+
+
+def _wrong_type(code: str, rng: np.random.Generator) -> str | None:
+    """A number as text, added to a number or taken from one."""
+    places = [match for match in _NUMBER.finditer(code) if code[match.end() : match.end() + 1] in ("+", "-")]
+    if not places:
+        return None
+    match = places[int(rng.integers(len(places)))]
+    return f"{code[: match.start()]}'{match.group()}'{code[match.end() :]}"
+
+
+def _in_place_of_a_number(code: str, rng: np.random.Generator, change: Callable[[str], str]) -> str | None:
+    places = list(_NUMBER.finditer(code))
+    if not places:
+        return None
+    match = places[int(rng.integers(len(places)))]
+    return code[: match.start()] + change(match.group()) + code[match.end() :]
+
+
+def _broken_json(
+    code: str, dialect: Dialect, tools: Sequence[Mapping[str, Any]], rng: np.random.Generator
+) -> str | None:
+    """Leave out one of the marks that hold the JSON together."""
+    call = python_call(dialect, tools, code)
+    places = [match.start() for match in re.finditer(r'}}|"}|": |, "', call)]
+    if not places:
+        return None  # The dialect writes no JSON.
+    at = places[int(rng.integers(len(places)))]
+    return call[:at] + call[at + 1 :]
+
+
+def _wrong_argument(
+    code: str, dialect: Dialect, tools: Sequence[Mapping[str, Any]], rng: np.random.Generator
+) -> str | None:
+    """Call the argument by another name, where the dialect names arguments."""
+    call = python_call(dialect, tools, code)
+    if '"code"' not in call:
+        return None
+    return call.replace('"code"', ('"program"', '"python"', '"source"')[int(rng.integers(3))], 1)
+
+
+def _unknown_tool(
+    code: str, dialect: Dialect, tools: Sequence[Mapping[str, Any]], rng: np.random.Generator
+) -> str | None:
+    call = python_call(dialect, tools, code)
+    for tool in tools:
+        name = f'"{tool["function"]["name"]}"'
+        if name in call:
+            return call.replace(name, ('"python"', '"calculator"', '"execute"')[int(rng.integers(3))], 1)
+    return None
+
+
+CALL_MISTAKES: Mapping[str, _CallMistake] = {
+    "undefined_name": _CallMistake(_program(_undefined_name), frozenset({ToolStatus.EXCEPTION})),
+    "misspelt": _CallMistake(_program(_misspelt), frozenset({ToolStatus.EXCEPTION})),
+    "division_by_zero": _CallMistake(_program(_division_by_zero), frozenset({ToolStatus.EXCEPTION})),
+    "wrong_type": _CallMistake(_program(_wrong_type), frozenset({ToolStatus.EXCEPTION})),
+    "syntax": _CallMistake(_program(_syntax), frozenset({ToolStatus.SYNTAX_ERROR})),
+    "broken_json": _CallMistake(_broken_json, frozenset({ToolStatus.MALFORMED})),
+    "wrong_argument": _CallMistake(_wrong_argument, frozenset({ToolStatus.INVALID_ARGUMENTS})),
+    "unknown_tool": _CallMistake(_unknown_tool, frozenset({ToolStatus.UNKNOWN_TOOL})),
+}
+"""The ways in which a first call fails."""
+
+
+def _without_tags(answer: str) -> str | None:
+    """What stands between the tags, alone."""
+    match = _TAGGED.fullmatch(answer)
+    return None if match is None else match.group(2)
+
+
+def _unclosed(answer: str) -> str | None:
+    match = _TAGGED.fullmatch(answer)
+    return None if match is None else answer.removesuffix(f"</{match.group(1)}>")
+
+
+def _twice(answer: str) -> str | None:
+    return f"{answer}\n{answer}"
+
+
+@dataclass(frozen=True, slots=True)
+class FormatMistake:
+    """A way in which an answer breaks the form.
+
+    Attributes:
+        spoil: Turns a well-formed answer into the broken one; ``None`` when the dialect's form has no such mistake.
+        earns: Whether a right answer in that form still earns its reward.
+    """
+
+    spoil: Callable[[str], str | None]
+    earns: bool
+
+
+_TAGGED = re.compile(r"<(\w+)>(.*)</\1>", re.DOTALL)
+
+FORMAT_MISTAKES: Mapping[str, FormatMistake] = {
+    "no_tags": FormatMistake(_without_tags, earns=False),
+    "unclosed": FormatMistake(_unclosed, earns=False),
+    "two_answers": FormatMistake(_twice, earns=True),
+}
+"""The ways in which an answer breaks the form."""

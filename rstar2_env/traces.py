@@ -1,0 +1,343 @@
+"""Turns problems into supervised tool-use traces, for the cold start of a model that has never called a tool.
+
+A trace is a whole conversation. It is written from what a problem brings along, worked ``calculations`` as GSM8K has
+them ("16-3-4=9") or one ``expression``, and then replayed through a real environment: what the tool says in it is what
+the tool said. Mistakes can be put in on purpose, each kind independently of the others, so that reinforcement learning
+has something left to mend. A trace that does not come out as meant is dropped, above all a right one that does not earn
+its reward. Not covered: problems without a worked solution, training (``rstar2 sft``).
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import queue
+import re
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import gymnasium as gym
+import numpy as np
+
+from rstar2_env.dialects import Dialect, make_dialect
+from rstar2_env.episode import Episode, Message
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.mistakes import CALL_MISTAKES, FORMAT_MISTAKES, FailingCall, failing_call
+from rstar2_env.play import play_episode, python_call
+from rstar2_env.problems import FiniteSource, Problem, ProblemSpec, choose, load_problems
+from rstar2_env.problems.perturb import miscopied
+from rstar2_env.status import ToolStatus
+
+EnvSpec: TypeAlias = "str | gym.Env[str, str] | Callable[[], gym.Env[str, str]]"
+Dropped: TypeAlias = Callable[[Problem, str], None]
+"""Told of every trace that was dropped: its problem, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One conversation to learn from.
+
+    Attributes:
+        problem_id: The problem.
+        messages: System, user, policy and tool, in order.
+        reward: What the environment gave for it.
+        end: How the episode ended.
+        statuses: How each call went.
+        answer_tags: How often the answer is marked.
+        call_mistake: What is wrong with the first call, which the next one mends; ``None`` when nothing is.
+        wrong: Whether a wrong number was copied into the answer.
+        format_mistake: How the answer breaks the form; ``None`` when it does not.
+    """
+
+    problem_id: str
+    messages: tuple[Message, ...]
+    reward: float
+    end: str
+    statuses: tuple[ToolStatus, ...]
+    answer_tags: int
+    call_mistake: str | None
+    wrong: bool
+    format_mistake: str | None
+
+    def record(self) -> dict[str, Any]:
+        """The trace as JSON can hold it; ``messages`` are as chat templates take them."""
+        return {
+            "problem_id": self.problem_id,
+            "messages": [{"role": message.role, "content": message.content} for message in self.messages],
+            "reward": self.reward,
+            "end": self.end,
+            "statuses": [str(status) for status in self.statuses],
+            "answer_tags": self.answer_tags,
+            "call_mistake": self.call_mistake,
+            "wrong": self.wrong,
+            "format_mistake": self.format_mistake,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TraceOptions:
+    """What traces look like, and how often something is wrong with them; the three rates are independent.
+
+    Attributes:
+        error_rate: Share of traces whose first call fails and is then mended.
+        wrong_rate: Share of traces that copy a wrong number into the answer.
+        format_error_rate: Share of traces whose answer breaks the form.
+        call_mistakes: Ways in which the first call may fail, names of ``rstar2_env.mistakes.CALL_MISTAKES``.
+        format_mistakes: Ways in which the answer may break the form, names of ``FORMAT_MISTAKES``.
+        one_call: Run all calculations in one program instead of one a turn.
+        reasons: Put what the problem's ``solution`` says between the calculations before the calls.
+
+    Raises:
+        ConfigurationError: A rate is not in [0, 1], or a mistake is unknown.
+    """
+
+    error_rate: float = 0.0
+    wrong_rate: float = 0.0
+    format_error_rate: float = 0.0
+    call_mistakes: Sequence[str] = tuple(CALL_MISTAKES)
+    format_mistakes: Sequence[str] = tuple(FORMAT_MISTAKES)
+    one_call: bool = False
+    reasons: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("error_rate", "wrong_rate", "format_error_rate"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ConfigurationError(f"{name} is a share, from 0 to 1, not {getattr(self, name)!r}.")
+        for name, known in (("call_mistakes", CALL_MISTAKES), ("format_mistakes", FORMAT_MISTAKES)):
+            chosen = getattr(self, name)
+            if isinstance(chosen, str) or not chosen or not set(chosen) <= set(known):
+                raise ConfigurationError(f"{name} must be a list of some of {', '.join(known)}, not {chosen!r}.")
+
+
+def generate_traces(
+    env: EnvSpec,
+    problems: ProblemSpec,
+    *,
+    n: int | None = None,
+    seed: int = 0,
+    split: str = "train",
+    workers: int | None = None,
+    dropped: Dropped | None = None,
+    **options: Any,
+) -> Iterator[Trace]:
+    """Write traces and replay them, many at once.
+
+    The same arguments give the same traces in the same order, however many workers there are. Changing one rate leaves
+    alone which traces the other rates hit.
+
+    Args:
+        env: A Gymnasium id, an environment (more like it are made from its ``spec``; it stays open), or a function
+            that makes one.
+        problems: What ``load_problems`` takes.
+        n: How many traces to write, the dropped ones included; ``None`` writes one for each problem of a finite source.
+        seed: Of the choice of problems, of the mistakes and of the episodes.
+        split: Split of the problems, where the source has splits.
+        workers: Environments, each in a thread; by default four for each processor, at most 32.
+        dropped: Told of every trace that was dropped.
+        **options: Fields of ``TraceOptions``.
+
+    Yields:
+        The traces that came out as meant.
+
+    Raises:
+        ConfigurationError: An option is out of its range; an unlimited source needs ``n``.
+    """
+    try:
+        chosen = TraceOptions(**options)
+    except TypeError as error:
+        known = ", ".join(TraceOptions.__dataclass_fields__)
+        raise ConfigurationError(f"{error}; the options of traces are {known}.") from error
+    source = load_problems(problems, split=split)
+    if n is None and not isinstance(source, FiniteSource):
+        raise ConfigurationError(f"{source.name} never ends: say how many traces to write (n=...).")
+    tasks = list(source) if n is None else choose(source, n, seed=seed)
+    workers = min(32, 4 * (os.cpu_count() or 1)) if workers is None else workers
+    if workers < 1:
+        raise ConfigurationError(f"workers must be at least 1, not {workers}.")
+    # Checked above at the call, written below as they are asked for.
+    return _generate(env, tasks, chosen, seed, min(workers, len(tasks)), dropped)
+
+
+def _generate(
+    env: EnvSpec, problems: Sequence[Problem], options: TraceOptions, seed: int, workers: int, dropped: Dropped | None
+) -> Iterator[Trace]:
+    envs: queue.SimpleQueue[gym.Env[str, str]] = queue.SimpleQueue()
+    made: list[gym.Env[str, str]] = []
+
+    def write(index: int, problem: Problem) -> Trace | str:
+        own = envs.get()
+        try:
+            return write_trace(own, problem, options, seed=seed, index=index)
+        finally:
+            envs.put(own)
+
+    try:
+        for number in range(workers):
+            one, ours = _environment(env, number)
+            if one is None:
+                break
+            if ours:
+                made.append(one)
+            envs.put(one)
+        with ThreadPoolExecutor(workers, thread_name_prefix="traces") as pool:
+            waiting: deque[tuple[Problem, Future[Trace | str]]] = deque()
+            tasks = iter(enumerate(problems))
+            try:
+                while True:
+                    for index, problem in itertools.islice(tasks, 4 * workers - len(waiting)):
+                        waiting.append((problem, pool.submit(write, index, problem)))
+                    if not waiting:
+                        return
+                    problem, future = waiting.popleft()
+                    trace = future.result()
+                    if isinstance(trace, Trace):
+                        yield trace
+                    elif dropped is not None:
+                        dropped(problem, trace)
+            finally:
+                pool.shutdown(cancel_futures=True)
+    finally:
+        for one in made:
+            one.close()
+
+
+def write_trace(
+    env: gym.Env[str, str], problem: Problem, options: TraceOptions, *, seed: int, index: int
+) -> Trace | str:
+    """Write one trace and replay it.
+
+    Args:
+        env: Replays it.
+        problem: What it solves.
+        options: What it looks like.
+        seed: Of all traces.
+        index: Number of this one; with ``seed`` it decides everything that is drawn.
+
+    Returns:
+        The trace, or why it was dropped.
+    """
+    writer = _Writer(options, make_dialect(getattr(env.unwrapped, "dialect", "rstar2")), seed, index)
+    if not _programs(problem, options):
+        return "the problem brings neither calculations nor an expression"
+    episode = play_episode(env, writer, seed=_entropy(seed, index, 3), problem=problem)
+    fault = writer.fault(episode)
+    if fault is not None:
+        return fault
+    return Trace(
+        problem_id=problem.id,
+        messages=tuple(episode.messages),
+        reward=episode.reward,
+        end=episode.end,
+        statuses=tuple(episode.statuses),
+        answer_tags=episode.answer_tags,
+        call_mistake=writer.failing.kind if writer.failing else None,
+        wrong=writer.wrong,
+        format_mistake=writer.format_mistake,
+    )
+
+
+class _Writer:
+    """An agent that writes one trace: it knows the problem, and makes the mistakes that it was told to make."""
+
+    needs_problem: Literal[True] = True
+
+    def __init__(self, options: TraceOptions, dialect: Dialect, seed: int, index: int) -> None:
+        self._options = options
+        self._dialect = dialect
+        # A stream for each kind of mistake: what one of them draws moves none of the others.
+        self._rngs = [np.random.default_rng(_entropy(seed, index, stream)) for stream in range(3)]
+        self.failing: FailingCall | None = None
+        self.wrong = False
+        self.format_mistake: str | None = None
+        self._turns: list[str] = []
+
+    def reset(self, observation: str, info: Mapping[str, Any], *, seed: int, problem: Problem) -> None:
+        """Write all turns, last one first."""
+        options, (call_rng, wrong_rng, format_rng) = self._options, self._rngs
+        programs = _programs(problem, options)
+        reasons = _reasons(problem, len(programs)) if options.reasons else [""] * (len(programs) + 1)
+        turns = [python_call(self._dialect, info["tools"], program) for program in programs]
+        if call_rng.random() < options.error_rate:
+            self.failing = failing_call(
+                programs[0], self._dialect, info["tools"], call_rng, tuple(options.call_mistakes)
+            )
+            if self.failing is not None:
+                turns.insert(0, self.failing.turn)
+                reasons.insert(1, "")
+        self.wrong = bool(wrong_rng.random() < options.wrong_rate)
+        answer = self._dialect.format_answer(miscopied(problem.answer, wrong_rng) if self.wrong else problem.answer)
+        if format_rng.random() < options.format_error_rate:
+            answer = self._spoil(answer, format_rng)
+        turns.append(answer)
+        self._turns = [self._with_reason(*pair) for pair in zip(reasons, turns, strict=True)][::-1]
+
+    def act(self, observation: str, info: Mapping[str, Any]) -> str:
+        """The next turn."""
+        # Past the end only if the answer was taken for a call; an empty turn then ends the episode.
+        return self._turns.pop() if self._turns else ""
+
+    def fault(self, episode: Episode) -> str | None:
+        """Say how the replay differs from what was meant, or return ``None``."""
+        if not episode.available:
+            return "the environment was not available"
+        statuses = list(episode.statuses)
+        if self.failing is not None and (not statuses or statuses.pop(0) not in self.failing.statuses):
+            return f"the mistake {self.failing.kind} did not fail as meant"
+        if any(status is not ToolStatus.OK for status in statuses):
+            return f"a call that was meant to work came back {', '.join(map(str, statuses))}"
+        earns = not self.wrong and (self.format_mistake is None or FORMAT_MISTAKES[self.format_mistake].earns)
+        if episode.correct is not earns:
+            return f"the answer was meant to be {'right' if earns else 'wrong'} and earned {episode.reward:g}"
+        return None
+
+    def _spoil(self, answer: str, rng: np.random.Generator) -> str:
+        kinds = tuple(self._options.format_mistakes)
+        for at in rng.permutation(len(kinds)):
+            spoilt = FORMAT_MISTAKES[kinds[int(at)]].spoil(answer)
+            if spoilt is not None:
+                self.format_mistake = kinds[int(at)]
+                return spoilt
+        return answer
+
+    def _with_reason(self, reason: str, turn: str) -> str:
+        if not reason:
+            return turn
+        return f"<reason>{reason}</reason>\n{turn}" if self._dialect.name == "rstar2" else f"{reason}\n{turn}"
+
+
+def _programs(problem: Problem, options: TraceOptions) -> list[str]:
+    expression = problem.meta.get("expression")
+    lines = [expression] if expression else [line.partition("=")[0] for line in problem.meta.get("calculations", ())]
+    programs = [f"print({line})" for line in lines]
+    return ["\n".join(programs)] if options.one_call and programs else programs
+
+
+def _reasons(problem: Problem, programs: int) -> list[str]:
+    """What the worked solution says before each calculation and after the last; nothing where it does not fit."""
+    parts = _CALCULATION.split(str(problem.meta.get("solution") or ""))
+    if len(parts) == 1 or len(problem.meta.get("calculations", ())) != len(parts) - 1:
+        return [""] * (programs + 1)
+    # "She makes 9 * 2 = $" goes before the call that finds the rest.
+    parts = [part.strip().rstrip("=$ ") for part in parts]
+    return parts if programs == len(parts) - 1 else [parts[0], *[""] * (programs - 1), parts[-1]]
+
+
+def _environment(env: EnvSpec, number: int) -> tuple[gym.Env[str, str] | None, bool]:
+    """The environment of that number, and whether it is ours to close; ``None`` when there can be no more."""
+    if isinstance(env, str):
+        return gym.make(env, disable_env_checker=True), True
+    if not isinstance(env, gym.Env):
+        return env(), True
+    if number == 0:
+        return env, False
+    return (None, False) if env.spec is None else (gym.make(env.spec), True)
+
+
+def _entropy(seed: int, index: int, stream: int) -> int:
+    return int(np.random.SeedSequence(entropy=seed, spawn_key=(index, stream)).generate_state(1, np.uint64)[0])
+
+
+_CALCULATION = re.compile(r"<<[^>]*>>")
