@@ -8,18 +8,29 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
+
+from gymnasium.error import ResetNeeded
 
 
 class Rstar2Error(Exception):
     """Base of every exception that this package raises on purpose."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as its message: workers send exceptions home, and a subclass's ``__init__`` may take other things."""
+        return _rebuild, (type(self), self.args)
+
+
+def _rebuild(kind: type[Rstar2Error], args: tuple[Any, ...]) -> Rstar2Error:
+    return kind.__new__(kind, *args)
+
 
 class UnknownNameError(Rstar2Error, KeyError):
     """A registry was asked for a name that nobody registered."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         known = sorted(known)
-        near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+        near = difflib.get_close_matches(str(name), known, n=3, cutoff=0.5)
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         listing = ", ".join(known) if known else "none"
         super().__init__(f"There is no {kind} named {name!r}.{hint} Known: {listing}.")
@@ -41,8 +52,11 @@ class ConfigurationError(Rstar2Error, ValueError):
     """Options that do not fit together, or a value out of its range."""
 
 
-class EpisodeOverError(Rstar2Error, RuntimeError):
-    """``step`` was called after the end of the episode, or before the first ``reset``."""
+class EpisodeOverError(Rstar2Error, ResetNeeded, RuntimeError):
+    """``step`` was called after the end of the episode, or before the first ``reset``.
+
+    Also Gymnasium's ``ResetNeeded``, which ``gym.make`` raises before the first ``reset``: one ``except`` gets both.
+    """
 
 
 class SandboxUnavailableError(Rstar2Error, RuntimeError):
