@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import threading
+import warnings
 from collections.abc import Callable, Iterator
 from importlib import metadata
 from typing import Generic, TypeVar
@@ -33,6 +35,8 @@ class Registry(Generic[T]):
         self._entry_points = entry_points
         self._parts: dict[str, T] = {}
         self._loaded = package is None and entry_points is None
+        self._loading = False
+        self._lock = threading.RLock()
 
     def register(self, name: str, part: T | None = None) -> Callable[[T], T]:
         """Register ``part`` under ``name``; without ``part``, return a decorator that does.
@@ -77,12 +81,34 @@ class Registry(Generic[T]):
     def _load(self) -> None:
         if self._loaded:
             return
-        self._loaded = True
-        if self._package is not None:
-            import_modules(self._package)
-        if self._entry_points is not None:
-            for point in metadata.entry_points(group=self._entry_points):
+        # Another thread waits until everything is there. The loading thread comes back in when a module that it imports
+        # asks for a name, and sees what is registered so far.
+        with self._lock:
+            if self._loaded or self._loading:
+                return
+            self._loading = True
+            try:
+                if self._package is not None:
+                    import_modules(self._package)
+                self._load_entry_points()
+                self._loaded = True
+            finally:
+                self._loading = False
+
+    def _load_entry_points(self) -> None:
+        if self._entry_points is None:
+            return
+        for point in metadata.entry_points(group=self._entry_points):
+            try:
                 point.load()
+            except Exception as error:
+                # Someone else's broken distribution must not take our own parts away.
+                warnings.warn(
+                    f"The {self.kind} {point.name!r} ({point.value}) of another distribution did not load, and is left "
+                    f"out: {type(error).__name__}: {error}",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
 
 
 def import_modules(package: str) -> None:
