@@ -11,11 +11,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rstar2_env.dialects._json_calls import CALL_CLOSE, CALL_OPEN, outside_calls, read_calls
 from rstar2_env.dialects.base import dialects
-from rstar2_env.status import ToolStatus
 from rstar2_env.tools.base import ToolCall, ToolResult, ToolSpec
 
-CALL_OPEN, CALL_CLOSE = "<tool_call>", "</tool_call>"
 ANSWER_OPEN, ANSWER_CLOSE = "<answer>", "</answer>"
 
 _SYSTEM = """\
@@ -40,7 +39,6 @@ graded.
 
 Problem: %s"""
 
-_EXAMPLE = '{"name": "...", "arguments": {...}}'
 _COMPLETE_ANSWER = re.compile(re.escape(ANSWER_OPEN) + r"((?:(?!<answer>).)*?)" + re.escape(ANSWER_CLOSE), re.DOTALL)
 
 
@@ -66,7 +64,8 @@ class Rstar2Dialect:
 
     def system(self, tools: Sequence[ToolSpec]) -> str:
         """The instructions and the tools' schemas."""
-        return self._system.replace("%s", "\n".join(json.dumps(tool.schema()) for tool in tools), 1)
+        schemas = "\n".join(json.dumps(tool.schema(), ensure_ascii=False) for tool in tools)
+        return self._system.replace("%s", schemas, 1)
 
     def user(self, question: str) -> str:
         """The instruction and the question."""
@@ -76,41 +75,41 @@ class Rstar2Dialect:
         """Every ``<tool_call>`` of the turn, in order.
 
         A call ends where its JSON ends, so a program may hold the closing tag in a string. One that does not parse
-        ends at the next closing tag.
+        ends at the next closing tag, or at the turn's end.
         """
-        calls: list[ToolCall] = []
-        at = turn.find(CALL_OPEN)
-        while at >= 0:
-            call, end = _read_call(turn, at + len(CALL_OPEN))
-            calls.append(call)
-            at = turn.find(CALL_OPEN, end)
-        return calls
+        return read_calls(turn)
 
     def results(self, results: Sequence[ToolResult]) -> str:
         """One ``<tool_response>`` a call, in the order of the calls."""
         return "\n".join(_response(result.text) for result in results)
 
     def answer(self, turns: Sequence[str]) -> str | None:
-        """The last box of the last complete ``<answer>``; ``None`` without either."""
+        """The last box of the last complete ``<answer>`` outside a call; ``None`` without either."""
         from rstar2_env.verify import last_boxed
 
-        blocks = [match for turn in turns for match in _COMPLETE_ANSWER.findall(turn)]
-        if blocks:
-            return last_boxed(blocks[-1])
+        for turn in reversed(turns):
+            if ANSWER_CLOSE in turn and (blocks := _COMPLETE_ANSWER.findall(outside_calls(turn))):
+                return last_boxed(blocks[-1])
         if self._boxed_anywhere:
-            found = [box for turn in turns if (box := last_boxed(turn)) is not None]
-            return found[-1] if found else None
+            boxes = (last_boxed(outside_calls(turn)) for turn in reversed(turns))
+            return next((box for box in boxes if box is not None), None)
         return None
 
     def answer_tags(self, turns: Sequence[str]) -> int:
-        """Opening ``<answer>`` tags, or 0 when none of them is closed."""
-        if not any(_COMPLETE_ANSWER.search(turn) for turn in turns):
+        """Opening ``<answer>`` tags outside calls, or 0 when none of them is closed."""
+        own = [outside_calls(turn) for turn in turns if ANSWER_OPEN in turn]
+        if not any(_COMPLETE_ANSWER.search(turn) for turn in own):
             return 0
-        return sum(turn.count(ANSWER_OPEN) for turn in turns)
+        return sum(turn.count(ANSWER_OPEN) for turn in own)
 
     def format_call(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """The call as JSON between its tags."""
-        return f"{CALL_OPEN}{json.dumps({'name': name, 'arguments': dict(arguments)}, ensure_ascii=False)}{CALL_CLOSE}"
+        """The call as JSON between its tags.
+
+        Raises:
+            ValueError: The arguments hold what JSON cannot, such as NaN.
+        """
+        body = json.dumps({"name": name, "arguments": dict(arguments)}, ensure_ascii=False, allow_nan=False)
+        return f"{CALL_OPEN}{body}{CALL_CLOSE}"
 
     def format_answer(self, answer: str) -> str:
         """The answer in its box and tags."""
@@ -120,43 +119,5 @@ class Rstar2Dialect:
 def _response(text: str) -> str:
     return f"<tool_response>\n{text}{'' if text.endswith(chr(10)) else chr(10)}</tool_response>"
 
-
-def _read_call(turn: str, start: int) -> tuple[ToolCall, int]:
-    """Read the call whose body starts at ``start``; return it and where to go on."""
-    body_at = start + (len(turn[start:]) - len(turn[start:].lstrip()))
-    try:
-        body, end = _DECODER.raw_decode(turn, body_at)
-        rest = turn[end:].lstrip()
-        if rest.startswith(CALL_CLOSE):
-            return _checked(body), len(turn) - len(rest) + len(CALL_CLOSE)
-        fault = f"something else follows the JSON object at character {end - body_at}"
-    except json.JSONDecodeError as error:
-        fault = f"{error.msg} at character {error.pos - body_at}"
-    except (ValueError, RecursionError) as error:
-        fault = str(error)
-    close = turn.find(CALL_CLOSE, start)
-    if close < 0:
-        message = f"The tool call was not closed: {CALL_CLOSE} is missing. Nothing was run."
-        return ToolCall("", problem=(ToolStatus.MALFORMED, message)), len(turn)
-    message = f"The tool call is not valid JSON: {fault}. Expected {_EXAMPLE}. Nothing was run."
-    return ToolCall("", problem=(ToolStatus.MALFORMED, message)), close + len(CALL_CLOSE)
-
-
-def _checked(body: Any) -> ToolCall:
-    if not isinstance(body, dict) or not isinstance(body.get("name"), str):
-        message = f'The tool call must be a JSON object with a string under "name": {_EXAMPLE}. Nothing was run.'
-        return ToolCall("", problem=(ToolStatus.MALFORMED, message))
-    arguments = body.get("arguments")
-    if not isinstance(arguments, dict):
-        message = f'The tool call must have a JSON object under "arguments": {_EXAMPLE}. Nothing was run.'
-        return ToolCall(body["name"], problem=(ToolStatus.INVALID_ARGUMENTS, message))
-    return ToolCall(body["name"], arguments)
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 dialects.register("rstar2", Rstar2Dialect)

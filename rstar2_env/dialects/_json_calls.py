@@ -1,0 +1,157 @@
+"""Reads tool calls written as JSON between ``<tool_call>`` and ``</tool_call>``, however broken they are.
+
+Covered: finding every call, strict JSON, a message that a model can act on, time linear in the text. Not covered:
+whether the tool exists and whether the arguments fit it, which is the tool chain's to say.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from typing import Any
+
+from rstar2_env.status import ToolStatus
+from rstar2_env.tools.base import ToolCall
+
+CALL_OPEN, CALL_CLOSE = "<tool_call>", "</tool_call>"
+
+_EXAMPLE = '{"name": "...", "arguments": {...}}'
+_UNCLOSED = f"The tool call was not closed: {CALL_CLOSE} is missing. Nothing was run."
+_SPACE = re.compile(r"\s*")
+_MAX_DIGITS = 4000
+_WINDOW = 512
+_LONGEST_WORD = 16
+"""A fault this close to a window's end may be a word or an escape that the cut broke; ``-Infinity`` is the longest."""
+_UNTERMINATED = "Unterminated string starting at"
+_HINTS = {
+    "Invalid control character at": r"a line break inside a string is written \n",
+    "Invalid \\escape": r"a backslash inside a string is written \\",
+    _UNTERMINATED: r"a quotation mark inside a string is written \"",
+}
+
+
+def read_calls(turn: str) -> list[ToolCall]:
+    """Every call in the turn, in order.
+
+    A call ends where its JSON ends, so a program may hold the closing tag in a string. One that does not parse ends at
+    the next closing tag, or at the turn's end. One that only lacks its closing tag does not swallow the next.
+    """
+    calls: list[ToolCall] = []
+    at = turn.find(CALL_OPEN)
+    while at >= 0:
+        call, end = _read_call(turn, at + len(CALL_OPEN))
+        calls.append(call)
+        at = turn.find(CALL_OPEN, end)
+    return calls
+
+
+def outside_calls(turn: str) -> str:
+    """The turn without its calls: a program that prints an answer is no answer of the policy's."""
+    at = turn.find(CALL_OPEN)
+    if at < 0:
+        return turn
+    kept, done = [], 0
+    while at >= 0:
+        kept.append(turn[done:at])
+        _, done = _read_call(turn, at + len(CALL_OPEN))
+        at = turn.find(CALL_OPEN, done)
+    return "".join([*kept, turn[done:]])
+
+
+def _read_call(turn: str, start: int) -> tuple[ToolCall, int]:
+    """Read the call whose body starts at ``start``; return it and where to go on."""
+    body_at = _after_space(turn, start)
+    try:
+        body, end = _decode(turn, body_at)
+    except json.JSONDecodeError as error:
+        fault = _explain(error)
+    except RecursionError:
+        fault = "it is nested too deeply"
+    except ValueError as error:
+        fault = str(error)
+    else:
+        after = _after_space(turn, end)
+        if turn.startswith(CALL_CLOSE, after):
+            return _checked(body), after + len(CALL_CLOSE)
+        if turn.startswith(CALL_OPEN, after):
+            return ToolCall("", problem=(ToolStatus.MALFORMED, _UNCLOSED)), after
+        fault = f"something else follows the JSON value at character {end - body_at}"
+    close = turn.find(CALL_CLOSE, start)
+    if close < 0:
+        return ToolCall("", problem=(ToolStatus.MALFORMED, _UNCLOSED)), len(turn)
+    message = f"The tool call is not valid JSON: {fault}. Expected {_EXAMPLE}. Nothing was run."
+    return ToolCall("", problem=(ToolStatus.MALFORMED, message)), close + len(CALL_CLOSE)
+
+
+def _checked(body: Any) -> ToolCall:
+    if not isinstance(body, dict) or not isinstance(body.get("name"), str):
+        message = f'The tool call must be a JSON object with a string under "name": {_EXAMPLE}. Nothing was run.'
+        return ToolCall("", problem=(ToolStatus.MALFORMED, message))
+    arguments = body.get("arguments")
+    if not isinstance(arguments, dict):
+        message = f'The tool call must have a JSON object under "arguments": {_EXAMPLE}. Nothing was run.'
+        return ToolCall(body["name"], problem=(ToolStatus.INVALID_ARGUMENTS, message))
+    return ToolCall(body["name"], arguments)
+
+
+def _explain(error: json.JSONDecodeError) -> str:
+    what = error.msg.strip().removesuffix(":")
+    hint = _HINTS.get(what)
+    place = what.removesuffix(" at").removesuffix(" starting")
+    return f"{place} at character {error.pos}{f' ({hint})' if hint else ''}"
+
+
+def _decode(turn: str, start: int) -> tuple[Any, int]:
+    """Decode the JSON value at ``start``; return it and where it ends. An error's ``pos`` counts from ``start``.
+
+    ``raw_decode`` on the turn itself would read all of it for each error (it counts lines from the text's start), so a
+    turn of many broken calls would cost a square. It gets a window, which grows while a fault may be the cut's alone.
+    """
+    size = _WINDOW
+    while True:
+        window = turn[start : start + size]
+        cut = start + size < len(turn)
+        try:
+            value, length = _DECODER.raw_decode(window)
+            if not cut or length < len(window) - _LONGEST_WORD:
+                return value, start + length
+        except json.JSONDecodeError as error:
+            if not cut or (error.pos < len(window) - _LONGEST_WORD and error.msg != _UNTERMINATED):
+                raise
+        size *= 2
+
+
+def _after_space(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return at if match is None else match.end()
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        # JSON leaves open which of them counts; running what the model did not mean would be worse than a message.
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise ValueError(f"the key {twice[:40]!r} comes twice")
+    return found
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS:
+        raise ValueError(f"a number has more than {_MAX_DIGITS} digits")
+    return int(digits)
+
+
+def _float(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"the number {text[:40]} is too large")
+    return number
+
+
+def _constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant)
