@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from rstar2_env.status import ToolStatus
 from rstar2_env.tools.base import ToolResult
@@ -11,46 +14,74 @@ _RESET = "\x1b[0m"
 _COLOURS = {"system": "\x1b[2m", "user": "\x1b[36m", "policy": "\x1b[33m", "tool": "\x1b[35m", "end": "\x1b[1m"}
 _GOOD, _BAD, _OURS = "\x1b[32m", "\x1b[31m", "\x1b[34m"
 
+_ACTIVE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Controls of both sets, marks of writing direction, line separators, lone surrogates."""
+
 
 class Transcript:
-    """The conversation so far, as coloured text."""
+    """The conversation so far, as coloured text. Recording is cheap; drawing happens when somebody looks."""
 
     def __init__(self) -> None:
-        self._blocks: list[str] = []
+        self._entries: list[_Entry] = []
         self._shown = 0
 
     def start(self, system: str, user: str) -> None:
         """Forget the last episode and begin one."""
-        self._blocks = [_block("system", system)] if system else []
-        self._blocks.append(_block("user", user))
+        self._entries = [_Block("system", system)] if system else []
+        self._entries.append(_Block("user", user))
         self._shown = 0
 
     def turn(self, action: str, results: Sequence[ToolResult], text: str) -> None:
         """Add a turn of the policy and what it was shown."""
-        self._blocks.append(_block("policy", action))
-        self._blocks.append(_block("tool", text, _statuses(results)))
+        self._entries += (_Block("policy", action), _Block("tool", text, tuple(results)))
 
     def end(self, action: str, results: Sequence[ToolResult], end: str, correct: bool) -> None:
         """Add the last turn and how the episode ended."""
-        self._blocks.append(_block("policy", action))
-        word = f"{_GOOD}correct{_RESET}" if correct else f"{_BAD}not correct{_RESET}"
-        statuses = f" {_statuses(results)}" if results else ""
-        self._blocks.append(f"{_COLOURS['end']}[end: {end}]{_RESET}{statuses} {word}")
+        self._entries += (_Block("policy", action), _End(end, correct, tuple(results)))
 
     def text(self) -> str:
         """The whole episode."""
-        return "\n".join(self._blocks)
+        return "\n".join(entry.draw() for entry in self._entries)
 
     def news(self) -> str:
         """What was added since the last call of ``news``."""
-        fresh, self._shown = self._blocks[self._shown :], len(self._blocks)
-        return "\n".join(fresh)
+        fresh, self._shown = self._entries[self._shown :], len(self._entries)
+        return "\n".join(entry.draw() for entry in fresh)
 
 
-def _block(who: str, text: str, note: str = "") -> str:
-    # A tool may print escape sequences; shown as they are, they could repaint the reader's terminal.
-    safe = text.replace("\x1b", "\\x1b")
-    return f"{_COLOURS[who]}[{who}]{_RESET}{' ' + note if note else ''}\n{safe}"
+@dataclass(frozen=True, slots=True)
+class _Block:
+    who: str
+    text: str
+    results: tuple[ToolResult, ...] = ()
+
+    def draw(self) -> str:
+        note = f" {_statuses(self.results)}" if self.results else ""
+        return f"{_COLOURS[self.who]}[{self.who}]{_RESET}{note}\n{harmless(self.text)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    end: str
+    correct: bool
+    results: tuple[ToolResult, ...] = ()
+
+    def draw(self) -> str:
+        word = f"{_GOOD}correct{_RESET}" if self.correct else f"{_BAD}not correct{_RESET}"
+        note = f" {_statuses(self.results)}" if self.results else ""
+        return f"{_COLOURS['end']}[end: {self.end}]{_RESET}{note} {word}"
+
+
+_Entry: TypeAlias = "_Block | _End"
+
+
+def harmless(text: str) -> str:
+    r"""The text with every character that a terminal would act on written out (``\x1b``); line breaks and tabs stay.
+
+    A program may print escape sequences, carriage returns or marks that turn the direction of writing; shown as they
+    are, they could repaint the reader's terminal or make a line read as another one. Lone surrogates cannot be printed.
+    """
+    return _ACTIVE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def _statuses(results: Sequence[ToolResult]) -> str:
