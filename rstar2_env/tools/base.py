@@ -24,11 +24,20 @@ class ToolSpec:
     parameters: Mapping[str, Any]
 
     def schema(self) -> dict[str, Any]:
-        """The function schema as chat models know it."""
+        """The function schema as chat models know it; a copy, which the caller may change."""
         return {
             "type": "function",
-            "function": {"name": self.name, "description": self.description, "parameters": dict(self.parameters)},
+            "function": {"name": self.name, "description": self.description, "parameters": _copied(self.parameters)},
         }
+
+
+def _copied(value: Any) -> Any:
+    """Plain dicts and lists all the way down: what ``info`` gives away must not be what every environment reads."""
+    if isinstance(value, Mapping):
+        return {key: _copied(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_copied(item) for item in value]
+    return value
 
 
 @dataclass(frozen=True, slots=True)

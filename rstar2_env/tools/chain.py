@@ -16,6 +16,8 @@ from rstar2_env.tools.schema import invalid_argument
 Handler = Callable[[ToolCall, CallContext], ToolResult]
 Middleware = Callable[[ToolCall, CallContext, Handler], ToolResult]
 
+_LONGEST_NAME = 80
+
 
 class ToolChain:
     """Runs calls: middleware first, outermost first, then the tool of that name.
@@ -73,10 +75,12 @@ class ToolChain:
         tool = self._tools.get(call.name)
         if tool is None:
             known = ", ".join(self._tools) or "none"
-            message = f"There is no tool named {call.name!r}. The tools are: {known}."
+            # A name may be as long as a turn, and the message goes into every later prompt.
+            shown = call.name if len(call.name) <= _LONGEST_NAME else call.name[:_LONGEST_NAME] + "..."
+            message = f"There is no tool named {shown!r}. The tools are: {known}. Nothing was run."
             return ToolResult(call.name, ToolStatus.UNKNOWN_TOOL, message, error_type="unknown_tool")
         fault = invalid_argument(tool.spec.parameters, call.arguments)
         if fault is not None:
-            message = f"The arguments do not fit {call.name}: {fault}."
+            message = f"The arguments do not fit {call.name}: {fault}. Nothing was run."
             return ToolResult(call.name, ToolStatus.INVALID_ARGUMENTS, message, error_type="invalid_arguments")
         return tool.call(call.arguments, context)

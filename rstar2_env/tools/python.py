@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rstar2_env.errors import ConfigurationError
 from rstar2_env.sandbox.job import Job, Limits, Outcome, Sandbox
 from rstar2_env.status import ToolStatus
 from rstar2_env.tools.base import CallContext, ToolResult, ToolSpec
@@ -30,6 +31,8 @@ _SPEC = ToolSpec(
             "input": {"type": "string", "description": "What the program reads from standard input; may be empty."},
         },
         "required": ["code", "input"],
+        # Without this, {"code": ..., "input": "", "timeout": 60} would run, and the model believe in its time limit.
+        "additionalProperties": False,
     },
 )
 
@@ -44,6 +47,9 @@ class PythonTool:
         limits: What each program may use.
         max_output: How much of the output the policy is shown; more is cut in the middle.
         tokenizer: Count ``max_output`` in its tokens instead of in characters.
+
+    Raises:
+        ConfigurationError: ``max_output`` is not a positive integer.
     """
 
     def __init__(
@@ -54,6 +60,8 @@ class PythonTool:
         max_output: int = 4000,
         tokenizer: Tokenizer | None = None,
     ) -> None:
+        if not isinstance(max_output, int) or max_output < 1:
+            raise ConfigurationError(f"max_output must be a positive integer, not {max_output!r}.")
         self._choice = sandbox
         self._sandbox: Sandbox | None = None
         self._limits = limits or Limits()
@@ -126,9 +134,13 @@ class PythonTool:
         limits = self._limits
         match outcome.status:
             case ToolStatus.TIMEOUT:
-                return f"The program was stopped: it ran longer than {limits.wall_s:g} s."
+                # The clock is the parent's to watch, CPU time the kernel's, which sends SIGXCPU first.
+                on_cpu = outcome.signal == "SIGXCPU" or 0 < outcome.wall_s < limits.wall_s
+                spent = "used up its CPU time" if on_cpu else f"ran longer than {limits.wall_s:g} s"
+                return f"The program was stopped: it {spent}."
             case ToolStatus.MEMORY:
-                return f"The program was stopped: it used more than {limits.memory_mb} MiB of memory."
+                message = f"The program was stopped: it used more than {limits.memory_mb} MiB of memory."
+                return f"{outcome.traceback.rstrip()}\n{message}" if outcome.traceback else message
             case ToolStatus.OUTPUT_LIMIT:
                 return f"The program was stopped: it wrote more than {limits.output_bytes} bytes."
             case ToolStatus.BLOCKED:

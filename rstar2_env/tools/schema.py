@@ -18,6 +18,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict, Mapping),
     "null": (type(None),),
 }
+_LONGEST_NAME = 80
 
 
 def invalid_argument(schema: Mapping[str, Any], value: Any, where: str = "arguments") -> str | None:
@@ -47,7 +48,8 @@ def _invalid_object(schema: Mapping[str, Any], value: Mapping[str, Any], where: 
             if fault := invalid_argument(properties[name], item, f"{where}.{name}"):
                 return fault
         elif schema.get("additionalProperties") is False:
-            return f"{where} has an unknown {name!r}; known: {', '.join(map(repr, properties))}"
+            known = ", ".join(map(repr, properties)) or "none"
+            return f"{where} has an unknown {name[:_LONGEST_NAME]!r}; known: {known}"
     return None
 
 
