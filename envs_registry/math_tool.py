@@ -1,4 +1,4 @@
-"""``rstar2/MathTool-v0``: math problems with a Python tool, as rStar2-Agent poses them (arXiv 2508.20722, section 2)."""
+"""``rstar2/MathTool-v0``: math problems with a Python tool, as rStar2-Agent has them (arXiv 2508.20722, section 2)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 
 import gymnasium as gym
 
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.options import call_with_options
 from rstar2_env.sandbox.job import Limits, Sandbox
 from rstar2_env.text_env import ToolEnv
 from rstar2_env.tools import PythonTool
@@ -49,7 +51,7 @@ class MathToolEnv(ToolEnv):
     Args:
         problems: A JSONL path (``question``, ``answer``, optional ``id``, ``source``), a list of dicts, or the name of
             a bundled family.
-        dialect: A dialect or its name.
+        dialect: A dialect or its name, with options or without ("rstar2:boxed_anywhere=true").
         sandbox: A provider's name, its options, or a ``Sandbox``; see ``rstar2_env.tools.PythonTool``.
         limits: What one program may use; a ``Limits`` or a dict of its fields.
         max_output: How much of a program's output the policy is shown, in characters, or in tokens with
@@ -57,6 +59,9 @@ class MathToolEnv(ToolEnv):
         output_tokenizer: Count ``max_output`` in its tokens.
         verify_timeout: Seconds that comparing an answer may take.
         **options: Everything that ``ToolEnv`` takes: ``split``, ``max_turns``, ``max_tokens``, ``max_seconds``, ...
+
+    Raises:
+        ConfigurationError: An option is out of its range.
     """
 
     def __init__(
@@ -71,11 +76,11 @@ class MathToolEnv(ToolEnv):
         **options: Any,
     ) -> None:
         if isinstance(limits, Mapping):
-            limits = Limits(**limits)
+            limits = call_with_options("limits", Limits, limits)
+        if not verify_timeout > 0:
+            raise ConfigurationError(f"verify_timeout must be a positive number of seconds, not {verify_timeout!r}.")
         tool = PythonTool(sandbox, limits=limits, max_output=max_output, tokenizer=output_tokenizer)
-        super().__init__(
-            problems=problems, tools=[tool], grader=partial(verify, timeout=verify_timeout), **options
-        )
+        super().__init__(problems=problems, tools=[tool], grader=partial(verify, timeout=verify_timeout), **options)
 
 
 gym.register("rstar2/MathTool-v0", entry_point="rstar2_env.envs_registry.math_tool:MathToolEnv")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium as gym
 
@@ -20,11 +20,15 @@ from rstar2_env.render import Transcript
 from rstar2_env.spaces import UnicodeText
 from rstar2_env.status import ToolStatus
 from rstar2_env.tools import CallContext, Tool, ToolChain, ToolResult
-from rstar2_env.tools.cut import Tokenizer
+from rstar2_env.tools.cut import Tokenizer, cut_middle
 from rstar2_env.verify import Reason, Verdict
 
 Grader = Callable[[str, str], Verdict]
 """Compares a gold answer with an answer: ``grader(gold, answer)``."""
+
+_SHORTEST_MAX_TEXT = 1024
+_NOTE_LENGTH = 64
+"""Room for the note that ``cut_middle`` puts where it cut."""
 
 
 class ToolEnv(gym.Env[str, str]):
@@ -39,18 +43,20 @@ class ToolEnv(gym.Env[str, str]):
         dialect: A dialect, or the name of one.
         split: Split of a procedural family or of a source that has splits.
         max_turns: Turns of the policy in one episode.
-        max_tokens: Tokens of policy and tools together in one episode, counted with ``tokenizer``; ``None`` for no limit.
+        max_tokens: Tokens of policy and tools together in one episode, counted with ``tokenizer``; ``None``: no limit.
         max_seconds: Wall-clock seconds of one episode; ``None`` for no limit. Not reproducible by nature.
         tokenizer: Counts tokens for ``max_tokens``.
         timings: Put the wall-clock seconds of every call into ``info``, which is then no longer deterministic.
-        max_text: Longest text that the spaces admit, in characters; an action beyond it is an error.
+        max_text: Longest text that the spaces admit, in characters, at least 1024. An action beyond it is an error;
+            results beyond it are cut in the middle.
         render_mode: ``"ansi"``, ``"human"`` or ``None``.
 
     Raises:
         ConfigurationError: An option is out of its range.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "human"], "render_fps": 1}
+    # Not a ClassVar: Gymnasium declares it an instance variable.
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "human"], "render_fps": 1}  # noqa: RUF012
 
     def __init__(
         self,
@@ -70,10 +76,17 @@ class ToolEnv(gym.Env[str, str]):
     ) -> None:
         if not isinstance(max_turns, int) or max_turns < 1:
             raise ConfigurationError(f"max_turns must be a positive integer, not {max_turns!r}.")
+        if not isinstance(max_text, int) or max_text < _SHORTEST_MAX_TEXT:
+            raise ConfigurationError(f"max_text must be an integer of at least {_SHORTEST_MAX_TEXT}, not {max_text!r}.")
+        for name, limit in (("max_tokens", max_tokens), ("max_seconds", max_seconds)):
+            if limit is not None and not limit > 0:
+                raise ConfigurationError(f"{name} must be a positive number or None, not {limit!r}.")
         if max_tokens is not None and tokenizer is None:
             raise ConfigurationError("max_tokens needs a tokenizer to count with: pass tokenizer=.")
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            raise ConfigurationError(f"render_mode must be one of {self.metadata['render_modes']}, not {render_mode!r}.")
+            raise ConfigurationError(
+                f"render_mode must be one of {self.metadata['render_modes']}, not {render_mode!r}."
+            )
         self.observation_space = UnicodeText(max_text)
         self.action_space = UnicodeText(max_text)
         self.render_mode = render_mode
@@ -84,6 +97,7 @@ class ToolEnv(gym.Env[str, str]):
         self._max_turns, self._max_tokens, self._max_seconds = max_turns, max_tokens, max_seconds
         self._tokenizer, self._timings = tokenizer, timings
         self._problem: Problem | None = None
+        self._max_text = max_text
         self._over = True
         self._transcript = Transcript()
 
@@ -98,9 +112,7 @@ class ToolEnv(gym.Env[str, str]):
             raise EpisodeOverError("There is no problem yet: call reset() first.")
         return self._problem
 
-    def reset(
-        self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
-    ) -> tuple[str, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Start an episode.
 
         Args:
@@ -111,19 +123,25 @@ class ToolEnv(gym.Env[str, str]):
             The user's first message, and ``info`` with ``problem_id``, ``tools`` (schemas) and ``system``.
 
         Raises:
-            ConfigurationError: ``options`` holds an unknown key.
+            ConfigurationError: ``options`` holds an unknown key, or the message is longer than the spaces admit.
             UnknownNameError: The source has no problem of that id.
         """
         super().reset(seed=seed)
+        self._over = True  # until a problem is there: a reset that fails leaves no episode to step in
         self._problem = self._choose(dict(options or {}))
         self._episode_seed = int(self.np_random.integers(0, 2**63))
         self._turns: list[str] = []
         self._statuses: list[tuple[ToolStatus, bool]] = []
         self._tokens = 0
         self._started = time.monotonic()
-        self._over = False
         specs = self.tools.specs
-        system, user = self.dialect.system(specs), self.dialect.user(self._problem.question)
+        system, user = self.dialect.system(specs), _encodable(self.dialect.user(self._problem.question))
+        if len(user) > self._max_text:
+            raise ConfigurationError(
+                f"The message of problem {self._problem.id!r} has {len(user)} characters, more than max_text="
+                f"{self._max_text}: raise max_text or leave the problem out."
+            )
+        self._over = False
         self._transcript.start(system, user)
         self._show()
         info = {
@@ -148,11 +166,16 @@ class ToolEnv(gym.Env[str, str]):
             ConfigurationError: The action is longer than the action space admits.
         """
         if self._over:
-            raise EpisodeOverError("The episode is over: call reset() to start the next one.")
+            state = "There is no episode yet" if self._problem is None else "The episode is over"
+            raise EpisodeOverError(f"{state}: call reset() to start the next one.")
         if not isinstance(action, str):
             raise TypeError(f"The action must be the turn's text as str, not {type(action).__name__}.")
         if action not in self.action_space:
-            raise ConfigurationError(f"The action has {len(action)} characters; the space admits {self.action_space}.")
+            raise ConfigurationError(
+                f"The action has {len(action)} characters, more than max_text={self._max_text}: raise max_text, or let "
+                "the engine stop earlier."
+            )
+        action = _encodable(action)
         turn = len(self._turns)
         self._turns.append(action)
         self._count(action)
@@ -168,13 +191,17 @@ class ToolEnv(gym.Env[str, str]):
             self._statuses.append((result.status, result.injected))
             if result.status is ToolStatus.UNAVAILABLE and not result.injected:
                 return self._end(action, "unavailable", results)
-        text = self.dialect.results(results)
+            if len(results) < len(calls) and self._time_is_up():
+                return self._end(action, "time", results)
+        text = _encodable(self.dialect.results(results))
+        if len(text) > self._max_text:
+            text, _ = cut_middle(text, self._max_text - _NOTE_LENGTH)
         self._count(text)
         self._transcript.turn(action, results, text)
         self._show()
         return text, 0.0, False, False, self._info(results)
 
-    def render(self) -> str | None:  # type: ignore[override]  # Gymnasium's RenderFrame is a free type variable
+    def render(self) -> str | None:
         """The conversation so far, coloured, with the status of each call; ``None`` in ``"human"`` mode."""
         if self.render_mode == "ansi":
             return self._transcript.text()
@@ -191,6 +218,8 @@ class ToolEnv(gym.Env[str, str]):
                 f'reset(options=) takes either "problem_id" or "problem", not {sorted(map(str, options))}.'
             )
         if "problem_id" in options:
+            if not isinstance(options["problem_id"], str):
+                raise ConfigurationError(f"problem_id must be a problem's id as str, not {options['problem_id']!r}.")
             return self.problems.get(options["problem_id"])
         if "problem" in options:
             return load_problems([options["problem"]]).sample(self.np_random)
@@ -205,9 +234,10 @@ class ToolEnv(gym.Env[str, str]):
             return "turns"
         if self._max_tokens is not None and self._tokens >= self._max_tokens:
             return "tokens"
-        if self._max_seconds is not None and time.monotonic() - self._started >= self._max_seconds:
-            return "time"
-        return None
+        return "time" if self._time_is_up() else None
+
+    def _time_is_up(self) -> bool:
+        return self._max_seconds is not None and time.monotonic() - self._started >= self._max_seconds
 
     def _grade(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         answer = self.dialect.answer(self._turns)
@@ -253,3 +283,8 @@ class ToolEnv(gym.Env[str, str]):
     def _show(self) -> None:
         if self.render_mode == "human":
             print(self._transcript.news(), flush=True)
+
+
+def _encodable(text: str) -> str:
+    """The text with lone surrogates replaced: no tokenizer and no file takes them, and JSON can smuggle them in."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
