@@ -57,6 +57,7 @@ class MathToolEnv(ToolEnv):
         max_output: How much of a program's output the policy is shown, in characters, or in tokens with
             ``output_tokenizer``; more is cut in the middle.
         output_tokenizer: Count ``max_output`` in its tokens.
+        traceback: Show the whole traceback of an exception; else its last line alone.
         verify_timeout: Seconds that comparing an answer may take.
         **options: Everything that ``ToolEnv`` takes: ``split``, ``max_turns``, ``max_tokens``, ``max_seconds``, ...
 
@@ -72,6 +73,7 @@ class MathToolEnv(ToolEnv):
         limits: Limits | Mapping[str, Any] | None = None,
         max_output: int = 4000,
         output_tokenizer: Tokenizer | None = None,
+        traceback: bool = True,
         verify_timeout: float = 5.0,
         **options: Any,
     ) -> None:
@@ -79,7 +81,7 @@ class MathToolEnv(ToolEnv):
             limits = call_with_options("limits", Limits, limits)
         if not verify_timeout > 0:
             raise ConfigurationError(f"verify_timeout must be a positive number of seconds, not {verify_timeout!r}.")
-        tool = PythonTool(sandbox, limits=limits, max_output=max_output, tokenizer=output_tokenizer)
+        tool = PythonTool(sandbox, limits=limits, max_output=max_output, tokenizer=output_tokenizer, traceback=traceback)
         super().__init__(problems=problems, tools=[tool], grader=partial(verify, timeout=verify_timeout), **options)
 
 

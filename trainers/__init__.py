@@ -5,3 +5,29 @@ if __name__ != "rstar2_env.trainers":
         f"This folder is the package rstar2_env.trainers and was imported as {__name__!r}, which would make a second copy "
         "of its registry. Install the distribution (pip install -e .) and import rstar2_env.trainers."
     )
+
+from .advantages import Advantage, advantages
+from .base import Recipe, Trainer, TrainResult, make, trainers
+from .config import TrainConfig, read_config
+from .samplers import ProblemSampler, Sampler, SeedSampler, Start
+from .selectors import KeepAll, ResampleOnCorrect, Selector, selectors
+
+__all__ = [
+    "Advantage",
+    "KeepAll",
+    "ProblemSampler",
+    "Recipe",
+    "ResampleOnCorrect",
+    "Sampler",
+    "SeedSampler",
+    "Selector",
+    "Start",
+    "TrainConfig",
+    "TrainResult",
+    "Trainer",
+    "advantages",
+    "make",
+    "read_config",
+    "selectors",
+    "trainers",
+]

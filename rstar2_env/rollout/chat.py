@@ -1,25 +1,24 @@
 """Token in, token out: turns a conversation into ids without ever re-tokenizing what the policy wrote.
 
 The prompt is tokenized once. After each turn of the policy only the environment's new text is tokenized, as the suffix
-that the chat template puts between two turns of the policy. In that suffix the template's own special tokens are special
-and the environment's text is plain text: an ``<|im_end|>`` that a tool printed does not end a turn.
+that the chat template puts between two turns of the policy. In that suffix the tokens that the template itself uses to
+part turns are those of the template alone: an ``<|im_end|>`` that a tool printed is plain text and ends no turn.
 
-Covered: templates that render system, user and assistant messages in order, whether or not they rewrite earlier turns.
+Covered: templates that write system, user and assistant messages in order, whether or not they rewrite earlier turns.
 Not covered: templates that merge two messages into one, tool roles of a template's own.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
+from rstar2_env.episode import Message
 from rstar2_env.errors import ConfigurationError
-
-# Private-use characters: no template and no vocabulary gives them a meaning.
-_POLICY, _OTHER = "\ue000policy\ue001", "\ue000other\ue001"
+from rstar2_env.rollout.scaffold import Scaffold, Slot, TemplateReader, after, fill, leading_text
 
 CHATML = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}"
@@ -32,9 +31,13 @@ class ChatCodec:
     """Renders conversations with a tokenizer's chat template, as ids.
 
     Args:
-        tokenizer: A fast Hugging Face tokenizer.
+        tokenizer: A Hugging Face tokenizer; it is read, never changed.
         template: Replaces the tokenizer's own chat template; ``CHATML`` is at hand.
         template_options: Passed to the template (``{"enable_thinking": False}``).
+
+    Attributes:
+        stop_ids: The tokens that end a turn of the policy: the tokenizer's end of sequence, and what the template writes
+            after a last assistant message.
 
     Raises:
         ConfigurationError: There is no chat template, or it does not render system, user and assistant in order.
@@ -53,25 +56,28 @@ class ChatCodec:
                 'ChatCodec(tokenizer, template=CHATML), or chat_template="chatml" in a trainer.'
             )
         self.tokenizer = tokenizer
-        self._template = template
-        self._options = dict(template_options or {})
-        self._specials = sorted(
-            (t.content for t in tokenizer.added_tokens_decoder.values() if t.special), key=len, reverse=True
-        )
-        self._split = re.compile("(" + "|".join(map(re.escape, self._specials)) + ")") if self._specials else None
-        self._betweens: dict[str, str] = {}
-        padded = f" {_OTHER} "
-        self._trims = padded not in self._render([{"role": "user", "content": padded}], generate=False)
-        tail = self._between("user")
-        self._end = next((word for word in self._specials if tail.startswith(word)), None)
-        self.stop_ids = self._stop_ids()
+        self._reader = TemplateReader(tokenizer, template, template_options or {})
+        self._added = {token.content: int(i) for i, token in tokenizer.added_tokens_decoder.items()}
+        self._guarded: dict[str, int] = {}
+        self._split = re.compile("(?!)")
+        self._guard([token.content for token in tokenizer.added_tokens_decoder.values() if token.special])
+        self._prompts: dict[bool, Scaffold] = {}
+        self._betweens: dict[str, Scaffold] = {}
+        self._head, self._close, self._final = self._turn_marks()
+        ends = (tokenizer.eos_token_id, self._added.get(self._final))
+        self.stop_ids: tuple[int, ...] = tuple(sorted({int(end) for end in ends if end is not None}))
 
     def prompt(self, system: str, user: str) -> list[int]:
-        """Ids of the conversation up to where the policy's first turn begins."""
-        messages = [{"role": "system", "content": _OTHER}] if system else []
-        messages.append({"role": "user", "content": _POLICY})
-        text = self._render(messages, generate=True)
-        return self._encode(text, {_OTHER: system, _POLICY: user})
+        """Ids of the conversation up to where the policy's first turn begins.
+
+        Args:
+            system: The system message; an empty one leaves it to the template.
+            user: The first user message.
+
+        Raises:
+            ConfigurationError: The template takes no system message.
+        """
+        return self._encode(self._prompt(bool(system)), {"system": system, "user": user})
 
     def suffix(self, role: str, text: str, *, ended: bool) -> list[int]:
         """Ids between two turns of the policy: the end of its turn if it did not write it, then ``text``.
@@ -80,11 +86,12 @@ class ChatCodec:
             role: Role of the environment's message.
             text: What the environment shows.
             ended: Whether the policy's turn holds its own end-of-turn token already.
+
+        Raises:
+            ConfigurationError: The template does not write messages of that role.
         """
-        between = self._between(role)
-        if ended and self._end is not None:
-            between = between.removeprefix(self._end)
-        return self._encode(between, {_OTHER: text})
+        ids = self._encode(self._between(role), {"other": text})
+        return ids[1:] if ended and self._close else ids
 
     def text(self, ids: Sequence[int]) -> str:
         """The policy's turn as text, without its end-of-turn token."""
@@ -95,58 +102,131 @@ class ChatCodec:
 
     def turn(self, text: str) -> list[int]:
         """Ids of a whole turn of the policy that ends properly; for traces, not for what an engine wrote."""
-        between = self._between("user")
-        return self._encode(_OTHER + between[: len(self._end or "")], {_OTHER: text})
+        return self._encode((self._head, Slot("policy", lstrip=False, rstrip=False), self._final), {"policy": text})
 
-    def _render(self, messages: list[dict[str, str]], *, generate: bool) -> str:
-        return str(
-            self.tokenizer.apply_chat_template(
-                messages,
-                chat_template=self._template,
-                tokenize=False,
-                add_generation_prompt=generate,
-                **self._options,
-            )
-        )
+    def conversation(self, messages: Sequence[Message]) -> tuple[list[int], list[int]]:
+        """Ids and mask of a finished conversation: what an engine that wrote these turns would have left behind.
 
-    def _between(self, role: str) -> str:
-        """What the template writes from the end of a policy's turn to the beginning of its next."""
-        if role in self._betweens:
-            return self._betweens[role]
-        messages = [
-            {"role": "user", "content": "\ue002"},
-            {"role": "assistant", "content": _POLICY},
-            {"role": role, "content": _OTHER},
-        ]
-        text = self._render(messages, generate=True)
-        if text.count(_POLICY) != 1 or text.count(_OTHER) != 1 or text.find(_POLICY) > text.find(_OTHER):
+        Args:
+            messages: Perhaps a system message, a user message, then policy and environment in turn.
+
+        Returns:
+            The ids, and a mask that is 1 on the policy's tokens, its ends of turn included.
+
+        Raises:
+            ConfigurationError: The roles do not come in that order.
+        """
+        system = messages[0].content if messages and messages[0].role == "system" else ""
+        rest = list(messages[1:] if system else messages)
+        roles = ["assistant" if message.role == "assistant" else "other" for message in rest]
+        if len(rest) < 2 or roles != ["other", "assistant"] * (len(rest) // 2):
             raise ConfigurationError(
-                f"The chat template does not render an assistant message followed by a message of role {role!r} as "
-                'they are. Pass another template: ChatCodec(tokenizer, template=CHATML), or chat_template="chatml" in '
-                "a trainer."
+                "A trace must be a user message and a turn of the policy, then any number of further pairs; it has the "
+                f"roles {[message.role for message in messages]}."
             )
-        self._betweens[role] = text.partition(_POLICY)[2]
+        ids = self.prompt(system, rest[0].content)
+        mask = [0] * len(ids)
+        for number, message in enumerate(rest[1:]):
+            policy = number % 2 == 0
+            new = self.turn(message.content) if policy else self.suffix(message.role, message.content, ended=True)
+            ids += new
+            mask += [int(policy)] * len(new)
+        return ids, mask
+
+    def _turn_marks(self) -> tuple[str, str, str]:
+        """What the template writes at the edges of a policy's turn.
+
+        Returns:
+            What stands before its text and after the generation prompt; the token that closes an earlier turn; and the
+            token that closes the last turn, which is the one that the policy writes. Most templates have no first, and
+            the same token twice; GPT-OSS has ``<|channel|>final<|message|>``, ``<|end|>`` and ``<|return|>``.
+        """
+        last = self._reader.read([("user", "user"), ("assistant", "policy")], generate=False)
+        final = self._leading_token(after(last, "policy"))
+        # Without an end of its own, what follows a turn is the head of the next message.
+        close = self._leading_token(self._between("user")) if final else ""
+        opened = self._prompt(False)[-1]
+        written = after(last, "user")[0]
+        if not isinstance(opened, str) or not isinstance(written, str) or not written.startswith(opened):
+            return "", close, final
+        head = written.removeprefix(opened)
+        # An empty block of thoughts belongs to the rendering of finished turns; what a policy thinks it writes itself.
+        return (head if any(token in head for token in self._guarded) else ""), close, final
+
+    def _leading_token(self, scaffold: Scaffold) -> str:
+        text = leading_text(scaffold)
+        return max((token for token in self._added if text.startswith(token)), key=len, default="")
+
+    def _prompt(self, system: bool) -> Scaffold:
+        if system not in self._prompts:
+            messages = [("system", "system"), ("user", "user")] if system else [("user", "user")]
+            self._prompts[system] = self._guard_edges(self._reader.read(messages, generate=True))
+        return self._prompts[system]
+
+    def _between(self, role: str) -> Scaffold:
+        """What the template writes from the end of a policy's turn to the beginning of its next."""
+        if role not in self._betweens:
+            messages = [("user", "user"), ("assistant", "policy"), (role, "other")]
+            self._betweens[role] = self._guard_edges(after(self._reader.read(messages, generate=True), "policy"))
         return self._betweens[role]
 
-    def _encode(self, scaffold: str, contents: dict[str, str]) -> list[int]:
-        """Tokenize the template's text with its special tokens, and the contents within it as plain text.
+    def _guard_edges(self, scaffold: Scaffold) -> Scaffold:
+        """Guard the added tokens that touch a text: DeepSeek's ``<｜User｜>`` opens a turn, yet is not marked special."""
+        literals = [part for part in scaffold if isinstance(part, str)]
+        self._guard(
+            token for token in self._added for text in literals if text.startswith(token) or text.endswith(token)
+        )
+        return scaffold
 
-        A tokenizer splits at special tokens before anything else, so runs of plain text between them tokenize alone as
-        they would together; merges between template and content stay as they are in the whole.
+    def _guard(self, tokens: Iterable[str]) -> None:
+        self._guarded |= {token: self._added[token] for token in tokens}
+        longest_first = sorted(self._guarded, key=len, reverse=True)
+        if longest_first:
+            self._split = re.compile("(" + "|".join(map(re.escape, longest_first)) + ")")
+
+    def _encode(self, scaffold: Scaffold, texts: Mapping[str, str]) -> list[int]:
+        """Tokenize the template's text with the texts in it, whose guarded tokens become plain text.
+
+        Almost always no text holds a guarded token, and the whole is tokenized as the tokenizer itself would. Where the
+        guarded ids are not those of the template alone, every guarded token within a text is cut in two.
         """
-        ids: list[int] = []
-        for piece in self._split.split(scaffold) if self._split else [scaffold]:
-            if piece in self._specials:
-                ids.append(int(self.tokenizer.convert_tokens_to_ids(piece)))
-                continue
-            for mark, content in contents.items():
-                piece = piece.replace(mark, content.strip() if self._trims else content)
-            if piece:
-                ids += self.tokenizer.encode(piece, add_special_tokens=False, split_special_tokens=True)
+        # A lone surrogate is no Unicode text, and tokenizers refuse it.
+        texts = {name: text.encode("utf-8", "replace").decode() for name, text in texts.items()}
+        frame = [
+            self._guarded[piece]
+            for part in scaffold
+            if isinstance(part, str)
+            for piece in self._split.split(part)
+            if piece in self._guarded
+        ]
+        ids = self._ids(fill(scaffold, texts))
+        if self._guarded_in(ids) == frame:
+            return ids
+        ids, run = [], [""]
+        for part in scaffold:
+            for piece in self._split.split(part if isinstance(part, str) else part.fill(texts[part.name])):
+                if piece not in self._guarded:
+                    run[-1] += piece
+                elif isinstance(part, str):
+                    ids += [i for plain in run for i in self._ids(plain)] + [self._guarded[piece]]
+                    run = [""]
+                else:
+                    run[-1] += piece[: len(piece) // 2]
+                    run.append(piece[len(piece) // 2 :])
+        ids += [i for plain in run for i in self._ids(plain)]
+        if self._guarded_in(ids) != frame:
+            raise ConfigurationError(
+                "The tokenizer reads one of its special tokens even where its text was cut in two, so that the "
+                "environment's text could end a turn; use a tokenizer that does not normalize text before it looks for "
+                "special tokens."
+            )
         return ids
 
-    def _stop_ids(self) -> tuple[int, ...]:
-        found: list[Any] = [self.tokenizer.eos_token_id]
-        if self._end is not None:
-            found.append(self.tokenizer.convert_tokens_to_ids(self._end))
-        return tuple(sorted({int(token) for token in found if token is not None}))
+    def _ids(self, text: str) -> list[int]:
+        if not text:
+            return []
+        return [int(i) for i in self.tokenizer.encode(text, add_special_tokens=False, split_special_tokens=False)]
+
+    def _guarded_in(self, ids: Sequence[int]) -> list[int]:
+        guarded = set(self._guarded.values())
+        return [i for i in ids if i in guarded]

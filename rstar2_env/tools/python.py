@@ -59,6 +59,7 @@ class PythonTool:
         limits: Limits | None = None,
         max_output: int = 4000,
         tokenizer: Tokenizer | None = None,
+        traceback: bool = True,
     ) -> None:
         if not isinstance(max_output, int) or max_output < 1:
             raise ConfigurationError(f"max_output must be a positive integer, not {max_output!r}.")
@@ -67,6 +68,7 @@ class PythonTool:
         self._limits = limits or Limits()
         self._max_output = max_output
         self._tokenizer = tokenizer
+        self._traceback = traceback
 
     @property
     def spec(self) -> ToolSpec:
@@ -148,7 +150,7 @@ class PythonTool:
             case ToolStatus.UNAVAILABLE:
                 return "The tool is not available at the moment; the program was not run."
             case ToolStatus.EXCEPTION | ToolStatus.SYNTAX_ERROR:
-                return outcome.traceback or _ending(outcome)
+                return (outcome.traceback if self._traceback else None) or _ending(outcome)
             case _:
                 return None
 

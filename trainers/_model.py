@@ -1,0 +1,92 @@
+"""Loads a policy: its model, its tokenizer, and where and in what precision it runs.
+
+A ROCm build of torch names its devices ``cuda``, so nothing here asks which vendor made the accelerator.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.rollout import CHATML, ChatCodec
+
+from .config import TrainConfig
+
+
+def on_accelerator() -> bool:
+    """Whether torch sees an accelerator (CUDA or ROCm)."""
+    return torch.cuda.is_available()
+
+
+def dtype_of(config: TrainConfig) -> torch.dtype:
+    """The precision that the options ask for.
+
+    Raises:
+        ConfigurationError: There is no such dtype.
+    """
+    if config.dtype == "auto":
+        return torch.bfloat16 if on_accelerator() and torch.cuda.is_bf16_supported() else torch.float32
+    dtype = getattr(torch, config.dtype, None)
+    if not isinstance(dtype, torch.dtype):
+        raise ConfigurationError(f'dtype must be "auto" or a torch dtype such as "bfloat16", not {config.dtype!r}.')
+    return dtype
+
+
+def load_policy(config: TrainConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Return the model and its tokenizer.
+
+    Raises:
+        ConfigurationError: The model cannot be loaded, or a loaded model does not say where its tokenizer is.
+    """
+    source = config.model
+    if isinstance(source, PreTrainedModel):
+        name = source.name_or_path
+        if not name:
+            raise ConfigurationError("A loaded model must have a name_or_path from which its tokenizer can be loaded.")
+        model = source
+    else:
+        name = str(source)
+        try:
+            # Trained weights stay in float32 and are computed with in the asked-for precision, so that small updates
+            # are not lost; frozen ones need not.
+            kept_in = dtype_of(config) if config.lora_rank else torch.float32
+            model = AutoModelForCausalLM.from_pretrained(name, dtype=kept_in)
+        except (OSError, ValueError) as error:
+            raise ConfigurationError(f"The model {name!r} cannot be loaded: {error}") from error
+    tokenizer = AutoTokenizer.from_pretrained(name, padding_side="left")
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return model, tokenizer
+
+
+def lora(config: TrainConfig) -> Any:
+    """The adapters that the options ask for, as a peft configuration, or ``None``."""
+    if not config.lora_rank:
+        return None
+    from peft import LoraConfig
+
+    return LoraConfig(
+        r=config.lora_rank, lora_alpha=2 * config.lora_rank, target_modules="all-linear", task_type="CAUSAL_LM"
+    )
+
+
+def codec(config: TrainConfig, tokenizer: PreTrainedTokenizerBase) -> ChatCodec:
+    """The chat codec that the options ask for."""
+    template = CHATML if config.chat_template == "chatml" else config.chat_template
+    return ChatCodec(tokenizer, template=template, template_options=config.chat_template_options)
+
+
+def precision_options(config: TrainConfig) -> dict[str, Any]:
+    """What transformers' training arguments need to know of device and precision."""
+    accelerator = on_accelerator()
+    return {
+        "use_cpu": not accelerator,
+        "bf16": dtype_of(config) is torch.bfloat16,
+        "fp16": dtype_of(config) is torch.float16,
+        "gradient_checkpointing": accelerator
+        if config.gradient_checkpointing is None
+        else config.gradient_checkpointing,
+    }

@@ -1,0 +1,286 @@
+"""``TrlRun``: puts the parts of a recipe together around TRL and runs them."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+from accelerate import PartialState
+from accelerate.utils import gather_object
+from datasets import Dataset
+from transformers import PrinterCallback
+from transformers.trainer_utils import get_last_checkpoint
+from trl import GRPOConfig
+
+from rstar2_env.episode import Episode
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.problems import FiniteSource
+from rstar2_env.rollout import Budget, EpisodeRequest, Player, SamplingParams, TransformersEngine
+
+from ._callbacks import BEST_DIR, Console, Evaluation, RunFiles
+from ._model import codec, load_policy, lora, precision_options
+from ._trl import Batch, RolloutGRPOTrainer
+from .base import TrainResult, make_advantage, make_selector
+from .config import TrainConfig
+from .metrics import metrics
+from .samplers import ProblemSampler, Sampler, SeedSampler
+
+FINAL_DIR = "final"
+_EVAL_SEED = 1_000_003
+"""Root of the seeds of evaluation, so that every evaluation of every run plays the same problems."""
+
+
+class TrlRun:
+    """One run of a recipe on TRL.
+
+    Args:
+        name: Name of the recipe.
+        config: Its options.
+
+    Raises:
+        ConfigurationError: The options do not fit together, or the number of processes does not fit them.
+    """
+
+    def __init__(self, name: str, config: TrainConfig) -> None:
+        self.name, self.config = name, config
+        if config.threads is not None:
+            torch.set_num_threads(config.threads)
+        self._folder = Path(config.output_dir)
+        shape = batch_shape(config, PartialState().num_processes)
+        self._checkpoint = self._find_checkpoint()
+        model, tokenizer = load_policy(config)
+        self._files = RunFiles(
+            self._folder, rank=PartialState().process_index, keep_episodes=config.keep_episodes
+        )
+        self._console = Console(name, self._files, visible=config.progress)
+        with warnings.catch_warnings():
+            # transformers warns about arguments that TRL itself sets.
+            warnings.simplefilter("ignore", FutureWarning)
+            self.trl = RolloutGRPOTrainer(
+                play=self._play_groups,
+                selector=make_selector(config),
+                advantage=make_advantage(config),
+                group_size=config.group_size,
+                on_batch=self._on_batch,
+                correct_importance=config.importance_sampling == "token",
+                importance_cap=config.importance_cap,
+                rng_seed=config.seed,
+                model=model,
+                processing_class=tokenizer,
+                args=self._arguments(shape),
+                train_dataset=Dataset.from_dict({"prompt": ["-"] * (config.problems_per_step * 64)}),
+                peft_config=lora(config),
+                callbacks=[self._console],
+            )
+        self.trl.remove_callback(PrinterCallback)
+        self.tokenizer = tokenizer
+        self.engine = TransformersEngine(
+            self.trl.accelerator.unwrap_model(self.trl.model),
+            tokenizer,
+            max_rows=config.max_in_flight,
+            seed=config.seed,
+        )
+        chat = codec(config, tokenizer)
+        self._players = {
+            split: Player(
+                lambda options=options: self._make_env(options),  # type: ignore[misc]  # mypy cannot infer a default
+                self.engine,
+                chat,
+                sampling=SamplingParams(
+                    max_tokens=1, temperature=temperature, top_p=config.top_p, top_k=config.top_k
+                ),
+                budget=Budget(tokens=config.max_episode_tokens, turn_tokens=config.max_turn_tokens),
+                max_in_flight=config.max_in_flight,
+                max_failed=config.max_failed,
+            )
+            for split, options, temperature in (
+                ("train", config.env_options, config.temperature),
+                ("eval", {**config.env_options, **config.eval_env_options}, config.eval_temperature),
+            )
+        }
+        self._sampler = self._make_sampler(config.env_options, config.seed)
+        self._evaluation: Evaluation | None = None
+
+    def train(self) -> TrainResult:
+        """Run every step; see ``Trainer``."""
+        config = self.config
+        self._write_config()
+        if config.eval_every:
+            self._evaluation = Evaluation(
+                self.evaluate, self._save, self.trl.log, every=config.eval_every, folder=self._folder
+            )
+            self.trl.add_callback(self._evaluation)
+        try:
+            self.trl.train(resume_from_checkpoint=self._checkpoint)
+        finally:
+            self._console.close()
+        self._save(str(self._folder / FINAL_DIR))
+        evaluation = self._evaluation
+        return TrainResult(
+            output_dir=self._folder,
+            model_dir=self._folder / (BEST_DIR if evaluation else FINAL_DIR),
+            before=evaluation.before if evaluation else None,
+            after=evaluation.after if evaluation else None,
+            best_step=evaluation.best_step if evaluation else self.trl.state.global_step,
+            history=self._files.history(),
+        )
+
+    def evaluate(self) -> dict[str, float]:
+        """Play the held-out episodes, shared between the processes; see ``Trainer``."""
+        config, state = self.config, PartialState()
+        options = {**config.env_options, **config.eval_env_options}
+        starts = self._make_sampler(options, _EVAL_SEED).starts(0, config.eval_episodes)
+        requests = [
+            EpisodeRequest(group=i, seed=start.seed, options=start.options, sampling_seed=_seed(_EVAL_SEED, i))
+            for i, start in enumerate(starts)
+        ]
+        episodes = self._play("eval", requests[state.process_index :: state.num_processes])
+        gathered: list[Episode] = gather_object(episodes) if state.num_processes > 1 else episodes
+        if state.is_main_process:
+            self._files.episodes(f"eval-{self.trl.state.global_step:06d}", gathered)
+        return metrics(gathered)
+
+    def close(self) -> None:
+        """Close environments and the engine."""
+        for player in self._players.values():
+            player.close()
+        self.engine.close()
+
+    def _play(self, split: str, requests: list[EpisodeRequest]) -> list[Episode]:
+        model = self.trl.model
+        training = model.training
+        model.eval()
+        try:
+            return self._players[split].play(requests)
+        finally:
+            model.train(training)
+
+    def _play_groups(self, count: int) -> list[list[Episode]]:
+        config, step = self.config, self.trl.state.global_step
+        self.engine.update_weights(step)
+        state = PartialState()
+        first = state.process_index * count
+        starts = self._sampler.starts(step, count * state.num_processes)[first : first + count]
+        size = config.group_size * (config.oversample or 1)
+        requests = [
+            EpisodeRequest(
+                group=first + group,
+                seed=start.seed,
+                options=start.options,
+                sampling_seed=_seed(config.seed, step, first + group, member),
+            )
+            for group, start in enumerate(starts)
+            for member in range(size)
+        ]
+        episodes = self._play("train", requests)
+        return [episodes[at : at + size] for at in range(0, len(episodes), size)]
+
+    def _on_batch(self, batch: Batch) -> dict[str, float]:
+        step = self.trl.state.global_step
+        self._files.episodes(f"train-{step:06d}", batch.played, lambda episode: id(episode) in batch.kept)
+        kept = [row for row in batch.rows if row is not None]
+        figures = {f"rollout/{name}": value for name, value in metrics(batch.played).items()}
+        figures |= {f"kept/{name}": value for name, value in metrics(kept).items()}
+        figures["rollout/groups_rejected"] = batch.groups_rejected / batch.groups
+        return {name: value for name, value in figures.items() if not math.isnan(value)}
+
+    def _make_env(self, options: Mapping[str, Any]) -> gym.Env[str, str]:
+        if callable(self.config.env):
+            env: gym.Env[str, str] = self.config.env(**options)
+            return env
+        return gym.make(self.config.env, disable_env_checker=True, **options)
+
+    def _make_sampler(self, options: Mapping[str, Any], seed: int) -> Sampler:
+        env = self._make_env(options)
+        try:
+            source = getattr(env.unwrapped, "problems", None)
+            return ProblemSampler(source.ids, seed) if isinstance(source, FiniteSource) else SeedSampler(seed)
+        finally:
+            env.close()
+
+    def _save(self, folder: str) -> None:
+        self.trl.save_model(folder)
+        if self.trl.accelerator.is_main_process:
+            self.tokenizer.save_pretrained(folder)
+
+    def _write_config(self) -> None:
+        if self.trl.accelerator.is_main_process:
+            record = {"trainer": self.name, **self.config.record()}
+            (self._folder / "config.json").write_text(json.dumps(record, indent=2, default=str))
+
+    def _find_checkpoint(self) -> str | None:
+        exists = self._folder.exists()
+        checkpoint = get_last_checkpoint(str(self._folder)) if exists else None
+        if self.config.resume:
+            return checkpoint
+        if exists and (checkpoint or (self._folder / "metrics.jsonl").exists()):
+            raise ConfigurationError(
+                f"{self._folder} holds a run already. Continue it with resume=True (--resume), or choose another "
+                "output_dir."
+            )
+        return None
+
+    def _arguments(self, shape: tuple[int, int]) -> GRPOConfig:
+        config = self.config
+        rows, accumulation = shape
+        options: dict[str, Any] = {
+            "output_dir": config.output_dir,
+            "seed": config.seed,
+            "max_steps": config.steps,
+            "per_device_train_batch_size": rows,
+            "gradient_accumulation_steps": accumulation,
+            "steps_per_generation": accumulation,
+            "num_generations": config.group_size,
+            "num_iterations": config.updates_per_rollout,
+            "learning_rate": config.learning_rate,
+            "warmup_steps": config.warmup_steps,
+            "lr_scheduler_type": config.lr_scheduler,
+            "weight_decay": config.weight_decay,
+            "max_grad_norm": config.max_grad_norm,
+            "epsilon": config.clip_low,
+            "epsilon_high": config.clip_high,
+            "beta": config.kl,
+            "loss_type": config.loss,
+            "temperature": config.temperature,
+            "top_p": config.top_p,
+            "top_k": config.top_k,
+            "max_completion_length": config.max_episode_tokens,
+            "logging_steps": config.log_every,
+            "logging_nan_inf_filter": False,
+            "save_strategy": "steps",
+            "save_steps": config.save_every or config.steps,
+            "save_total_limit": config.keep_checkpoints,
+            "report_to": config.report_to,
+            "disable_tqdm": True,
+            "ignore_data_skip": True,
+            "dataloader_pin_memory": False,
+            **precision_options(config),
+        }
+        return GRPOConfig(**{**options, **config.trl_options})
+
+
+def batch_shape(config: TrainConfig, processes: int) -> tuple[int, int]:
+    """Rows of one forward pass on one process, and how many of them make one optimizer step.
+
+    Raises:
+        ConfigurationError: The groups of a step cannot be shared evenly, so that one would be split between processes.
+    """
+    if config.problems_per_step % processes:
+        raise ConfigurationError(
+            f"problems_per_step={config.problems_per_step} groups cannot be shared by {processes} processes without "
+            f"splitting one; use a multiple of {processes}."
+        )
+    rows = config.problems_per_step // processes * config.group_size
+    each = max(size for size in range(1, min(config.rows_per_device, rows) + 1) if rows % size == 0)
+    return each, rows // each
+
+
+def _seed(*words: int) -> int:
+    return int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0])

@@ -1,0 +1,97 @@
+"""A policy made from nothing: a tokenizer of characters and a Qwen3 of half a million parameters.
+
+For demonstrations and tests on a CPU. The fixed words of the ``rstar2`` dialect are single tokens, as ``<tool_call>`` is
+in Qwen's own vocabulary, so that a turn is some fifty tokens long.
+"""
+
+from __future__ import annotations
+
+import string
+from pathlib import Path
+
+import torch
+from tokenizers import AddedToken, Tokenizer, decoders, models
+from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+
+from rstar2_env.rollout import CHATML
+from rstar2_env.tools import PYTHON_TOOL_NAME
+
+_CHARACTERS = "\n" + string.printable[:95]
+_SPECIAL = ("<|pad|>", "<|unk|>", "<|im_start|>", "<|im_end|>")
+_WORDS = (
+    "<tool_call>",
+    "</tool_call>",
+    "<tool_response>",
+    "</tool_response>",
+    "<answer>",
+    "</answer>",
+    "<reason>",
+    "</reason>",
+    "\\boxed{",
+    '{"name": "',
+    PYTHON_TOOL_NAME,
+    '", "arguments": {"code": "',
+    '", "input": "',
+    '"}}',
+    "print(",
+    "assistant",
+    "user",
+    "system",
+    "Traceback (most recent call last):",
+    "  File ",
+    ", line ",
+    ", in ",
+    "<module>",
+    "Error: ",
+)
+
+
+def tiny_tokenizer() -> PreTrainedTokenizerFast:
+    """A tokenizer of printable ASCII characters and the dialect's fixed words, with the ChatML template."""
+    vocabulary = {token: number for number, token in enumerate([*_SPECIAL, *_CHARACTERS])}
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token="<|unk|>"))
+    tokenizer.decoder = decoders.Fuse()
+    tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in _SPECIAL])
+    tokenizer.add_tokens([AddedToken(word, special=False, normalized=False) for word in _WORDS])
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token="<|pad|>",
+        unk_token="<|unk|>",
+        eos_token="<|im_end|>",
+        padding_side="left",
+        clean_up_tokenization_spaces=False,
+    )
+    fast.chat_template = CHATML
+    return fast
+
+
+def make_tiny_model(folder: str | Path, *, hidden: int = 128, layers: int = 3, seed: int = 0) -> Path:
+    """Write an untrained model and its tokenizer to ``folder``, loadable like any other.
+
+    Args:
+        folder: Where to.
+        hidden: Width of the residual stream, a multiple of 32.
+        layers: Number of layers.
+        seed: Of the initial weights.
+    """
+    tokenizer = tiny_tokenizer()
+    config = Qwen3Config(
+        vocab_size=len(tokenizer),
+        hidden_size=hidden,
+        intermediate_size=2 * hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=hidden // 32,
+        num_key_value_heads=max(1, hidden // 64),
+        head_dim=32,
+        max_position_embeddings=2048,
+        tie_word_embeddings=True,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        bos_token_id=None,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = Qwen3ForCausalLM(config)
+    model.save_pretrained(str(folder))
+    tokenizer.save_pretrained(str(folder))
+    return Path(folder)

@@ -1,0 +1,151 @@
+"""Trainers by name: a recipe names the parts of an algorithm, ``make`` turns it into a trainer.
+
+A recipe is data; nothing heavy is imported until a trainer trains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from rstar2_env.errors import MissingExtraError
+from rstar2_env.registry import Registry
+
+from .advantages import Advantage, advantages
+from .config import TrainConfig, make_config
+from .selectors import Selector, selectors
+
+
+@dataclass(frozen=True, slots=True)
+class TrainResult:
+    """What a run leaves behind.
+
+    Attributes:
+        output_dir: The run's folder.
+        model_dir: Folder of the best checkpoint: by held-out evaluation, else the last.
+        before: Held-out metrics before the first step, when the run evaluates.
+        after: Held-out metrics of the last evaluation.
+        best_step: Step of the best checkpoint.
+        history: Logged metrics, one dict a step.
+    """
+
+    output_dir: Path
+    model_dir: Path
+    before: Mapping[str, float] | None
+    after: Mapping[str, float] | None
+    best_step: int
+    history: list[dict[str, float]]
+
+
+class Trainer(Protocol):
+    """Learns from an environment through ``reset`` and ``step``."""
+
+    config: TrainConfig
+
+    def train(self) -> TrainResult:
+        """Run every step, evaluate, keep checkpoints."""
+        ...
+
+    def evaluate(self) -> dict[str, float]:
+        """Play the held-out episodes with the model as it is; return the metrics."""
+        ...
+
+    def close(self) -> None:
+        """Close environments and engines."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A named choice of every part of a trainer.
+
+    Attributes:
+        name: Its name in the registry.
+        summary: One line for the list of trainers.
+        selector: Which episodes of a group train.
+        selector_options: Options of the selector.
+        advantage: How rewards become advantages.
+        oversample: Episodes played for each that trains.
+        defaults: Options of the run that the algorithm prescribes, over ``TrainConfig``'s own defaults.
+    """
+
+    name: str
+    summary: str
+    selector: str = "all"
+    selector_options: Mapping[str, Any] = field(default_factory=dict)
+    advantage: str = "group_norm"
+    oversample: int = 1
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+
+    def configure(self, options: Mapping[str, Any]) -> TrainConfig:
+        """The options of a run: the caller's over the recipe's over the general defaults.
+
+        Raises:
+            ConfigurationError: An option is unknown, missing or out of its range.
+            UnknownNameError: No selector or advantage has that name.
+        """
+        chosen = {**self.defaults, **options}
+        if chosen.get("selector") in (None, self.selector):
+            chosen["selector"] = self.selector
+            chosen["selector_options"] = {**self.selector_options, **chosen.get("selector_options", {})}
+        if chosen.get("advantage") is None:
+            chosen["advantage"] = self.advantage
+        if chosen.get("oversample") is None:
+            chosen["oversample"] = self.oversample
+        config = make_config(chosen)
+        make_selector(config)
+        make_advantage(config)
+        return config
+
+
+trainers: Registry[Recipe] = Registry("trainer", "rstar2_env.trainers", "rstar2_env.trainers")
+
+
+def make(name: str, **options: Any) -> Trainer:
+    """Return a trainer by name.
+
+    Args:
+        name: A name that ``rstar2 trainers`` lists.
+        **options: Fields of ``TrainConfig``; ``model`` is required.
+
+    Raises:
+        UnknownNameError: No trainer has that name; the message suggests the nearest.
+        ConfigurationError: An option is unknown, missing or out of its range.
+        MissingExtraError: torch, transformers or TRL is not installed.
+    """
+    recipe = trainers.get(name)
+    config = recipe.configure(options)
+    try:
+        from ._run import TrlRun
+    except ModuleNotFoundError as error:
+        if error.name in ("torch", "transformers", "trl", "accelerate", "datasets"):
+            raise MissingExtraError("train", f"The trainer {name!r}") from error
+        raise
+    return TrlRun(name, config)
+
+
+def make_selector(config: TrainConfig) -> Selector:
+    """The selector that the options name.
+
+    Raises:
+        UnknownNameError: There is none of that name.
+        ConfigurationError: It does not take those options.
+    """
+    from rstar2_env.errors import ConfigurationError
+
+    kind = selectors.get(config.selector or "all")
+    try:
+        return kind(**config.selector_options)
+    except TypeError as error:
+        raise ConfigurationError(f"The selector {config.selector!r} does not take these options: {error}.") from error
+
+
+def make_advantage(config: TrainConfig) -> Advantage:
+    """The advantage estimator that the options name.
+
+    Raises:
+        UnknownNameError: There is none of that name.
+    """
+    return advantages.get(config.advantage or "group_norm")

@@ -1,0 +1,202 @@
+"""``TrainConfig``: everything that a run can be told, with defaults, and how files and the command line fill it."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.errors import ConfigurationError
+
+
+@dataclass(slots=True)
+class TrainConfig:
+    """Options of a run.
+
+    Attributes:
+        model: Folder or hub name of a causal language model, or a loaded one.
+        env: Gymnasium id of the environment, or a callable that makes one.
+        env_options: Passed to ``gym.make``.
+        output_dir: Folder of the run: checkpoints, episodes, metrics.
+        seed: Root of every random choice.
+        steps: Optimizer steps.
+        problems_per_step: Groups in one step, over all processes.
+        group_size: Episodes of a group that train (G).
+        oversample: Episodes played for each that trains; the paper plays 2G and keeps G.
+        selector: Name of the selector; ``None`` leaves it to the recipe.
+        selector_options: Its options.
+        advantage: Name of the advantage estimator; ``None`` leaves it to the recipe.
+        learning_rate: Of AdamW.
+        warmup_steps: Steps of linear warm-up.
+        lr_scheduler: Any of transformers' schedules.
+        weight_decay: Of AdamW.
+        max_grad_norm: Gradients are clipped to this norm.
+        clip_low: Lower clipping distance of the probability ratio.
+        clip_high: Upper clipping distance.
+        kl: Weight of the KL term to the reference model; 0 keeps no reference model.
+        loss: TRL's loss type; ``"dapo"`` is the mean over all tokens of the batch.
+        updates_per_rollout: Passes over each batch of episodes.
+        rows_per_device: Rows in one forward and backward pass; more rows accumulate gradients.
+        importance_sampling: ``"auto"`` corrects per token when the engine's weights are not the trainer's own module,
+            ``"token"`` always, ``"off"`` never.
+        importance_cap: Largest importance ratio of a token.
+        temperature: Of sampling in training.
+        top_p: Of sampling in training.
+        top_k: Of sampling in training.
+        max_episode_tokens: Tokens of an episode after its prompt, the environment's included.
+        max_turn_tokens: Tokens of one turn; ``None`` for what is left of the episode's.
+        max_in_flight: Episodes that play at once in one process.
+        max_failed: Share of a step's episodes that may end ``unavailable`` before the run stops.
+        chat_template: ``"chatml"``, a Jinja template, or ``None`` for the tokenizer's own.
+        chat_template_options: Passed to the template.
+        eval_every: Steps between evaluations on held-out problems; 0 for none.
+        eval_episodes: Episodes of an evaluation.
+        eval_env_options: Override ``env_options`` in evaluation; the default asks for the split ``"test"``.
+        eval_temperature: Of sampling in evaluation.
+        save_every: Steps between checkpoints; 0 for the last alone.
+        keep_checkpoints: Checkpoints kept besides the best.
+        resume: Continue from the newest checkpoint of ``output_dir``.
+        dtype: ``"auto"`` is bfloat16 on an accelerator that has it, float32 on a CPU; or a torch dtype's name.
+        gradient_checkpointing: Trade time for memory; ``None`` is on for an accelerator alone.
+        lora_rank: Rank of LoRA adapters on every linear layer; 0 trains all weights.
+        threads: CPU threads of torch; ``None`` leaves them as they are.
+        report_to: transformers' trackers: ``"tensorboard"``, ``"wandb"``, ``"trackio"``, ...
+        keep_episodes: Write every episode, kept and left out, to ``output_dir/episodes``.
+        progress: Show a progress bar and a line of metrics now and then.
+        log_every: Steps between logged metrics.
+        trl_options: Passed to ``trl.GRPOConfig`` last, over everything that the options above set.
+    """
+
+    model: Any
+    env: Any = "rstar2/MathTool-v0"
+    env_options: dict[str, Any] = field(default_factory=dict)
+    output_dir: str = "runs/train"
+    seed: int = 0
+    steps: int = 100
+    problems_per_step: int = 8
+    group_size: int = 8
+    oversample: int | None = None
+    selector: str | None = None
+    selector_options: dict[str, Any] = field(default_factory=dict)
+    advantage: str | None = None
+    learning_rate: float = 1e-6
+    warmup_steps: int = 0
+    lr_scheduler: str = "constant_with_warmup"
+    weight_decay: float = 0.01
+    max_grad_norm: float = 1.0
+    clip_low: float = 0.2
+    clip_high: float = 0.28
+    kl: float = 0.0
+    loss: str = "dapo"
+    updates_per_rollout: int = 1
+    rows_per_device: int = 8
+    importance_sampling: str = "auto"
+    importance_cap: float = 2.0
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    max_episode_tokens: int = 4096
+    max_turn_tokens: int | None = None
+    max_in_flight: int = 512
+    max_failed: float = 0.5
+    chat_template: str | None = None
+    chat_template_options: dict[str, Any] = field(default_factory=dict)
+    eval_every: int = 0
+    eval_episodes: int = 128
+    eval_env_options: dict[str, Any] = field(default_factory=lambda: {"split": "test"})
+    eval_temperature: float = 1.0
+    save_every: int = 0
+    keep_checkpoints: int = 2
+    resume: bool = False
+    dtype: str = "auto"
+    gradient_checkpointing: bool | None = None
+    lora_rank: int = 0
+    threads: int | None = None
+    report_to: list[str] = field(default_factory=list)
+    keep_episodes: bool = True
+    progress: bool = True
+    log_every: int = 1
+    trl_options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse values that no run could use.
+
+        Raises:
+            ConfigurationError: A value is out of its range; the message names the option.
+        """
+        for name, least in _LEAST.items():
+            value = getattr(self, name)
+            if value is not None and not value >= least:
+                raise ConfigurationError(f"{name} must be at least {least}, not {value!r}.")
+        if self.importance_sampling not in ("auto", "token", "off"):
+            raise ConfigurationError(
+                f'importance_sampling must be "auto", "token" or "off", not {self.importance_sampling!r}.'
+            )
+        if not self.learning_rate > 0:
+            raise ConfigurationError(f"learning_rate must be positive, not {self.learning_rate!r}.")
+
+    def record(self) -> dict[str, Any]:
+        """The options as JSON can hold them; a loaded model or a callable is named by its type."""
+        plain = {name: value for name, value in asdict(self).items() if name not in ("model", "env")}
+        named = {name: value if isinstance(value, str) else type(value).__name__ for name, value in self._parts()}
+        return {**named, **plain}
+
+    def _parts(self) -> list[tuple[str, Any]]:
+        return [("model", self.model), ("env", self.env)]
+
+
+_LEAST = {
+    "steps": 1,
+    "problems_per_step": 1,
+    "group_size": 2,
+    "oversample": 1,
+    "updates_per_rollout": 1,
+    "rows_per_device": 1,
+    "max_episode_tokens": 1,
+    "max_turn_tokens": 1,
+    "max_in_flight": 1,
+    "eval_every": 0,
+    "eval_episodes": 1,
+    "save_every": 0,
+    "keep_checkpoints": 1,
+    "lora_rank": 0,
+    "threads": 1,
+    "log_every": 1,
+    "temperature": 0.0,
+    "importance_cap": 1.0,
+}
+
+
+def make_config(options: Mapping[str, Any]) -> TrainConfig:
+    """Build the options of a run from a mapping.
+
+    Raises:
+        ConfigurationError: An option is unknown (the message suggests the nearest), missing or out of its range.
+    """
+    known = {f.name for f in fields(TrainConfig)}
+    for name in options:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=2)
+            hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+            raise ConfigurationError(f"There is no training option {name!r}.{hint}")
+    if options.get("model") is None:
+        raise ConfigurationError("A run needs a model: pass model=, a folder, a hub name or a loaded model.")
+    return TrainConfig(**options)
+
+
+def read_config(path: str | Path) -> dict[str, Any]:
+    """Read options from a TOML file.
+
+    Raises:
+        ConfigurationError: The file is missing or is no TOML; the message names the file and the line.
+    """
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except OSError as error:
+        raise ConfigurationError(f"The configuration {path} cannot be read: {error.strerror}.") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"The configuration {path} is not valid TOML: {error}.") from error

@@ -1,0 +1,19 @@
+"""``grpo``: group-relative policy optimisation (arXiv 2402.03300) on every episode that was played.
+
+The same clipping, token-level mean and optimizer as ``grpo_roc``, so that the two differ in the selection alone. Groups
+whose rewards are all equal are left out of the loss, as ``grpo_roc`` does; ``selector_options={"reject_equal": False}``
+keeps their tokens in the mean.
+"""
+
+from __future__ import annotations
+
+from .base import Recipe, trainers
+
+GRPO = Recipe(
+    name="grpo",
+    summary="GRPO on every episode: play G, keep G (arXiv 2402.03300)",
+    selector="all",
+    selector_options={"reject_equal": True},
+)
+
+trainers.register("grpo", GRPO)

@@ -1,0 +1,19 @@
+"""``grpo_roc``: GRPO with Resample-on-Correct (rStar2-Agent, arXiv 2508.20722, section 2.2).
+
+Twice as many episodes are played as train. Of each group the failures that train are drawn uniformly and the successes
+in favour of those with few tool errors and a clean answer format, so that a right answer reached through failing calls
+is reinforced less often. The reward stays the answer alone. Token-level mean, clipping 0.2 and 0.28, no KL term.
+"""
+
+from __future__ import annotations
+
+from .base import Recipe, trainers
+
+GRPO_ROC = Recipe(
+    name="grpo_roc",
+    summary="GRPO with Resample-on-Correct: play 2G, keep G, prefer clean successes (arXiv 2508.20722)",
+    selector="roc",
+    oversample=2,
+)
+
+trainers.register("grpo_roc", GRPO_ROC)
