@@ -14,6 +14,7 @@ from typing import Any
 import gymnasium as gym
 
 from rstar2_env.dialects import Dialect, make_dialect
+from rstar2_env.encodable import encodable
 from rstar2_env.errors import ConfigurationError, EpisodeOverError
 from rstar2_env.problems import Problem, ProblemSource, load_problems
 from rstar2_env.render import Transcript
@@ -41,7 +42,9 @@ class ToolEnv(gym.Env[str, str]):
         tools: The tools that the policy may call.
         grader: Compares the gold answer with the policy's.
         dialect: A dialect, or the name of one.
+        dialect_options: Options of a dialect given by name.
         split: Split of a procedural family or of a source that has splits.
+        holdout: Share of a file's or a list's problems that are its split ``"test"``, and the others ``"train"``.
         max_turns: Turns of the policy in one episode.
         max_tokens: Tokens of policy and tools together in one episode, counted with ``tokenizer``; ``None``: no limit.
         max_seconds: Wall-clock seconds of one episode; ``None`` for no limit. Not reproducible by nature.
@@ -65,7 +68,9 @@ class ToolEnv(gym.Env[str, str]):
         tools: Sequence[Tool],
         grader: Grader,
         dialect: Dialect | str = "rstar2",
+        dialect_options: Mapping[str, Any] | None = None,
         split: str = "train",
+        holdout: float = 0.0,
         max_turns: int = 10,
         max_tokens: int | None = None,
         max_seconds: float | None = None,
@@ -90,8 +95,8 @@ class ToolEnv(gym.Env[str, str]):
         self.observation_space = UnicodeText(max_text)
         self.action_space = UnicodeText(max_text)
         self.render_mode = render_mode
-        self.problems: ProblemSource = load_problems(problems, split=split)
-        self.dialect: Dialect = make_dialect(dialect)
+        self.problems: ProblemSource = load_problems(problems, split=split, holdout=holdout)
+        self.dialect: Dialect = make_dialect(dialect, **(dialect_options or {}))
         self.tools = ToolChain(tools)
         self._grader = grader
         self._max_turns, self._max_tokens, self._max_seconds = max_turns, max_tokens, max_seconds
@@ -135,7 +140,7 @@ class ToolEnv(gym.Env[str, str]):
         self._tokens = 0
         self._started = time.monotonic()
         specs = self.tools.specs
-        system, user = self.dialect.system(specs), _encodable(self.dialect.user(self._problem.question))
+        system, user = self.dialect.system(specs), encodable(self.dialect.user(self._problem.question))
         if len(user) > self._max_text:
             raise ConfigurationError(
                 f"The message of problem {self._problem.id!r} has {len(user)} characters, more than max_text="
@@ -175,7 +180,7 @@ class ToolEnv(gym.Env[str, str]):
                 f"The action has {len(action)} characters, more than max_text={self._max_text}: raise max_text, or let "
                 "the engine stop earlier."
             )
-        action = _encodable(action)
+        action = encodable(action)
         turn = len(self._turns)
         self._turns.append(action)
         self._count(action)
@@ -193,7 +198,7 @@ class ToolEnv(gym.Env[str, str]):
                 return self._end(action, "unavailable", results)
             if len(results) < len(calls) and self._time_is_up():
                 return self._end(action, "time", results)
-        text = _encodable(self.dialect.results(results))
+        text = encodable(self.dialect.results(results))
         if len(text) > self._max_text:
             text, _ = cut_middle(text, self._max_text - _NOTE_LENGTH)
         self._count(text)
@@ -283,8 +288,3 @@ class ToolEnv(gym.Env[str, str]):
     def _show(self) -> None:
         if self.render_mode == "human":
             print(self._transcript.news(), flush=True)
-
-
-def _encodable(text: str) -> str:
-    """The text with lone surrogates replaced: no tokenizer and no file takes them, and JSON can smuggle them in."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

@@ -2,8 +2,8 @@
 
 if __name__ != "rstar2_env.trainers":
     raise ImportError(
-        f"This folder is the package rstar2_env.trainers and was imported as {__name__!r}, which would make a second copy "
-        "of its registry. Install the distribution (pip install -e .) and import rstar2_env.trainers."
+        f"This folder is the package rstar2_env.trainers and was imported as {__name__!r}, which would make a "
+        "second copy of its registry. Install the distribution (pip install -e .) and import rstar2_env.trainers."
     )
 
 from .advantages import Advantage, advantages
@@ -11,6 +11,7 @@ from .base import Recipe, Trainer, TrainResult, make, trainers
 from .config import TrainConfig, read_config
 from .samplers import ProblemSampler, Sampler, SeedSampler, Start
 from .selectors import KeepAll, ResampleOnCorrect, Selector, selectors
+from .sft import SftOptions, read_traces, sft
 
 __all__ = [
     "Advantage",
@@ -21,6 +22,7 @@ __all__ = [
     "Sampler",
     "SeedSampler",
     "Selector",
+    "SftOptions",
     "Start",
     "TrainConfig",
     "TrainResult",
@@ -28,6 +30,8 @@ __all__ = [
     "advantages",
     "make",
     "read_config",
+    "read_traces",
     "selectors",
+    "sft",
     "trainers",
 ]

@@ -60,9 +60,7 @@ class Evaluation(TrainerCallback):  # type: ignore[misc]  # transformers ships n
             return
         self.before = self._run(state)
 
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Evaluate when it is time to."""
         if state.global_step % self._every == 0 or state.global_step == state.max_steps:
             self._run(state)
@@ -182,9 +180,7 @@ class Console(TrainerCallback):  # type: ignore[misc]  # transformers ships no t
                 console=RichConsole(stderr=True),
             )
             self._bar.start()
-            self._task = self._bar.add_task(
-                self._title, total=state.max_steps, completed=state.global_step, figures=""
-            )
+            self._task = self._bar.add_task(self._title, total=state.max_steps, completed=state.global_step, figures="")
 
     def on_log(
         self,

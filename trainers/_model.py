@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import transformers
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from rstar2_env.errors import ConfigurationError
@@ -41,6 +42,7 @@ def load_policy(config: TrainConfig) -> tuple[PreTrainedModel, PreTrainedTokeniz
     Raises:
         ConfigurationError: The model cannot be loaded, or a loaded model does not say where its tokenizer is.
     """
+    be_quiet()
     source = config.model
     if isinstance(source, PreTrainedModel):
         name = source.name_or_path
@@ -71,6 +73,14 @@ def lora(config: TrainConfig) -> Any:
     return LoraConfig(
         r=config.lora_rank, lora_alpha=2 * config.lora_rank, target_modules="all-linear", task_type="CAUSAL_LM"
     )
+
+
+def be_quiet() -> None:
+    """Switch off the libraries' own progress bars, which would tear ours apart."""
+    import datasets
+
+    transformers.utils.logging.disable_progress_bar()
+    datasets.disable_progress_bars()
 
 
 def codec(config: TrainConfig, tokenizer: PreTrainedTokenizerBase) -> ChatCodec:

@@ -56,9 +56,7 @@ class TrlRun:
         shape = batch_shape(config, PartialState().num_processes)
         self._checkpoint = self._find_checkpoint()
         model, tokenizer = load_policy(config)
-        self._files = RunFiles(
-            self._folder, rank=PartialState().process_index, keep_episodes=config.keep_episodes
-        )
+        self._files = RunFiles(self._folder, rank=PartialState().process_index, keep_episodes=config.keep_episodes)
         self._console = Console(name, self._files, visible=config.progress)
         with warnings.catch_warnings():
             # transformers warns about arguments that TRL itself sets.
@@ -93,9 +91,7 @@ class TrlRun:
                 lambda options=options: self._make_env(options),  # type: ignore[misc]  # mypy cannot infer a default
                 self.engine,
                 chat,
-                sampling=SamplingParams(
-                    max_tokens=1, temperature=temperature, top_p=config.top_p, top_k=config.top_k
-                ),
+                sampling=SamplingParams(max_tokens=1, temperature=temperature, top_p=config.top_p, top_k=config.top_k),
                 budget=Budget(tokens=config.max_episode_tokens, turn_tokens=config.max_turn_tokens),
                 max_in_flight=config.max_in_flight,
                 max_failed=config.max_failed,

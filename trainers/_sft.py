@@ -1,7 +1,7 @@
 """The cold start: supervised training on tool-use traces, on TRL's ``SFTTrainer``, on the policy's tokens only.
 
-A trace is tokenized exactly as a rollout of the same conversation would be, so that reinforcement learning goes on where
-this ends. Not covered: packing several traces into one row.
+A trace is tokenized exactly as a rollout of the same conversation would be, so that reinforcement learning goes on
+where this ends. Not covered: packing several traces into one row.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -26,57 +26,7 @@ from rstar2_env.rollout import ChatCodec
 from ._callbacks import Console, RunFiles
 from ._model import codec, load_policy, lora, precision_options
 from .config import TrainConfig
-
-
-@dataclass(slots=True)
-class SftOptions:
-    """Options of a cold start.
-
-    Attributes:
-        model: Folder or hub name of a causal language model.
-        output_dir: Folder for checkpoints and the final model.
-        steps: Optimizer steps; ``None`` takes them from ``epochs``.
-        epochs: Passes over the traces.
-        batch_size: Traces in one optimizer step, on one process.
-        rows_per_device: Traces in one forward pass; more of a batch accumulate gradients.
-        learning_rate: Peak of AdamW's learning rate.
-        warmup_ratio: Share of the steps that warm up.
-        lr_scheduler: Any of transformers' schedules.
-        weight_decay: Of AdamW.
-        max_length: Longest trace in tokens; a longer one is left out, and counted.
-        seed: Order of the traces.
-        chat_template: As in ``TrainConfig``.
-        dtype: As in ``TrainConfig``.
-        lora_rank: As in ``TrainConfig``.
-        gradient_checkpointing: As in ``TrainConfig``.
-        threads: CPU threads of torch.
-        save_every: Steps between checkpoints; 0 for none but the final model.
-        resume: Continue from the newest checkpoint.
-        report_to: transformers' trackers.
-        progress: Show a progress bar.
-    """
-
-    model: str
-    output_dir: str = "runs/sft"
-    steps: int | None = None
-    epochs: float = 1.0
-    batch_size: int = 64
-    rows_per_device: int = 8
-    learning_rate: float = 2e-5
-    warmup_ratio: float = 0.03
-    lr_scheduler: str = "cosine"
-    weight_decay: float = 0.01
-    max_length: int = 4096
-    seed: int = 0
-    chat_template: str | None = None
-    dtype: str = "auto"
-    lora_rank: int = 0
-    gradient_checkpointing: bool | None = None
-    threads: int | None = None
-    save_every: int = 0
-    resume: bool = False
-    report_to: list[str] = field(default_factory=list)
-    progress: bool = True
+from .sft import SftOptions
 
 
 def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
@@ -106,30 +56,31 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
     console = Console(
         "cold start", RunFiles(folder, rank=0, keep_episodes=False), visible=options.progress, shown=[("loss", "loss")]
     )
-    arguments = SFTConfig(
-        output_dir=options.output_dir,
-        seed=options.seed,
-        max_steps=-1 if options.steps is None else options.steps,
-        num_train_epochs=options.epochs,
-        per_device_train_batch_size=min(options.rows_per_device, options.batch_size),
-        gradient_accumulation_steps=accumulation,
-        learning_rate=options.learning_rate,
-        warmup_steps=options.warmup_ratio,
-        lr_scheduler_type=options.lr_scheduler,
-        weight_decay=options.weight_decay,
-        max_length=None,
-        train_sampling_strategy="group_by_length",
-        logging_steps=10,
-        save_strategy="steps" if options.save_every else "no",
-        save_steps=options.save_every or 500,
-        save_total_limit=2,
-        report_to=options.report_to,
-        disable_tqdm=True,
-        dataloader_pin_memory=False,
-        **precision_options(config),
-    )
     with warnings.catch_warnings():
+        # transformers warns about arguments that TRL itself sets.
         warnings.simplefilter("ignore", FutureWarning)
+        arguments = SFTConfig(
+            output_dir=options.output_dir,
+            seed=options.seed,
+            max_steps=-1 if options.steps is None else options.steps,
+            num_train_epochs=options.epochs,
+            per_device_train_batch_size=min(options.rows_per_device, options.batch_size),
+            gradient_accumulation_steps=accumulation,
+            learning_rate=options.learning_rate,
+            warmup_steps=options.warmup_ratio,
+            lr_scheduler_type=options.lr_scheduler,
+            weight_decay=options.weight_decay,
+            max_length=None,
+            train_sampling_strategy="group_by_length",
+            logging_steps=10,
+            save_strategy="steps" if options.save_every else "no",
+            save_steps=options.save_every or 500,
+            save_total_limit=2,
+            report_to=options.report_to,
+            disable_tqdm=True,
+            dataloader_pin_memory=False,
+            **precision_options(config),
+        )
         trainer = SFTTrainer(
             model=model,
             args=arguments,
@@ -147,7 +98,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
     trainer.save_model(options.output_dir)
     if trainer.accelerator.is_main_process:
         tokenizer.save_pretrained(options.output_dir)
-        (folder / "config.json.sft").write_text(json.dumps(asdict(options), indent=2))
+        (folder / "sft.json").write_text(json.dumps(asdict(options), indent=2))
     return folder
 
 
@@ -177,27 +128,3 @@ def encode_traces(traces: Iterable[Mapping[str, Any]], chat: ChatCodec, max_leng
             else "There is no trace to learn from."
         )
     return rows
-
-
-def read_traces(path: str | Path) -> list[dict[str, Any]]:
-    """Read a file that ``rstar2 traces`` wrote.
-
-    Raises:
-        ConfigurationError: The file cannot be read.
-        ProblemFormatError: A line is no JSON object; the message names it.
-    """
-    traces: list[dict[str, Any]] = []
-    try:
-        with open(path, encoding="utf-8") as file:
-            for number, line in enumerate(file, start=1):
-                if not line.strip():
-                    continue
-                record = json.loads(line)
-                if not isinstance(record, dict):
-                    raise ProblemFormatError(f"{path}, line {number}: expected a JSON object, got {line[:60]!r}.")
-                traces.append(record)
-    except OSError as error:
-        raise ConfigurationError(f"The traces {path} cannot be read: {error.strerror}.") from error
-    except json.JSONDecodeError as error:
-        raise ProblemFormatError(f"{path}, line {number}: not valid JSON: {error.msg}.") from error
-    return traces

@@ -1,7 +1,7 @@
 """A policy made from nothing: a tokenizer of characters and a Qwen3 of half a million parameters.
 
-For demonstrations and tests on a CPU. The fixed words of the ``rstar2`` dialect are single tokens, as ``<tool_call>`` is
-in Qwen's own vocabulary, so that a turn is some fifty tokens long.
+For demonstrations and tests on a CPU. The fixed words of the ``rstar2`` dialect are single tokens, as ``<tool_call>``
+is in Qwen's own vocabulary, so that a turn is some fifty tokens long.
 """
 
 from __future__ import annotations

@@ -155,8 +155,8 @@ class RolloutGRPOTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL ships no typ
     def _importance(self, output: dict[str, Any], mask: Tensor) -> Tensor:
         """Truncated importance ratio of each token, (B, T), 1 outside the mask.
 
-        Multiplying the advantage by it multiplies the clipped surrogate by it, as the ratio is positive. It is truncated
-        token by token: a ratio of whole sequences would drop long episodes.
+        Multiplying the advantage by it multiplies the clipped surrogate by it, as the ratio is positive. It is
+        truncated token by token: a ratio of whole sequences would drop long episodes.
         """
         old = output.get("old_per_token_logps")
         if old is None:

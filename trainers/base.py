@@ -5,12 +5,14 @@ A recipe is data; nothing heavy is imported until a trainer trains.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from rstar2_env.errors import MissingExtraError
+from rstar2_env.options import call_with_options
 from rstar2_env.registry import Registry
 
 from .advantages import Advantage, advantages
@@ -117,13 +119,24 @@ def make(name: str, **options: Any) -> Trainer:
     """
     recipe = trainers.get(name)
     config = recipe.configure(options)
-    try:
+    with needs_training_stack(f"The trainer {name!r}"):
         from ._run import TrlRun
+    return TrlRun(name, config)
+
+
+@contextmanager
+def needs_training_stack(what: str) -> Iterator[None]:
+    """Word a missing torch, transformers or TRL as what it is: an extra that is not installed.
+
+    Raises:
+        MissingExtraError: One of them is not installed.
+    """
+    try:
+        yield
     except ModuleNotFoundError as error:
         if error.name in ("torch", "transformers", "trl", "accelerate", "datasets"):
-            raise MissingExtraError("train", f"The trainer {name!r}") from error
+            raise MissingExtraError("train", what) from error
         raise
-    return TrlRun(name, config)
 
 
 def make_selector(config: TrainConfig) -> Selector:
@@ -133,13 +146,8 @@ def make_selector(config: TrainConfig) -> Selector:
         UnknownNameError: There is none of that name.
         ConfigurationError: It does not take those options.
     """
-    from rstar2_env.errors import ConfigurationError
-
-    kind = selectors.get(config.selector or "all")
-    try:
-        return kind(**config.selector_options)
-    except TypeError as error:
-        raise ConfigurationError(f"The selector {config.selector!r} does not take these options: {error}.") from error
+    name = config.selector or "all"
+    return call_with_options(f"selector {name!r}", selectors.get(name), config.selector_options)
 
 
 def make_advantage(config: TrainConfig) -> Advantage:

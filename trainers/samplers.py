@@ -1,7 +1,7 @@
 """Samplers: which ``reset`` each group of a step starts from.
 
-Covered: fresh seeds without end, and shuffled passes over a fixed list of problems. Both are functions of a seed and the
-step, so that a resumed run continues exactly. Not covered: samplers that learn from results.
+Covered: fresh seeds without end, and shuffled passes over a fixed list of problems. Both are functions of a seed and
+the step, so that a resumed run continues exactly. Not covered: samplers that learn from results.
 """
 
 from __future__ import annotations

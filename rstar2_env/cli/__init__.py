@@ -1,1 +1,82 @@
-"""TODO."""
+"""The console command ``rstar2``. A subcommand's module is imported only when that subcommand is called."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+_COMMANDS: dict[str, tuple[str, str, str]] = {
+    "demo": ("demo", "demo_command", "Make a tiny model, cold-start it, train it with GRPO-RoC, show what it learned."),
+    "train": ("train", "train_command", "Train a model with a trainer, by name."),
+    "sft": ("sft", "sft_command", "Cold-start a model on tool-use traces."),
+    "traces": ("traces", "traces_command", "Turn problems into tool-use traces, each replayed and checked."),
+    "eval": ("eval", "eval_command", "Let an agent play an environment, and print how it went."),
+    "verify": ("verify", "verify_command", "Grade answers against gold answers."),
+    "trainers": ("trainers", "trainers_command", "List the trainers."),
+    "agents": ("agents", "agents_command", "List the agents."),
+    "envs": ("envs", "envs_command", "List the environments."),
+    "problems": ("problems", "app", "Look at problem sources."),
+    "sandbox": ("sandbox", "app", "Run programs in the sandbox, and check what it isolates."),
+}
+"""Name of each subcommand, its module, the function or app in it, and its line in the help."""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run ``rstar2``. Exits with 2 on a mistake of the user, told in one line."""
+    from rstar2_env.errors import Rstar2Error
+
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        build(arguments)(args=arguments, prog_name="rstar2")
+    except Rstar2Error as error:
+        print(f"Error: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+def build(arguments: Sequence[str]) -> Any:
+    """The command line as a Typer app, with the called subcommand loaded and the others as lines of help."""
+    import typer
+
+    from rstar2_env import __version__
+
+    app = typer.Typer(
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="markdown",
+        help="Math problems with a Python tool as Gymnasium environments, and trainers swapped by name.",
+        epilog="rstar2 COMMAND --help tells more of each command.",
+    )
+
+    def show_version(wanted: bool) -> None:
+        if wanted:
+            typer.echo(f"rstar2-env {__version__}")
+            raise typer.Exit
+
+    @app.callback()
+    def root(
+        version: bool = typer.Option(
+            False, "--version", callback=show_version, is_eager=True, help="Print the version."
+        ),
+    ) -> None:
+        pass
+
+    # A shell that completes a line does not say which subcommand it will be.
+    completing = any(name.endswith("_COMPLETE") for name in os.environ)
+    called = next((word for word in arguments if not word.startswith("-")), None)
+    for name, (module, attribute, line) in _COMMANDS.items():
+        if name == called or completing:
+            part = getattr(importlib.import_module(f"rstar2_env.cli.{module}"), attribute)
+            if isinstance(part, typer.Typer):
+                app.add_typer(part, name=name, help=line)
+            else:
+                app.command(name)(part)
+        else:
+            app.command(name, help=line)(_not_called)
+    return app
+
+
+def _not_called() -> None:
+    """Stands in the help for a subcommand that was not called."""

@@ -1,0 +1,119 @@
+"""``rstar2 train``: train a model with a trainer, by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def train_command(
+    name: Annotated[str, typer.Argument(metavar="TRAINER", help="`rstar2 trainers` lists them.")],
+    model: Annotated[str | None, typer.Option(help="Folder or hub name of a causal language model.")] = None,
+    problems: Annotated[
+        str | None, typer.Option(help="JSONL file, or a family with options [default: the environment's own problems].")
+    ] = None,
+    eval_problems: Annotated[
+        str | None, typer.Option(help="Held-out problems, likewise [default: a split of --problems].")
+    ] = None,
+    holdout: Annotated[
+        float, typer.Option(min=0.0, max=0.9, help="Share of a file that is held out, without --eval-problems.")
+    ] = 0.05,
+    env: Annotated[str | None, typer.Option(help="Gymnasium id [default: rstar2/MathTool-v0].")] = None,
+    output_dir: Annotated[Path | None, typer.Option("--output-dir", "-o", help="Folder of the run.")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Optimizer steps.")] = None,
+    learning_rate: Annotated[float | None, typer.Option("--learning-rate", "--lr", help="Of AdamW.")] = None,
+    group_size: Annotated[int | None, typer.Option(min=2, help="Episodes of a group that train (G).")] = None,
+    problems_per_step: Annotated[int | None, typer.Option(min=1, help="Groups in one step.")] = None,
+    eval_every: Annotated[int | None, typer.Option(min=0, help="Steps between held-out evaluations; 0: none.")] = None,
+    save_every: Annotated[int | None, typer.Option(min=0, help="Steps between checkpoints; 0: the last alone.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Root of every random choice.")] = None,
+    report_to: Annotated[
+        list[str] | None, typer.Option(help="tensorboard, wandb, trackio, ...; may be given again.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file of training options; the other arguments go over it.", dir_okay=False)
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Any other training option; may be given again."),
+    ] = None,
+    env_option: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Argument of gym.make; may be given again.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue from the newest checkpoint of the run.")] = False,
+) -> None:
+    """Train a model with a trainer, by name; another algorithm is another name.
+
+    The run's folder gets the best and the last weights, checkpoints, every episode and the metrics. docs/training.md
+    lists every option that --set and --config take.
+    """
+    import importlib
+
+    from rstar2_env.cli._shared import user_errors
+    from rstar2_env.options import parse_options
+
+    trainers = importlib.import_module("rstar2_env.trainers")
+    with user_errors():
+        options: dict[str, Any] = trainers.read_config(config) if config else {}
+        options |= parse_options(set_ or [])
+        given = {
+            "model": model,
+            "env": env,
+            "output_dir": str(output_dir) if output_dir else None,
+            "steps": steps,
+            "learning_rate": learning_rate,
+            "group_size": group_size,
+            "problems_per_step": problems_per_step,
+            "eval_every": eval_every,
+            "save_every": save_every,
+            "seed": seed,
+            "report_to": report_to,
+            "resume": resume or None,
+        }
+        options |= {key: value for key, value in given.items() if value is not None}
+        options.setdefault("output_dir", f"runs/{name}")
+        options["env_options"] = {**options.get("env_options", {}), **parse_options(env_option or [])}
+        _add_problems(options, problems, eval_problems, holdout)
+        trainer = trainers.make(name, **options)
+        try:
+            result = trainer.train()
+        finally:
+            trainer.close()
+    _report(result)
+
+
+def _add_problems(options: dict[str, Any], problems: str | None, eval_problems: str | None, holdout: float) -> None:
+    """Put the problems where the environments of training and of evaluation look for them."""
+    from rstar2_env.problems import families
+
+    if problems is not None:
+        options["env_options"]["problems"] = problems
+    source = options["env_options"].get("problems")
+    evaluation: dict[str, Any] = dict(options.get("eval_env_options", {"split": "test"}))
+    if eval_problems is not None:
+        evaluation |= {"problems": eval_problems, "holdout": 0.0}
+    elif isinstance(source, str) and source.partition(":")[0] not in families and holdout:
+        options["env_options"].setdefault("holdout", holdout)
+    options["eval_env_options"] = evaluation
+
+
+def _report(result: Any) -> None:
+    from rstar2_env.cli._shared import print_table
+
+    rows = {"run": str(result.output_dir), "model": str(result.model_dir), "best step": str(result.best_step)}
+    if result.before and result.after:
+        for figure, words in FIGURES.items():
+            rows[words] = f"{result.before[figure]:.3f} -> {result.after[figure]:.3f}"
+    print_table("trained", rows)
+
+
+FIGURES = {
+    "pass_rate": "held-out pass@1",
+    "tool_error_share": "tool errors, all episodes",
+    "tool_error_share_correct": "tool errors, correct episodes",
+    "broken_format": "broken formats",
+    "turns": "mean turns",
+}
+"""The figures that tables before and after show, and what they are called."""

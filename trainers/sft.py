@@ -1,0 +1,110 @@
+"""``sft``: the cold start of a model that has never called a tool, on traces that ``rstar2 traces`` wrote.
+
+The work is in ``_sft``, which imports torch and TRL.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.errors import ConfigurationError, ProblemFormatError
+from rstar2_env.options import call_with_options
+
+from .base import needs_training_stack
+
+
+@dataclass(slots=True)
+class SftOptions:
+    """Options of a cold start.
+
+    Attributes:
+        model: Folder or hub name of a causal language model.
+        output_dir: Folder for checkpoints and the final model.
+        steps: Optimizer steps; ``None`` takes them from ``epochs``.
+        epochs: Passes over the traces.
+        batch_size: Traces in one optimizer step, on one process.
+        rows_per_device: Traces in one forward pass; more of a batch accumulate gradients.
+        learning_rate: Peak of AdamW's learning rate.
+        warmup_ratio: Share of the steps that warm up.
+        lr_scheduler: Any of transformers' schedules.
+        weight_decay: Of AdamW.
+        max_length: Longest trace in tokens; a longer one is left out, and counted.
+        seed: Order of the traces.
+        chat_template: As in ``TrainConfig``.
+        dtype: As in ``TrainConfig``.
+        lora_rank: As in ``TrainConfig``.
+        gradient_checkpointing: As in ``TrainConfig``.
+        threads: CPU threads of torch.
+        save_every: Steps between checkpoints; 0 for none but the final model.
+        resume: Continue from the newest checkpoint.
+        report_to: transformers' trackers.
+        progress: Show a progress bar.
+    """
+
+    model: str
+    output_dir: str = "runs/sft"
+    steps: int | None = None
+    epochs: float = 1.0
+    batch_size: int = 64
+    rows_per_device: int = 8
+    learning_rate: float = 2e-5
+    warmup_ratio: float = 0.03
+    lr_scheduler: str = "cosine"
+    weight_decay: float = 0.01
+    max_length: int = 4096
+    seed: int = 0
+    chat_template: str | None = None
+    dtype: str = "auto"
+    lora_rank: int = 0
+    gradient_checkpointing: bool | None = None
+    threads: int | None = None
+    save_every: int = 0
+    resume: bool = False
+    report_to: list[str] = field(default_factory=list)
+    progress: bool = True
+
+
+def sft(traces: Iterable[Mapping[str, Any]], **options: Any) -> Path:
+    """Train on traces; return the folder of the final model.
+
+    Args:
+        traces: Records with ``messages``, as ``rstar2 traces`` writes them.
+        **options: Fields of ``SftOptions``; ``model`` is required.
+
+    Raises:
+        ConfigurationError: An option is unknown, no trace is short enough, or the model cannot be loaded.
+        ProblemFormatError: A record is no trace.
+        MissingExtraError: torch, transformers or TRL is not installed.
+    """
+    chosen = call_with_options("cold start", SftOptions, options)
+    with needs_training_stack("The cold start"):
+        from ._sft import run_sft
+    return run_sft(traces, chosen)
+
+
+def read_traces(path: str | Path) -> list[dict[str, Any]]:
+    """Read a file that ``rstar2 traces`` wrote.
+
+    Raises:
+        ConfigurationError: The file cannot be read.
+        ProblemFormatError: A line is no JSON object; the message names it.
+    """
+    traces: list[dict[str, Any]] = []
+    try:
+        with open(path, encoding="utf-8") as file:
+            for number, line in enumerate(file, start=1):
+                if not line.strip():
+                    continue
+                record = json.loads(line)
+                if not isinstance(record, dict):
+                    raise ProblemFormatError(f"{path}, line {number}: expected a JSON object, got {line[:60]!r}.")
+                traces.append(record)
+    except OSError as error:
+        raise ConfigurationError(f"The traces {path} cannot be read: {error.strerror}.") from error
+    except json.JSONDecodeError as error:
+        raise ProblemFormatError(f"{path}, line {number}: not valid JSON: {error.msg}.") from error
+    return traces
