@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from rstar2_env.encodable import encodable
 from rstar2_env.status import ToolStatus
 
 
@@ -97,7 +98,7 @@ class ToolResult:
     def record(self) -> dict[str, Any]:
         """The part of the result that an environment reports in ``info``: deterministic, no clocks."""
         return {
-            "name": self.name,
+            "name": encodable(self.name),
             "status": str(self.status),
             "error_type": self.error_type,
             "exit_code": self.exit_code,
