@@ -1,1 +1,15 @@
-"""TODO."""
+"""What environment authors test with: ``check_text_env``, and stubs for the sandbox and for tools.
+
+pytest fixtures are in ``rstar2_env.testing.fixtures``; nothing else here needs pytest.
+"""
+
+from __future__ import annotations
+
+from rstar2_env.testing.checks import CHECKS
+from rstar2_env.testing.conformance import check_text_env
+from rstar2_env.testing.harness import ConformanceError
+from rstar2_env.testing.hostile import HOSTILE_TURNS
+from rstar2_env.testing.stub_sandbox import StubSandbox
+from rstar2_env.testing.stub_tool import StubTool
+
+__all__ = ["CHECKS", "HOSTILE_TURNS", "ConformanceError", "StubSandbox", "StubTool", "check_text_env"]

@@ -1,0 +1,290 @@
+"""The clauses of the environment contract, one function each; ``check_text_env`` runs them all.
+
+Covered: what holds for every environment of text, whatever its task. Not covered: whether its reward is right, which is
+its own tests' business.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import io
+import math
+import pickle
+import random
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, SupportsFloat
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.utils.env_checker import check_env
+
+from rstar2_env.errors import EpisodeOverError
+from rstar2_env.status import ToolStatus
+from rstar2_env.testing.harness import MAX_STEPS, Harness, TextEnv, canonical, require, write_call
+from rstar2_env.testing.hostile import HOSTILE_TURNS, REPEATED
+
+_CALL_KEYS = {"name", "status", "error_type", "exit_code", "truncated", "injected"}
+_TERMINATED, _TRUNCATED = {"answered", "no_answer"}, {"turns", "tokens", "time", "unavailable"}
+_PATIENCE_S = 60.0
+"""CPU seconds that no single hostile turn may take, by far."""
+
+
+def gymnasium_check(harness: Harness) -> None:
+    """Gymnasium's own ``check_env`` finds nothing, not even a warning."""
+    env = harness.env().unwrapped
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("error")
+        check_env(env, skip_render_check=env.spec is None)
+
+
+def returns(harness: Harness) -> None:
+    """``reset`` and ``step`` return what the contract says: texts in the spaces, complete and JSON-able ``info``."""
+    env = harness.env()
+    for script in harness.scripts(env):
+        for seed in harness.seeds:
+            check_reset(env, env.reset(seed=seed))
+            for turn in script:
+                step = env.step(turn)
+                check_step(env, step)
+                if step[2] or step[3]:
+                    break
+
+
+def determinism(harness: Harness) -> None:
+    """The same seed and actions give the same texts, rewards and ``info``, in one instance and in another."""
+    first, second = harness.env(), harness.env()
+    for script in harness.scripts(first):
+        for seed in harness.seeds:
+            once = harness.play(first, seed, script)
+            require(once == harness.play(first, seed, script), f"seed {seed} played twice in one instance differs")
+            require(once == harness.play(second, seed, script), f"seed {seed} played in another instance differs")
+
+
+def end_of_episode(harness: Harness) -> None:
+    """``step`` before the first ``reset`` and after the end raises an error that says to reset."""
+    env = harness.env()
+    _must_refuse(env.unwrapped, "before the first reset")
+    env.reset(seed=harness.seeds[0])
+    _play_out(env)
+    _must_refuse(env, "after the end of the episode")
+    _must_refuse(env, "after the end of the episode, a second time")
+    env.reset(seed=harness.seeds[0])
+    check_step(env, env.step("I do not know."))
+
+
+def budget(harness: Harness) -> None:
+    """A policy that never stops calling is stopped by the environment's own budget."""
+    env = harness.env()
+    env.reset(seed=harness.seeds[0])
+    _play_out(env, write_call(env, "no_such_tool", {}))
+
+
+def hostile_turns(harness: Harness) -> None:
+    """No text that a policy can write raises, leaves the spaces, or holds ``step`` up."""
+    env = harness.env()
+    for what, turn in HOSTILE_TURNS.items():
+        if turn not in env.action_space:
+            continue
+        env.reset(seed=harness.seeds[0])
+        start = time.process_time()
+        try:
+            check_step(env, env.step(turn))
+        except Exception as error:
+            raise AssertionError(f"on {what}: {type(error).__name__}: {str(error)[:300]}") from error
+        require(time.process_time() - start < _PATIENCE_S, f"on {what}: it took over {_PATIENCE_S:g} s of CPU time")
+
+
+def linear_time(harness: Harness) -> None:
+    """Reading a turn takes time in proportion to its length, whatever is repeated in it."""
+    env = harness.env()
+    for what, piece in REPEATED.items():
+        short, long = piece * 5_000, piece * 40_000
+        if long not in env.action_space:
+            continue
+        least = min(_cpu_s(env, harness.seeds[0], short) for _ in range(2))
+        # Eight times the text: eight times the time, or sixty-four. Very short times are all noise.
+        bound = 24 * max(least, 0.01)
+        require(
+            any(_cpu_s(env, harness.seeds[0], long) < bound for _ in range(4)),
+            f"40,000 {what} take more than 24 times as long as 5,000 ({least * 1000:.1f} ms)",
+        )
+
+
+def independence(harness: Harness) -> None:
+    """Instances share no state, and what they return is the caller's to change."""
+    alone, other, spoiled = harness.env(), harness.env(), harness.env()
+    script = max(harness.scripts(alone), key=len)
+    seed, elsewhere = harness.seeds[0], harness.seeds[-1] + 1
+    expected = harness.play(alone, seed, script)
+    text, info = alone.reset(seed=seed)
+    trace: list[Any] = [(text, canonical(info))]
+    other.reset(seed=elsewhere)
+    for number in range(len(expected) - 1):
+        if number:
+            other.reset(seed=elsewhere)
+        other.step(script[number])
+        text, reward, terminated, truncated, info = alone.step(script[number])
+        trace.append((text, float(reward), terminated, truncated, canonical(info)))
+    require(trace == expected, "an episode differs when another instance plays beside it")
+    _, info = spoiled.reset(seed=seed)
+    _spoil(info)
+    _spoil(spoiled.step(script[0])[4])
+    for env, whose in ((spoiled, "the same"), (harness.env(), "a new")):
+        require(harness.play(env, seed, script) == expected, f"changing a returned info changes {whose} instance")
+
+
+def pickling(harness: Harness) -> None:
+    """A pickled or copied environment goes on where the original stood."""
+    env = harness.env()
+    for script in harness.scripts(env):
+        seed = harness.seeds[0]
+        expected = harness.play(env, seed, script)
+        for how, twin in (("pickle", _pickled), ("copy.deepcopy", copy.deepcopy)):
+            fresh = twin(harness.env())
+            require(harness.play(fresh, seed, script) == expected, f"{how} of a new environment plays differently")
+            fresh.close()
+            started = harness.env()
+            started.reset(seed=seed)
+            copied = twin(started)
+            text, reward, terminated, truncated, info = copied.step(script[0])
+            step = (text, float(reward), terminated, truncated, canonical(info))
+            require(step == expected[1], f"{how} in the middle of an episode plays differently")
+            copied.close()
+
+
+def global_random_state(harness: Harness) -> None:
+    """The states of ``random`` and ``numpy.random`` are neither used nor changed."""
+    traces = []
+    for seed_of_globals in (1, 2):
+        kept = random.getstate(), np.random.get_state()
+        try:
+            random.seed(seed_of_globals)
+            np.random.seed(seed_of_globals)
+            before = random.getstate(), pickle.dumps(np.random.get_state())
+            env = harness.env()
+            traces.append([harness.play(env, seed, ["I do not know."]) for seed in harness.seeds])
+            env.reset()
+            after = random.getstate(), pickle.dumps(np.random.get_state())
+        finally:
+            random.setstate(kept[0])
+            np.random.set_state(kept[1])
+        require(before[0] == after[0], "the global state of random was changed")
+        require(before[1] == after[1], "the global state of numpy.random was changed")
+    require(traces[0] == traces[1], "episodes depend on the global random states")
+
+
+CHECKS: Mapping[str, Callable[[Harness], None]] = MappingProxyType(
+    {
+        check.__name__: check
+        for check in (
+            gymnasium_check,
+            returns,
+            determinism,
+            end_of_episode,
+            budget,
+            hostile_turns,
+            linear_time,
+            independence,
+            pickling,
+            global_random_state,
+        )
+    }
+)
+"""Every check by its name; the first line of each docstring is the clause."""
+
+
+def check_reset(env: TextEnv, returned: tuple[str, dict[str, Any]]) -> None:
+    """Check what one ``reset`` returned."""
+    text, info = returned
+    require(isinstance(text, str) and text in env.observation_space, f"reset returned {text!r:.80}, not in the space")
+    for key, kind in (("problem_id", str), ("tools", list), ("system", str)):
+        require(isinstance(info.get(key), kind), f"info of reset lacks {key!r} of type {kind.__name__}")
+    for tool in info["tools"]:
+        schema = tool.get("function", {}) if isinstance(tool, dict) else {}
+        complete = isinstance(schema.get("name"), str) and isinstance(schema.get("parameters"), dict)
+        require(complete, f"info['tools'] holds something that is no function schema: {tool!r:.80}")
+    canonical(info)
+
+
+def check_step(env: TextEnv, returned: tuple[str, SupportsFloat, bool, bool, dict[str, Any]]) -> None:
+    """Check what one ``step`` returned."""
+    text, reward, terminated, truncated, info = returned
+    require(isinstance(text, str) and text in env.observation_space, f"step returned {text!r:.80}, not in the space")
+    text.encode("utf-8")  # lone surrogates would break every tokenizer and file
+    require(math.isfinite(float(reward)), f"the reward is {reward!r}, not a finite number")
+    require(isinstance(terminated, bool) and isinstance(truncated, bool), "terminated and truncated must be bools")
+    require(not (terminated and truncated), "terminated and truncated are both true")
+    require(isinstance(info.get("role"), str) and info["role"], "info of step lacks the 'role' of the text")
+    require(isinstance(info.get("tool_calls"), list), "info of step lacks the list 'tool_calls'")
+    for call in info["tool_calls"]:
+        require(set(call) >= _CALL_KEYS, f"a call in info lacks {sorted(_CALL_KEYS - set(call))}")
+        require(call["status"] in set(ToolStatus), f"{call['status']!r} is not one of the statuses")
+        require(isinstance(call["injected"], bool), "a call's 'injected' must be a bool")
+    canonical(info).encode("utf-8")  # nor any file
+    if terminated or truncated:
+        _check_end(terminated, float(reward), info)
+
+
+def _check_end(terminated: bool, reward: float, info: Mapping[str, Any]) -> None:
+    ends = _TERMINATED if terminated else _TRUNCATED
+    flag = "terminated" if terminated else "truncated"
+    require(info.get("end") in ends, f"{flag} with end={info.get('end')!r}; it must be one of {sorted(ends)}")
+    require(isinstance(info.get("correct"), bool), "info of the end lacks the bool 'correct'")
+    require("answer" in info and isinstance(info["answer"], str | None), "info of the end lacks 'answer' (str or None)")
+    for key in ("turns", "tool_errors", "tool_calls_total", "answer_tags"):
+        require(isinstance(info.get(key), int) and info[key] >= 0, f"info of the end lacks the count {key!r}")
+    require(info["turns"] >= 1, "info['turns'] is 0 after a turn")
+    require(info["tool_errors"] <= info["tool_calls_total"], "more tool errors than calls")
+    if info["end"] == "unavailable":
+        require(reward == 0, f"an unavailable episode must return 0.0, not {reward}")
+
+
+def _must_refuse(env: TextEnv, when: str) -> None:
+    try:
+        env.step("I do not know.")
+    except (EpisodeOverError, gym.error.ResetNeeded) as error:
+        require("reset" in str(error), f"step {when} raises an error that does not say to reset: {error}")
+    except Exception as error:
+        raise AssertionError(
+            f"step {when} must raise EpisodeOverError or ResetNeeded, not {type(error).__name__}: {error}"
+        ) from error
+    else:
+        raise AssertionError(f"step {when} must raise EpisodeOverError")
+
+
+def _play_out(env: TextEnv, turn: str = "I do not know.") -> None:
+    for _ in range(MAX_STEPS):
+        step = env.step(turn)
+        check_step(env, step)
+        if step[2] or step[3]:
+            return
+    raise AssertionError(f"an episode goes on after {MAX_STEPS} turns")
+
+
+def _cpu_s(env: TextEnv, seed: int, turn: str) -> float:
+    env.reset(seed=seed)
+    start = time.thread_time()
+    env.step(turn)
+    return time.thread_time() - start
+
+
+def _pickled(env: TextEnv) -> TextEnv:
+    twin: TextEnv = pickle.loads(pickle.dumps(env))
+    return twin
+
+
+def _spoil(value: Any) -> None:
+    """Change everything that can be changed in place."""
+    if isinstance(value, dict):
+        for item in value.values():
+            _spoil(item)
+        value.clear()
+        value["spoiled"] = True
+    elif isinstance(value, list):
+        for item in value:
+            _spoil(item)
+        value.append("spoiled")

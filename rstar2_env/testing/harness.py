@@ -1,0 +1,148 @@
+"""Plays an environment for the checks of ``check_text_env``: makes instances, typical turns, and comparable traces."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import gymnasium as gym
+
+from rstar2_env.errors import ConfigurationError, Rstar2Error
+
+TextEnv = gym.Env[str, str]
+
+MAX_STEPS = 1000
+"""An environment that has not ended an episode by then has no budget of its own."""
+
+
+class ConformanceError(Rstar2Error, AssertionError):
+    """An environment breaks the contract; the message lists every clause that it breaks."""
+
+
+def require(condition: object, message: str) -> None:
+    """Raise ``AssertionError`` with ``message`` unless ``condition`` holds; unlike ``assert``, also under ``-O``."""
+    if not condition:
+        raise AssertionError(message)
+
+
+@dataclass(slots=True)
+class Harness:
+    """One environment under test.
+
+    Attributes:
+        make: Makes a new instance.
+        seeds: Seeds of the episodes that are played.
+        actions: Turns that the author wants played, beside the usual ones.
+    """
+
+    make: Callable[[], TextEnv]
+    seeds: Sequence[int]
+    actions: Sequence[str]
+    _made: list[TextEnv] = field(default_factory=list)
+
+    def env(self) -> TextEnv:
+        """A new instance, which ``close`` closes."""
+        env = self.make()
+        self._made.append(env)
+        return env
+
+    def close(self) -> None:
+        """Close every instance that was made."""
+        while self._made:
+            with suppress(Exception):
+                self._made.pop().close()
+
+    def scripts(self, env: TextEnv) -> list[list[str]]:
+        """Turns to play, episode by episode: text alone, calls of every tool, the author's own."""
+        _, info = env.reset(seed=self.seeds[0])
+        calls = [typical_call(env, tool) for tool in info.get("tools", ())]
+        unknown = write_call(env, "no_such_tool", {})
+        scripts = [["I do not know."], [unknown, "I do not know."]]
+        scripts += [[call, call, "I do not know."] for call in calls]
+        if calls:
+            scripts.append(["\n".join([*calls, unknown]), "I do not know."])
+        return scripts + [[action, "I do not know."] for action in self.actions]
+
+    def play(self, env: TextEnv, seed: int, turns: Sequence[str]) -> list[Any]:
+        """One episode as data that can be compared: every return of ``reset`` and ``step``, until it ends."""
+        text, info = env.reset(seed=seed)
+        trace: list[Any] = [(text, canonical(info))]
+        for turn in turns:
+            text, reward, terminated, truncated, info = env.step(turn)
+            trace.append((text, float(reward), terminated, truncated, canonical(info)))
+            if terminated or truncated:
+                break
+        return trace
+
+
+def harness_for(
+    env: str | TextEnv | Callable[[], TextEnv], seeds: Sequence[int], actions: Sequence[str], options: Mapping[str, Any]
+) -> tuple[str, Harness]:
+    """The name of what is tested, and a harness for it.
+
+    Raises:
+        ConfigurationError: Options came with something that is not an id, or there are no seeds.
+    """
+    if not seeds:
+        raise ConfigurationError("check_text_env needs at least one seed.")
+    if isinstance(env, str):
+        return env, Harness(lambda: gym.make(env, **options), seeds, actions)
+    if options:
+        raise ConfigurationError(f"{', '.join(options)}: options go with an id; pass a function that makes the env.")
+    if isinstance(env, gym.Env):
+        name = str(env)
+        spec = env.spec
+        if spec is not None:
+            return name, Harness(lambda: gym.make(spec), seeds, actions)
+        pristine = copy.deepcopy(env)
+        return name, Harness(lambda: copy.deepcopy(pristine), seeds, actions)
+    if not callable(env):
+        raise ConfigurationError(
+            f"check_text_env takes an id, an environment, or a function that makes one, not {env!r}."
+        )
+    return getattr(env, "__qualname__", repr(env)), Harness(env, seeds, actions)
+
+
+def canonical(info: Mapping[str, Any]) -> str:
+    """``info`` as JSON, the same for equal contents."""
+    return json.dumps(info, sort_keys=True, allow_nan=False, ensure_ascii=False)
+
+
+def write_call(env: TextEnv, name: str, arguments: Mapping[str, Any]) -> str:
+    """A call in the environment's own dialect, or in that of ``rstar2`` when it does not say."""
+    dialect = getattr(env.unwrapped, "dialect", None)
+    if dialect is not None and hasattr(dialect, "format_call"):
+        # A dialect of code fences has no way to name a tool that does not exist.
+        with suppress(LookupError, ValueError, TypeError):
+            return str(dialect.format_call(name, arguments))
+    return f"<tool_call>{json.dumps({'name': name, 'arguments': dict(arguments)})}</tool_call>"
+
+
+def typical_call(env: TextEnv, tool: Mapping[str, Any]) -> str:
+    """A call of a tool with arguments that fit its schema."""
+    function = tool["function"]
+    return write_call(env, function["name"], _fitting(function["parameters"]) or {})
+
+
+def _fitting(schema: Mapping[str, Any]) -> Any:
+    if schema.get("enum"):
+        return schema["enum"][0]
+    kind = schema.get("type", "string")
+    match kind if isinstance(kind, str) else kind[0]:
+        case "object":
+            required = schema.get("required", ())
+            return {name: _fitting(schema.get("properties", {}).get(name, {})) for name in required}
+        case "array":
+            return []
+        case "integer" | "number":
+            return 1
+        case "boolean":
+            return True
+        case "null":
+            return None
+        case _:
+            return "1"

@@ -1,0 +1,57 @@
+"""What a stub answers: always the same, one answer after the other, or what a function says."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+from rstar2_env.errors import ConfigurationError
+
+A = TypeVar("A")
+
+
+class Plan(Generic[A]):
+    """Answers to the calls of a stub, in the order in which they come. Safe to call from any thread.
+
+    Args:
+        plan: One answer for every call; a sequence of answers, of which the last one stays; or a function that is given
+            what the stub was given.
+        read: Turns an answer as a user may write it (a status, a string) into the real thing.
+
+    Raises:
+        ConfigurationError: The sequence is empty.
+    """
+
+    def __init__(self, plan: Any, read: Callable[[Any], A]) -> None:
+        self._read = read
+        self._function: Callable[..., Any] | None = None
+        self._answers: list[A] = []
+        self._given = 0
+        self._lock = threading.Lock()
+        if callable(plan):
+            self._function = plan
+        elif isinstance(plan, Sequence) and not isinstance(plan, str):
+            if not plan:
+                raise ConfigurationError("A stub's plan must hold at least one answer; the last one stays.")
+            self._answers = [read(answer) for answer in plan]
+        else:
+            self._answers = [read(plan)]
+
+    def next(self, *given: Any) -> A:
+        """The answer to the next call; a function's exceptions pass through."""
+        if self._function is not None:
+            return self._read(self._function(*given))
+        with self._lock:
+            index = min(self._given, len(self._answers) - 1)
+            self._given += 1
+        return self._answers[index]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickled without the lock."""
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Unpickled with a lock of its own."""
+        self.__dict__.update(state)
+        self._lock = threading.Lock()

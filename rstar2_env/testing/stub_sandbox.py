@@ -1,0 +1,123 @@
+"""``StubSandbox``: a sandbox that runs nothing, so that environments can be tested without a fork.
+
+Covered: the whole protocol of ``rstar2_env.sandbox.job.Sandbox``; instant, waiting, or failing on a plan. Not covered:
+running code. It isolates nothing because it runs nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self, TypeAlias
+
+from rstar2_env.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.sandbox.job import Capability, Job, Outcome
+from rstar2_env.status import ToolStatus
+from rstar2_env.testing.plan import Plan
+
+Answer: TypeAlias = "Outcome | ToolStatus | str"
+SandboxPlan: TypeAlias = "Answer | Sequence[Answer] | Callable[[Job], Answer]"
+
+_OUTCOMES = {
+    ToolStatus.OK: Outcome(ToolStatus.OK, exit_code=0, stdout="stub\n"),
+    ToolStatus.EMPTY: Outcome(ToolStatus.EMPTY, exit_code=0),
+    ToolStatus.SYNTAX_ERROR: Outcome(
+        ToolStatus.SYNTAX_ERROR, exit_code=1, error_type="SyntaxError", traceback="SyntaxError: stub\n"
+    ),
+    ToolStatus.EXCEPTION: Outcome(
+        ToolStatus.EXCEPTION, exit_code=1, error_type="RuntimeError", traceback="RuntimeError: stub\n"
+    ),
+    ToolStatus.TIMEOUT: Outcome(ToolStatus.TIMEOUT, signal="SIGKILL"),
+    ToolStatus.MEMORY: Outcome(ToolStatus.MEMORY, exit_code=1, error_type="MemoryError"),
+    ToolStatus.OUTPUT_LIMIT: Outcome(ToolStatus.OUTPUT_LIMIT, signal="SIGKILL", truncated=True),
+    ToolStatus.BLOCKED: Outcome(ToolStatus.BLOCKED, signal="SIGSYS"),
+    ToolStatus.UNAVAILABLE: Outcome(ToolStatus.UNAVAILABLE, error_type="SandboxUnavailableError"),
+}
+
+
+class StubSandbox:
+    """Answers every job from a plan, at once or after a set time. Safe to call from any thread.
+
+    Args:
+        plan: One answer, a sequence of answers (the last one stays), or a function of the ``Job``. An answer is an
+            ``Outcome``, a ``ToolStatus`` for a typical outcome of that status, or a string for what a program that
+            succeeded printed.
+        wait_s: Seconds that every job takes; jobs of one ``run_many`` wait together.
+
+    Raises:
+        ConfigurationError: A status that no sandbox returns (such as ``malformed``), or an empty plan.
+    """
+
+    def __init__(self, plan: SandboxPlan = ToolStatus.OK, *, wait_s: float = 0.0) -> None:
+        self._plan: Plan[Outcome] = Plan(plan, _outcome)
+        self.wait_s = wait_s
+        self.jobs: list[Job] = []
+        self.cancelled = 0
+        self.closed = False
+
+    def run(self, job: Job) -> Outcome:
+        """Answer one job; with ``wait_s``, block this thread for so long."""
+        outcome = self._answer(job)
+        if self.wait_s > 0:
+            time.sleep(self.wait_s)
+        return outcome
+
+    async def arun(self, job: Job) -> Outcome:
+        """Answer one job; with ``wait_s``, without blocking the event loop. ``cancelled`` counts those given up."""
+        outcome = self._answer(job)
+        try:
+            await asyncio.sleep(self.wait_s)
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        return outcome
+
+    def run_many(self, jobs: Sequence[Job]) -> list[Outcome]:
+        """Answer all jobs, in their order; they wait together."""
+        outcomes = [self._answer(job) for job in jobs]
+        if self.wait_s > 0 and outcomes:
+            time.sleep(self.wait_s)
+        return outcomes
+
+    def capabilities(self) -> Sequence[Capability]:
+        """None: nothing runs, so nothing is isolated."""
+        return ()
+
+    def close(self) -> None:
+        """Refuse every later job."""
+        self.closed = True
+
+    def __enter__(self) -> Self:
+        """Start using it."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    def _answer(self, job: Job) -> Outcome:
+        if self.closed:
+            raise SandboxUnavailableError("This stub sandbox is closed; make another one.")
+        self.jobs.append(job)
+        outcome = self._plan.next(job)
+        return replace(outcome, wall_s=self.wait_s) if self.wait_s > 0 and not outcome.wall_s else outcome
+
+
+def _outcome(answer: Any) -> Outcome:
+    if isinstance(answer, Outcome):
+        return answer
+    if isinstance(answer, ToolStatus):
+        if answer not in _OUTCOMES:
+            raise ConfigurationError(
+                f"No sandbox returns {answer.value!r}: it is found before a job is made. Sandboxes return "
+                f"{', '.join(_OUTCOMES)}."
+            )
+        return _OUTCOMES[answer]
+    if isinstance(answer, str):
+        return Outcome(ToolStatus.OK if answer else ToolStatus.EMPTY, exit_code=0, stdout=answer)
+    raise ConfigurationError(f"A stub sandbox answers with an Outcome, a ToolStatus or a str, not {answer!r}.")

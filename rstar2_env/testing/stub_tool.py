@@ -1,0 +1,84 @@
+"""``StubTool``: a tool that answers from a plan, for testing environments and middleware."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.status import ToolStatus
+from rstar2_env.testing.plan import Plan
+from rstar2_env.tools.base import CallContext, ToolResult, ToolSpec
+
+Answer: TypeAlias = "ToolResult | ToolStatus | str"
+ToolPlan: TypeAlias = "Answer | Sequence[Answer] | Callable[[Mapping[str, Any], CallContext], Answer]"
+
+
+class StubTool:
+    """Answers every call from a plan, at once or after a set time. Safe to call from any thread.
+
+    Args:
+        plan: One answer, a sequence of answers (the last one stays), or a function of the arguments and the
+            ``CallContext``. An answer is a ``ToolResult``, a ``ToolStatus``, or the text of a success. Without a plan
+            the tool shows its arguments as JSON.
+        name: The name that calls use.
+        description: What the model is told of it.
+        parameters: JSON schema of the arguments; any object by default.
+        wait_s: Seconds that every call takes.
+    """
+
+    def __init__(
+        self,
+        plan: ToolPlan | None = None,
+        *,
+        name: str = "stub",
+        description: str = "Shows its arguments.",
+        parameters: Mapping[str, Any] | None = None,
+        wait_s: float = 0.0,
+    ) -> None:
+        self._spec = ToolSpec(name, description, {"type": "object"} if parameters is None else parameters)
+        self._plan: Plan[ToolResult | ToolStatus | str] = Plan(_echo if plan is None else plan, _checked)
+        self.wait_s = wait_s
+        self.calls: list[tuple[Mapping[str, Any], CallContext]] = []
+        self.closed = False
+
+    @property
+    def spec(self) -> ToolSpec:
+        """Its schema."""
+        return self._spec
+
+    def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
+        """Note the call in ``calls`` and answer it."""
+        self.calls.append((arguments, context))
+        answer = self._plan.next(arguments, context)
+        if self.wait_s > 0:
+            time.sleep(self.wait_s)
+        if isinstance(answer, ToolResult):
+            return replace(answer, wall_s=answer.wall_s or self.wait_s)
+        if isinstance(answer, ToolStatus):
+            return ToolResult(
+                self._spec.name,
+                answer,
+                f"stub: {answer}",
+                error_type=str(answer) if answer.is_error else None,
+                wall_s=self.wait_s,
+            )
+        status = ToolStatus.OK if answer else ToolStatus.EMPTY
+        return ToolResult(self._spec.name, status, answer, wall_s=self.wait_s)
+
+    def close(self) -> None:
+        """Note that it was let go of; it may be called again."""
+        self.closed = True
+
+
+def _echo(arguments: Mapping[str, Any], context: CallContext) -> str:
+    return json.dumps(dict(arguments), ensure_ascii=False)
+
+
+def _checked(answer: Any) -> ToolResult | ToolStatus | str:
+    if isinstance(answer, (ToolResult, ToolStatus, str)):
+        return answer
+    raise ConfigurationError(f"A stub tool answers with a ToolResult, a ToolStatus or a str, not {answer!r}.")
