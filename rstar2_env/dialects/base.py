@@ -7,8 +7,6 @@ from typing import Any, Protocol, runtime_checkable
 
 from rstar2_env.errors import ConfigurationError
 from rstar2_env.options import call_with_options, parse_options
-from rstar2_env.errors import ConfigurationError
-from rstar2_env.options import call_with_options
 from rstar2_env.registry import Registry
 from rstar2_env.tools.base import ToolCall, ToolResult, ToolSpec
 
@@ -71,12 +69,21 @@ dialects: Registry[type[Dialect]] = Registry("dialect", "rstar2_env.dialects", "
 def make_dialect(dialect: Dialect | str, **options: Any) -> Dialect:
     """Return the dialect itself, or a new one of that name.
 
+    Args:
+        dialect: A dialect, or the name of one, alone ("rstar2") or with options ("rstar2:boxed_anywhere=true"), which
+            go before the arguments of the same name.
+        **options: Options of the named dialect.
+
     Raises:
         UnknownNameError: No dialect has that name.
-        ConfigurationError: The dialect does not take these options, or is one already and was given options.
+        ConfigurationError: It is neither a dialect nor a name, or an option does not fit.
     """
     if isinstance(dialect, str):
-        return call_with_options(f"dialect {dialect!r}", dialects.get(dialect), options)
+        name, _, written = dialect.partition(":")
+        options = {**options, **parse_options(filter(None, written.split(",")))}
+        return call_with_options(f"dialect {name!r}", dialects.get(name), options)
+    if not isinstance(dialect, Dialect) or isinstance(dialect, type):
+        raise ConfigurationError(f"dialect must be the name of a dialect or a Dialect, not {dialect!r}.")
     if options:
-        raise ConfigurationError(f"{', '.join(options)}: options belong to a dialect given by name.")
+        raise ConfigurationError(f"{', '.join(options)}: options go with a dialect's name, not with a dialect.")
     return dialect
