@@ -109,7 +109,7 @@ def linear_time(harness: Harness) -> None:
         # Eight times the text: eight times the time, or sixty-four. Very short times are all noise.
         bound = 24 * max(least, 0.01)
         require(
-            any(_cpu_s(env, harness.seeds[0], long) < bound for _ in range(4)),
+            any(_cpu_s(env, harness.seeds[0], long) < bound for _ in range(3)),
             f"40,000 {what} take more than 24 times as long as 5,000 ({least * 1000:.1f} ms)",
         )
 
@@ -149,10 +149,13 @@ def pickling(harness: Harness) -> None:
             fresh.close()
             started = harness.env()
             started.reset(seed=seed)
+            last = len(expected) - 2
+            for turn in script[:last]:
+                started.step(turn)
             copied = twin(started)
-            text, reward, terminated, truncated, info = copied.step(script[0])
+            text, reward, terminated, truncated, info = copied.step(script[last])
             step = (text, float(reward), terminated, truncated, canonical(info))
-            require(step == expected[1], f"{how} in the middle of an episode plays differently")
+            require(step == expected[-1], f"{how} in the middle of an episode plays differently")
             copied.close()
 
 
