@@ -34,10 +34,11 @@ class ChatCodec:
         tokenizer: A Hugging Face tokenizer; it is read, never changed.
         template: Replaces the tokenizer's own chat template; ``CHATML`` is at hand.
         template_options: Passed to the template (``{"enable_thinking": False}``).
+        stop_ids: Further tokens that end a turn, such as those of a model's ``generation_config.eos_token_id``.
 
     Attributes:
-        stop_ids: The tokens that end a turn of the policy: the tokenizer's end of sequence, and what the template writes
-            after a last assistant message.
+        stop_ids: All tokens that end a turn of the policy: the tokenizer's end of sequence, what the template writes
+            after a last assistant message, and the further ones.
 
     Raises:
         ConfigurationError: There is no chat template, or it does not render system, user and assistant in order.
@@ -49,6 +50,7 @@ class ChatCodec:
         *,
         template: str | None = None,
         template_options: dict[str, Any] | None = None,
+        stop_ids: Iterable[int] = (),
     ) -> None:
         if template is None and not tokenizer.chat_template:
             raise ConfigurationError(
@@ -64,7 +66,7 @@ class ChatCodec:
         self._prompts: dict[bool, Scaffold] = {}
         self._betweens: dict[str, Scaffold] = {}
         self._head, self._close, self._final = self._turn_marks()
-        ends = (tokenizer.eos_token_id, self._added.get(self._final))
+        ends = (tokenizer.eos_token_id, self._added.get(self._final), *stop_ids)
         self.stop_ids: tuple[int, ...] = tuple(sorted({int(end) for end in ends if end is not None}))
 
     def prompt(self, system: str, user: str) -> list[int]:
@@ -90,8 +92,10 @@ class ChatCodec:
         Raises:
             ConfigurationError: The template does not write messages of that role.
         """
-        ids = self._encode(self._between(role), {"other": text})
-        return ids[1:] if ended and self._close else ids
+        between = self._between(role)
+        ids = self._encode(between, {"other": text})
+        closes = bool(self._close) and leading_text(between).startswith(self._close)
+        return ids[1:] if ended and closes else ids
 
     def text(self, ids: Sequence[int]) -> str:
         """The policy's turn as text, without its end-of-turn token."""
@@ -145,13 +149,10 @@ class ChatCodec:
         final = self._leading_token(after(last, "policy"))
         # Without an end of its own, what follows a turn is the head of the next message.
         close = self._leading_token(self._between("user")) if final else ""
-        opened = self._prompt(False)[-1]
-        written = after(last, "user")[0]
-        if not isinstance(opened, str) or not isinstance(written, str) or not written.startswith(opened):
-            return "", close, final
-        head = written.removeprefix(opened)
-        # An empty block of thoughts belongs to the rendering of finished turns; what a policy thinks it writes itself.
-        return (head if any(token in head for token in self._guarded) else ""), close, final
+        messages = [("user", "user"), ("assistant", "policy"), ("user", "other")]
+        written = leading_text(after(self._reader.read(messages, generate=True), "user"))
+        opened = leading_text(after(self._prompt(False), "user"))
+        return written.removeprefix(opened) if written.startswith(opened) else "", close, final
 
     def _leading_token(self, scaffold: Scaffold) -> str:
         text = leading_text(scaffold)
@@ -171,11 +172,14 @@ class ChatCodec:
         return self._betweens[role]
 
     def _guard_edges(self, scaffold: Scaffold) -> Scaffold:
-        """Guard the added tokens that touch a text: DeepSeek's ``<｜User｜>`` opens a turn, yet is not marked special."""
-        literals = [part for part in scaffold if isinstance(part, str)]
-        self._guard(
-            token for token in self._added for text in literals if text.startswith(token) or text.endswith(token)
-        )
+        """Guard added tokens that touch a text: DeepSeek's ``<｜User｜>`` opens a turn, yet is not marked special."""
+        for number, part in enumerate(scaffold):
+            if isinstance(part, str):
+                self._guard(
+                    token
+                    for token in self._added
+                    if part.startswith(token) or (part.endswith(token) and number + 1 < len(scaffold))
+                )
         return scaffold
 
     def _guard(self, tokens: Iterable[str]) -> None:

@@ -1,0 +1,120 @@
+"""What a chat template writes around the texts of a conversation, found by rendering marks in their place.
+
+Covered: templates that write each message's text as it is, or trimmed of white space. Not covered: templates that
+change a text in any other way, or leave it out; they are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jinja2 import TemplateError
+from transformers import PreTrainedTokenizerBase
+
+from rstar2_env.errors import ConfigurationError
+
+_OPEN, _CLOSE = "\ue000", '"<\\\ue001'
+"""Private-use characters, to which no template gives a meaning, and some that quoting would change."""
+
+_MARGIN = "\t\v\t"
+"""White space that no template writes itself: where it is gone, the template trimmed it."""
+
+_MARK = re.compile(f"({_MARGIN})?{_OPEN}(\\w+){re.escape(_CLOSE)}({_MARGIN})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The place of one message's text.
+
+    Attributes:
+        name: What the text is called.
+        lstrip: Whether the template trims it on the left.
+        rstrip: Whether the template trims it on the right.
+    """
+
+    name: str
+    lstrip: bool
+    rstrip: bool
+
+    def fill(self, text: str) -> str:
+        """The text as the template writes it."""
+        text = text.lstrip() if self.lstrip else text
+        return text.rstrip() if self.rstrip else text
+
+
+Scaffold = tuple[str | Slot, ...]
+"""What a template writes, with slots for the texts."""
+
+
+def fill(scaffold: Scaffold, texts: Mapping[str, str]) -> str:
+    """The whole text, each slot filled with the text of its name."""
+    return "".join(part if isinstance(part, str) else part.fill(texts[part.name]) for part in scaffold)
+
+
+def after(scaffold: Scaffold, name: str) -> Scaffold:
+    """What follows the slot of that name."""
+    place = next(i for i, part in enumerate(scaffold) if isinstance(part, Slot) and part.name == name)
+    return scaffold[place + 1 :]
+
+
+def leading_text(scaffold: Scaffold) -> str:
+    """What the template writes before the first slot."""
+    return scaffold[0] if scaffold and isinstance(scaffold[0], str) else ""
+
+
+class TemplateReader:
+    """Reads the scaffolds of one chat template.
+
+    Args:
+        tokenizer: The tokenizer whose template it is.
+        template: Replaces the tokenizer's own template.
+        options: Passed to the template.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, template: str | None, options: Mapping[str, Any]) -> None:
+        self._tokenizer, self._template, self._options = tokenizer, template, dict(options)
+
+    def read(self, messages: Sequence[tuple[str, str]], *, generate: bool) -> Scaffold:
+        """The scaffold of a conversation.
+
+        Args:
+            messages: Role and slot name of each message.
+            generate: Whether it ends where the policy's next turn begins.
+
+        Raises:
+            ConfigurationError: The template does not write every text once, in the order of the messages.
+        """
+        roles = ", ".join(role for role, _ in messages)
+        marked = [{"role": role, "content": f"{_MARGIN}{_OPEN}{name}{_CLOSE}{_MARGIN}"} for role, name in messages]
+        try:
+            text = str(
+                self._tokenizer.apply_chat_template(
+                    marked,
+                    chat_template=self._template,
+                    tokenize=False,
+                    add_generation_prompt=generate,
+                    **self._options,
+                )
+            )
+        except TemplateError as error:
+            raise _unfit(f"fails on a conversation of {roles} ({error})") from error
+        scaffold: list[str | Slot] = []
+        end = 0
+        for mark in _MARK.finditer(text):
+            scaffold.append(text[end : mark.start()])
+            scaffold.append(Slot(mark[2], lstrip=mark[1] is None, rstrip=mark[3] is None))
+            end = mark.end()
+        scaffold.append(text[end:])
+        if [part.name for part in scaffold if isinstance(part, Slot)] != [name for _, name in messages]:
+            raise _unfit(f"does not write the texts of a conversation of {roles} as they are and in that order")
+        return tuple(part for part in scaffold if part != "")
+
+
+def _unfit(what: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"The chat template {what}. Pass another one: ChatCodec(tokenizer, template=CHATML), or "
+        'chat_template="chatml" in a trainer; or mend it with template_options.'
+    )
