@@ -46,6 +46,8 @@ def print_table(title: str, rows: Mapping[str, str]) -> None:
     from rich.table import Table
 
     table = Table(title=escape(title), show_header=False)
+    table.add_column(overflow="fold")
+    table.add_column(overflow="fold")
     for name, value in rows.items():
         table.add_row(escape(name), escape(value))
     Console().print(table)

@@ -51,7 +51,7 @@ def test_a_problem_without_an_id_is_called_after_file_and_line(tmp_path):
     ],
 )
 def test_a_number_as_answer_keeps_every_digit(tmp_path, written, text):
-    file = write(tmp_path / "n.jsonl", '{"question": "q", "answer": %s, "level": 2.5}' % written)
+    file = write(tmp_path / "n.jsonl", f'{{"question": "q", "answer": {written}, "level": 2.5}}')
     problem = load_problems(file)[0]
     assert problem.answer == text
     assert problem.meta["level"] == 2.5

@@ -56,7 +56,7 @@ def test_a_source_is_returned_as_it_is():
 
 
 def test_two_problems_with_one_id_are_an_error():
-    with pytest.raises(ProblemFormatError, match="0 and 1.*'x'"):
+    with pytest.raises(ProblemFormatError, match=r"0 and 1.*'x'"):
         load_problems([Problem("x", "a", "1"), Problem("x", "b", "2")])
 
 
@@ -77,16 +77,17 @@ def test_an_unknown_family_suggests_the_nearest():
 
 
 def test_options_in_the_name_are_the_options_by_name():
-    assert load_problems("arithmetic:level=3,split=test,seed=5")[4] == load_problems(
-        "arithmetic", level=3, split="test", seed=5
-    )[4]
+    assert (
+        load_problems("arithmetic:level=3,split=test,seed=5")[4]
+        == load_problems("arithmetic", level=3, split="test", seed=5)[4]
+    )
 
 
 @pytest.mark.parametrize(
     ("spec", "options", "said"),
     [
         ("arithmetic:levl=3", {}, "levl"),
-        ("arithmetic:level", {}, "option=value"),
+        ("arithmetic:level", {}, "name=value"),
         ("arithmetic:level=9", {}, "1 to 5"),
         ("arithmetic:level=[1]", {}, "1 to 5"),
         ("arithmetic", {"max_number": 1}, "at least 2"),
@@ -134,10 +135,10 @@ def test_an_index_outside_is_an_index_error(index):
 
 def test_sampling_uses_the_callers_generator_alone():
     source = load_problems(TEN)
-    before = np.random.get_state()[1].tolist()  # noqa: NPY002 - the claim is about this very state
+    before = np.random.get_state()[1].tolist()
     first = [source.sample(np.random.default_rng(3)).id for _ in range(2)]
     assert first[0] == first[1]
-    assert np.random.get_state()[1].tolist() == before  # noqa: NPY002
+    assert np.random.get_state()[1].tolist() == before
 
 
 def test_sampling_reaches_every_problem():

@@ -1,0 +1,168 @@
+"""Claims about agents: found by name, each plays as it says, and none but the reference players knows the problem."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import io
+import re
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+from rstar2_env.agents import Agent, InformedAgent, agents, make
+from rstar2_env.agents.human import Human
+
+import rstar2_env  # noqa: F401 - registers the environment
+from rstar2_env.dialects import make_dialect
+from rstar2_env.errors import ConfigurationError, UnknownNameError
+from rstar2_env.play import play_episode
+from rstar2_env.problems import Problem
+from rstar2_env.status import ToolStatus
+from rstar2_env.testing.stub_sandbox import StubSandbox
+
+ROOT = Path(__file__).resolve().parents[2]
+PROBLEM = Problem(
+    "p", "16 eggs, less 3, less 4, at 2 each?", "18", meta={"calculations": ["16-3-4=9", "9*2=18"], "expression": "9*2"}
+)
+OPTIONS = {"scripted": {"turns": ["<answer>\\boxed{18}</answer>"]}}
+
+
+@pytest.fixture
+def sandbox() -> StubSandbox:
+    return StubSandbox("1\n")
+
+
+@pytest.fixture
+def env(sandbox):
+    env = gym.make("rstar2/MathTool-v0", sandbox=sandbox)
+    yield env
+    env.close()
+
+
+def programs(sandbox: StubSandbox) -> list[str]:
+    return [job.code for job in sandbox.jobs]
+
+
+def test_every_agent_is_found_by_the_name_of_its_file():
+    files = {path.stem for path in (ROOT / "agents").glob("*.py")} - {"__init__", "base"}
+    assert files <= set(agents.names())
+
+
+@pytest.mark.parametrize("name", agents.names())
+def test_every_agent_fits_the_protocol_and_says_what_it_is(name):
+    agent = make(name, **OPTIONS.get(name, {}))
+    assert isinstance(agent, InformedAgent if getattr(agent, "needs_problem", False) else Agent)
+    assert len((type(agent).__doc__ or "").split("\n")[0]) > 20
+
+
+def test_only_the_reference_players_are_told_the_problem():
+    told = {name for name in agents.names() if getattr(agents.get(name), "needs_problem", False)}
+    assert told == {"calculations", "oracle"}
+
+
+def test_no_agent_reads_the_problem_from_the_environment():
+    for path in (ROOT / "agents").glob("*.py"):
+        assert not re.search(r"unwrapped|\benv\.", path.read_text("utf-8")), path
+
+
+def test_an_unknown_name_suggests_the_nearest():
+    with pytest.raises(UnknownNameError, match="Did you mean 'scripted'"):
+        make("script")
+
+
+def test_an_unknown_option_suggests_the_nearest():
+    with pytest.raises(ConfigurationError, match=r"agent 'oracle'.*Did you mean 'corrupt'"):
+        make("oracle", corupt=True)
+
+
+def test_the_folder_refuses_to_be_imported_under_another_name():
+    spec = importlib.util.spec_from_file_location("agents", ROOT / "agents" / "__init__.py")
+    with pytest.raises(ImportError, match=r"rstar2_env\.agents"):
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+def test_calculations_runs_each_and_answers(env, sandbox):
+    episode = play_episode(env, make("calculations"), problem=PROBLEM)
+    assert programs(sandbox) == ["print(16-3-4)", "print(9*2)"]
+    assert (episode.turns, episode.answer, episode.correct) == (3, "18", True)
+
+
+def test_calculations_can_share_a_turn(env, sandbox):
+    episode = play_episode(env, make("calculations", calls_per_turn=5), problem=PROBLEM)
+    assert len(programs(sandbox)) == 2
+    assert episode.turns == 2
+
+
+@pytest.mark.parametrize("name", ["calculations", "oracle"])
+def test_a_corrupt_reference_player_runs_the_same_and_answers_otherwise(env, sandbox, name):
+    play_episode(env, make(name), problem=PROBLEM)
+    honest = programs(sandbox)
+    episode = play_episode(env, make(name, corrupt=True), problem=PROBLEM)
+    assert programs(sandbox) == honest * 2
+    assert (episode.answer, episode.reward) == ("19", 0.0)
+
+
+@pytest.mark.parametrize("name", ["calculations", "oracle"])
+def test_a_problem_without_a_worked_solution_is_answered_at_once(env, sandbox, name):
+    episode = play_episode(env, make(name), problem=Problem("bare", "1+1?", "2"))
+    assert programs(sandbox) == []
+    assert (episode.turns, episode.correct) == (1, True)
+
+
+def test_the_oracle_runs_the_expression_unless_told_not_to(env, sandbox):
+    assert play_episode(env, make("oracle", use_tool=False), problem=PROBLEM).correct
+    assert programs(sandbox) == []
+    assert play_episode(env, make("oracle"), problem=PROBLEM).correct
+    assert programs(sandbox) == ["print(9*2)"]
+
+
+def test_an_agent_starts_every_episode_afresh(env):
+    agent = make("calculations")
+    records = [play_episode(env, agent, seed=1, problem=PROBLEM).record() for _ in range(2)]
+    assert records[0] == records[1]
+
+
+def test_a_script_is_played_in_order_and_its_end_is_an_error(env):
+    call = make_dialect("rstar2").format_call("nope", {})
+    agent = make("scripted", turns=[call, "<answer>\\boxed{18}</answer>"])
+    assert play_episode(env, agent, problem=PROBLEM).statuses == [ToolStatus.UNKNOWN_TOOL]
+    with pytest.raises(ConfigurationError, match="1 turns and the episode wants another"):
+        play_episode(env, make("scripted", turns=[call]), problem=PROBLEM)
+
+
+@pytest.mark.parametrize("turns", [[], "one", [1]])
+def test_a_script_that_is_no_list_of_texts_is_refused(turns):
+    with pytest.raises(ConfigurationError, match="list of at least one text"):
+        make("scripted", turns=turns)
+
+
+@pytest.mark.parametrize("options", [{"length": 0}, {"answers": -0.1}, {"answers": 0.8, "calls": 0.4}])
+def test_noise_out_of_its_range_is_refused(options):
+    with pytest.raises(ConfigurationError):
+        make("random_text", **options)
+
+
+def test_noise_is_the_same_for_the_same_seed_and_never_solves_a_hard_problem(env):
+    hard = Problem("hard", "what?", "123456789")
+    agent = make("random_text", answers=0.2, calls=0.1)
+    episodes = [play_episode(env, agent, seed=seed, problem=hard) for seed in range(60)]
+    assert not any(episode.correct for episode in episodes)
+    assert {episode.end for episode in episodes} >= {"answered", "no_answer"}
+    assert play_episode(env, agent, seed=4, problem=hard).record() == episodes[4].record()
+
+
+def test_a_person_sees_what_the_policy_sees_and_types_turns(env):
+    call = make_dialect("rstar2").format_call("nope", {})
+    typed = io.StringIO(f"thinking\n{call}\n.\n<answer>\\boxed{{18}}</answer>\n.\n")
+    shown = io.StringIO()
+    episode = play_episode(env, Human(typed, shown), problem=PROBLEM)
+    assert episode.correct
+    assert episode.messages[2].content == f"thinking\n{call}"
+    for message in episode.messages:
+        assert message.role == "assistant" or message.content in shown.getvalue()
+
+
+def test_a_person_who_closes_the_input_gives_up(env):
+    with pytest.raises(KeyboardInterrupt):
+        play_episode(env, Human(io.StringIO("half a turn"), io.StringIO()), problem=PROBLEM)

@@ -1,0 +1,275 @@
+"""Claims about playing many episodes: the plan, the workers, failures, interruption, resuming."""
+
+from __future__ import annotations
+
+import _thread
+import json
+import threading
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+from rstar2_env.agents import make
+
+from rstar2_env.errors import ConfigurationError, UnknownNameError
+from rstar2_env.evaluation import EvalResult, evaluate
+from rstar2_env.problems import load_problems
+from rstar2_env.status import ToolStatus
+from rstar2_env.testing.stub_sandbox import StubSandbox
+
+ID = "rstar2/MathTool-v0"
+SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data"
+SUMS = [{"id": f"sum-{n}", "question": f"{n}+1?", "answer": n + 1, "expression": f"{n}+1"} for n in range(12)]
+
+
+def play(agent: str = "oracle", **options: object) -> EvalResult:
+    options.setdefault("env_options", {"sandbox": StubSandbox()})
+    return evaluate(ID, agent, **{"problems": SUMS, "workers": 3, **options})
+
+
+def gsm8k(name: str) -> Path:
+    file = SHARED / f"{name}.jsonl"
+    if not file.exists():
+        pytest.skip(f"{name}.jsonl is not beside the repository, under shared/data")
+    return file
+
+
+def test_every_problem_of_a_list_is_played_once_and_in_order():
+    result = play()
+    assert [episode.problem_id for episode in result.episodes] == [record["id"] for record in SUMS]
+    assert result.summary.pass_rate.value == 1.0
+    assert (result.played, result.interrupted, result.problems) == (12, False, "problems")
+    assert result.episodes_per_second is not None
+
+
+def test_a_changed_answer_earns_nothing():
+    assert play(agent_options={"corrupt": True}).summary.reward.value == 0.0
+
+
+def test_the_number_of_workers_changes_nothing():
+    one, many = (
+        play("random_text", episodes=20, workers=workers, agent_options={"calls": 0.2, "length": 5})
+        for workers in (1, 5)
+    )
+    assert [episode.record() for episode in one.episodes] == [episode.record() for episode in many.episodes]
+    assert len({episode.seed for episode in one.episodes}) == 20
+
+
+def test_the_seed_chooses_problems_and_episodes():
+    first, second = (play(episodes=5, seed=seed).episodes for seed in (1, 2))
+    assert [episode.problem_id for episode in first] != [episode.problem_id for episode in second]
+    assert not {episode.seed for episode in first} & {episode.seed for episode in second}
+
+
+def test_the_environments_own_family_is_played_on_its_test_split():
+    result = play(problems=None, episodes=6)
+    assert (result.problems, result.split) == ("arithmetic", "test")
+    assert all(episode.problem_id.startswith("arithmetic/test/") for episode in result.episodes)
+
+
+def test_a_family_in_the_environment_options_keeps_its_own_options():
+    result = play(problems=None, episodes=2, env_options={"sandbox": StubSandbox(), "problems": "arithmetic:level=4"})
+    assert result.episodes[0].problem_id.startswith("arithmetic:level=4/test/")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"problems": None}, "never ends"),
+        ({"episodes": 0}, "at least 1"),
+        ({"workers": 0}, "at least 1"),
+        ({"agent_options": {"corupt": True}}, "Did you mean 'corrupt'"),
+    ],
+)
+def test_options_that_do_not_fit_are_named(options, said):
+    with pytest.raises(ConfigurationError, match=said):
+        play(**options)
+
+
+def test_an_unknown_agent_suggests_the_nearest():
+    with pytest.raises(UnknownNameError, match="Did you mean 'oracle'"):
+        play("oracel")
+
+
+def test_an_unavailable_episode_is_counted_apart_and_never_as_a_zero():
+    def plan(job):
+        return ToolStatus.UNAVAILABLE if "print(3+1)" in job.code else "4\n"
+
+    result = play(env_options={"sandbox": StubSandbox(plan)})
+    assert (result.summary.episodes, result.summary.unavailable) == (11, 1)
+    assert result.summary.pass_rate.value == 1.0
+    assert result.summary.reward.value == 1.0
+    assert "unavailable" not in result.summary.statuses
+
+
+def test_every_episode_is_a_line_of_the_file(tmp_path):
+    out = tmp_path / "new" / "episodes.jsonl"
+    result = play(out=out)
+    lines = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+    assert sorted(line["index"] for line in lines) == list(range(12))
+    by_index = {line["index"]: line for line in lines}
+    assert by_index[3]["problem_id"] == "sum-3"
+    assert by_index[3]["gold"] == "4"
+    assert by_index[3]["reward"] == 1.0
+    assert by_index[3]["statuses"] == ["ok"]
+    assert by_index[3]["messages"] == result.episodes[3].record()["messages"]
+    assert by_index[3]["run"]["agent"] == "oracle"
+    assert by_index[3]["seconds"] > 0
+
+
+def test_a_file_that_exists_is_not_overwritten_unasked(tmp_path):
+    out = tmp_path / "e.jsonl"
+    out.write_text("precious")
+    with pytest.raises(ConfigurationError, match="exists already"):
+        play(out=out)
+    assert out.read_text() == "precious"
+    play(out=out, overwrite=True)
+    assert len(out.read_text().splitlines()) == 12
+
+
+def test_resuming_plays_what_is_missing_and_gives_the_whole_result(tmp_path):
+    out = tmp_path / "e.jsonl"
+    whole = play(out=out, env_options={})
+    lines = out.read_text().splitlines(keepends=True)
+    out.write_text("".join(lines[:5]) + lines[5][: len(lines[5]) // 2])
+    resumed = play(out=out, resume=True, env_options={})
+    assert resumed.played == 7
+    assert [e.record() for e in resumed.episodes] == [e.record() for e in whole.episodes]
+    assert sorted(json.loads(line)["index"] for line in out.read_text().splitlines()) == list(range(12))
+    assert play(out=out, resume=True, env_options={}).played == 0
+
+
+def test_resuming_plays_unavailable_episodes_again(tmp_path):
+    out = tmp_path / "e.jsonl"
+    play(out=out, env_options={"sandbox": StubSandbox(ToolStatus.UNAVAILABLE)})
+    resumed = play(out=out, resume=True)
+    assert resumed.played == 12
+    assert resumed.summary.unavailable == 0
+    assert len(out.read_text().splitlines()) == 12
+
+
+def test_resuming_with_more_episodes_keeps_the_first_ones(tmp_path):
+    out = tmp_path / "e.jsonl"
+    play(out=out, episodes=4)
+    assert play(out=out, episodes=9, resume=True).played == 5
+    assert play(out=out, episodes=2, resume=True).played == 0
+    assert len(out.read_text().splitlines()) == 9
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"seed": 1},
+        {"agent_options": {"corrupt": True}},
+        {"problems": SUMS[::-1]},
+        {"problems": "arithmetic", "episodes": 12},
+    ],
+)
+def test_a_file_of_another_evaluation_is_not_resumed(tmp_path, other):
+    out = tmp_path / "e.jsonl"
+    play(out=out)
+    before = out.read_text()
+    with pytest.raises(ConfigurationError, match=r"e\.jsonl:1 belongs to another evaluation"):
+        play(out=out, resume=True, **other)
+    assert out.read_text() == before
+
+
+def test_what_is_no_file_of_episodes_is_not_resumed(tmp_path):
+    out = tmp_path / "e.jsonl"
+    out.write_text('{"question": "q"}\n')
+    with pytest.raises(ConfigurationError, match=r"e\.jsonl:1 is not an episode"):
+        play(out=out, resume=True)
+
+
+def test_ctrl_c_keeps_what_was_done(tmp_path):
+    out = tmp_path / "e.jsonl"
+
+    def press(episode, done, total):
+        if done == 4:
+            _thread.interrupt_main()
+
+    result = evaluate(
+        ID,
+        "oracle",
+        problems="arithmetic",
+        episodes=5000,
+        workers=2,
+        env_options={"sandbox": StubSandbox(wait_s=0.002)},
+        out=out,
+        progress=press,
+    )
+    assert result.interrupted
+    assert 4 <= result.played < 5000
+    assert len(out.read_text().splitlines()) == result.played == len(result.episodes)
+    assert not [thread for thread in threading.enumerate() if thread.name == "evaluate"]
+
+
+class Broken:
+    def reset(self, observation, info, *, seed):
+        self.problem_id = info["problem_id"]
+
+    def act(self, observation, info):
+        if self.problem_id == "sum-6":
+            raise RuntimeError("the agent broke")
+        return "<answer>\\boxed{1}</answer>"
+
+
+def test_an_agent_that_raises_stops_the_evaluation_and_the_error_names_the_problem(tmp_path):
+    out = tmp_path / "e.jsonl"
+    with pytest.raises(RuntimeError, match="the agent broke") as caught:
+        play(Broken, out=out, workers=1)
+    assert "sum-6" in caught.value.__notes__[0]
+    assert len(out.read_text().splitlines()) == 6
+
+
+def test_a_function_that_makes_agents_serves_as_well_as_a_name():
+    result = play(lambda: make("oracle"))
+    assert result.summary.pass_rate.value == 1.0
+    with pytest.raises(ConfigurationError, match="given by name"):
+        play(lambda: make("oracle"), agent_options={"corrupt": True})
+
+
+class Words(gym.Env):
+    """Somebody else's text environment, without problems."""
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return f"say {self.np_random.integers(1000)}", {}
+
+    def step(self, action):
+        return "", 1.0, True, False, {}
+
+
+gym.register("tests/Words-v0", entry_point=Words)
+
+
+def test_any_text_environment_is_evaluated_by_seed():
+    result = evaluate("tests/Words-v0", "scripted", episodes=5, workers=2, agent_options={"turns": ["hello"]})
+    assert result.summary.reward.value == 1.0
+    assert len({episode.messages[0].content for episode in result.episodes}) > 1
+    with pytest.raises(ConfigurationError, match="say how many"):
+        evaluate("tests/Words-v0", "scripted", agent_options={"turns": ["hello"]})
+
+
+def test_the_result_is_json():
+    assert json.loads(json.dumps(play().to_dict()))["pass_rate"]["value"] == 1.0
+
+
+@pytest.mark.parametrize(("corrupt", "episodes"), [(False, 200), (True, 100)])
+def test_gsm8k_calculations_earn_the_reward_and_changed_answers_do_not(corrupt, episodes):
+    result = evaluate(
+        ID, "calculations", problems=gsm8k("gsm8k_test"), episodes=episodes, agent_options={"corrupt": corrupt}
+    )
+    wrong = [(e.problem_id, e.answer) for e in result.episodes if e.correct is corrupt]
+    assert result.summary.unavailable == 0
+    assert len(wrong) <= (0 if corrupt else 2), wrong
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("corrupt", [False, True])
+def test_all_of_gsm8k_test_earns_the_reward_and_changed_answers_do_not(corrupt):
+    file = gsm8k("gsm8k_test")
+    result = evaluate(ID, "calculations", problems=file, agent_options={"corrupt": corrupt})
+    assert result.summary.episodes == len(list(load_problems(file))) == 1319
+    wrong = [(e.problem_id, e.answer) for e in result.episodes if e.correct is corrupt]
+    assert len(wrong) <= (0 if corrupt else 13), wrong
