@@ -9,6 +9,7 @@ if __name__ != "rstar2_env.trainers":
 from .advantages import Advantage, advantages
 from .base import Recipe, Trainer, TrainResult, make, trainers
 from .config import TrainConfig, read_config
+from .demo import demo
 from .samplers import ProblemSampler, Sampler, SeedSampler, Start
 from .selectors import KeepAll, ResampleOnCorrect, Selector, selectors
 from .sft import SftOptions, read_traces, sft
@@ -28,6 +29,7 @@ __all__ = [
     "TrainResult",
     "Trainer",
     "advantages",
+    "demo",
     "make",
     "read_config",
     "read_traces",

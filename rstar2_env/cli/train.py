@@ -101,19 +101,10 @@ def _add_problems(options: dict[str, Any], problems: str | None, eval_problems: 
 
 def _report(result: Any) -> None:
     from rstar2_env.cli._shared import print_table
+    from rstar2_env.cli.demo import FIGURES
 
     rows = {"run": str(result.output_dir), "model": str(result.model_dir), "best step": str(result.best_step)}
     if result.before and result.after:
         for figure, words in FIGURES.items():
             rows[words] = f"{result.before[figure]:.3f} -> {result.after[figure]:.3f}"
     print_table("trained", rows)
-
-
-FIGURES = {
-    "pass_rate": "held-out pass@1",
-    "tool_error_share": "tool errors, all episodes",
-    "tool_error_share_correct": "tool errors, correct episodes",
-    "broken_format": "broken formats",
-    "turns": "mean turns",
-}
-"""The figures that tables before and after show, and what they are called."""

@@ -1,0 +1,87 @@
+"""``rstar2 demo``: a tiny model learns to use the tool, on a CPU, in minutes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def demo_command(
+    trainer: Annotated[
+        list[str] | None, typer.Option(help="Trainer; may be given again, to compare [default: grpo_roc].")
+    ] = None,
+    output_dir: Annotated[Path, typer.Option("--output-dir", "-o", help="Folder of the run.")] = Path("runs/demo"),
+    steps: Annotated[int, typer.Option(min=1, help="Steps of each trainer.")] = 140,
+    sft_steps: Annotated[int, typer.Option(min=1, help="Steps of the cold start.")] = 400,
+    seed: Annotated[int, typer.Option(min=0, help="Root of every random choice.")] = 0,
+    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads of torch [default: all cores].")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what an earlier run left in the folder.")] = False,
+) -> None:
+    """Make a tiny model, cold-start it on tool-use traces, train it, and show what it learned.
+
+    Everything happens on this machine's CPU and from nothing: no download. A stage that is finished is not done again.
+    """
+    import importlib
+
+    from rstar2_env.cli._shared import user_errors
+
+    with user_errors():
+        names = trainer or ["grpo_roc"]
+        trainers: Any = importlib.import_module("rstar2_env.trainers")
+        for name in names:
+            trainers.trainers.get(name)
+        result = trainers.demo(
+            fresh=fresh,
+            trainers=tuple(names),
+            output_dir=str(output_dir),
+            steps=steps,
+            sft_steps=sft_steps,
+            seed=seed,
+            threads=threads,
+        )
+    _show(result)
+
+
+def _show(result: Any) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="held-out problems, before and after")
+    table.add_column("")
+    table.add_column("cold start", justify="right")
+    for name in result.runs:
+        table.add_column(name, justify="right")
+    before = next(iter(result.runs.values())).before
+    for figure, words in FIGURES.items():
+        table.add_row(
+            words, *(_text(figures, figure) for figures in (before, *(r.after for r in result.runs.values())))
+        )
+    console = Console()
+    console.print(table)
+    for stage, seconds in result.seconds.items():
+        console.print(f"{stage}: {seconds:.0f} s", highlight=False)
+    for name, run in result.runs.items():
+        console.print(f"run of {name}: {run.output_dir}", highlight=False)
+    console.print(f"picture: {result.picture}", highlight=False)
+
+
+def _text(figures: Mapping[str, float], name: str) -> str:
+    if name == "turns":
+        return f"{figures[name]:.2f}"
+    error = f" ± {figures['pass_rate_se']:.3f}" if name == "pass_rate" else ""
+    return f"{figures[name]:.3f}{error}"
+
+
+FIGURES = {
+    "pass_rate": "pass@1",
+    "tool_error_share": "tool errors, all episodes",
+    "tool_error_share_correct": "tool errors, correct episodes",
+    "broken_format": "broken formats",
+    "turns": "mean turns",
+}
+"""The figures of tables before and after, and what they are called."""

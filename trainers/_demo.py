@@ -1,0 +1,203 @@
+"""The demonstration: a model made from nothing learns to use the tool, on a CPU, in minutes.
+
+Its stages: a tiny model, traces of tool use with mistakes in them, a cold start on those, then one trainer or several
+from that same start. What is finished is not done again. Not covered: real models, which take the same stages one by one
+(``rstar2 traces``, ``rstar2 sft``, ``rstar2 train``).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+
+from rstar2_env.traces import generate_traces
+
+from ._callbacks import RunFiles
+from ._plot import plot_runs
+from ._tiny import make_tiny_model
+from .base import TrainResult, make
+from .sft import read_traces, sft
+
+ENV = "rstar2/MathTool-v0"
+ENV_OPTIONS: dict[str, Any] = {
+    "problems": "arithmetic:level=2",
+    # A model that knows nothing but these problems needs no instructions, and no tracebacks.
+    "dialect_options": {"system": "", "instruction": ""},
+    "traceback": False,
+    "max_turns": 5,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DemoOptions:
+    """Options of the demonstration.
+
+    Attributes:
+        output_dir: Folder of everything it makes.
+        trainers: Names of the trainers, each from the same cold start and seeds.
+        traces: Traces of the cold start.
+        error_rate: Share of them whose first call fails and is then mended.
+        wrong_rate: Share of them that copy a wrong number into the answer, independently.
+        sft_steps: Steps of the cold start.
+        steps: Steps of each trainer.
+        learning_rate: Of each trainer.
+        eval_episodes: Held-out episodes of an evaluation.
+        seed: Root of every random choice.
+        threads: CPU threads of torch.
+        progress: Show progress bars.
+    """
+
+    output_dir: str = "runs/demo"
+    trainers: Sequence[str] = ("grpo_roc",)
+    traces: int = 4000
+    error_rate: float = 0.35
+    wrong_rate: float = 0.3
+    sft_steps: int = 400
+    steps: int = 140
+    learning_rate: float = 1e-4
+    eval_episodes: int = 512
+    seed: int = 0
+    threads: int | None = None
+    progress: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DemoResult:
+    """What the demonstration leaves behind.
+
+    Attributes:
+        runs: Result of each trainer.
+        picture: The learning curves.
+        seconds: Wall-clock seconds of what was done now, by stage.
+    """
+
+    runs: Mapping[str, TrainResult]
+    picture: Path
+    seconds: Mapping[str, float]
+
+
+def run_demo(options: DemoOptions, *, fresh: bool = False) -> DemoResult:
+    """Run every stage that is not finished.
+
+    Args:
+        options: See ``DemoOptions``.
+        fresh: Forget what an earlier run left in the folder.
+    """
+    folder = Path(options.output_dir)
+    if fresh and folder.exists():
+        shutil.rmtree(folder)
+    seconds: dict[str, float] = {}
+    start = _cold_start(folder, options, seconds)
+    runs: dict[str, TrainResult] = {}
+    for name in options.trainers:
+        began = time.monotonic()
+        runs[name] = _train(name, folder / name, start, options)
+        seconds[name] = time.monotonic() - began
+    title = "A 0.46 M-parameter model learns to use a Python tool (rstar2/MathTool-v0)"
+    picture = plot_runs({name: run.history for name, run in runs.items()}, folder / "learning.png", title=title)
+    return DemoResult(runs, picture, seconds)
+
+
+def _cold_start(folder: Path, options: DemoOptions, seconds: dict[str, float]) -> Path:
+    start, traces = folder / "cold-start", folder / "traces.jsonl"
+    done = folder / "cold-start.json"
+    asked = {
+        name: value
+        for name, value in asdict(options).items()
+        if name in ("traces", "error_rate", "wrong_rate", "sft_steps", "seed")
+    }
+    if done.exists() and json.loads(done.read_text()) == asked:
+        _say(options, f"The cold start in {start} is finished already; --fresh starts over.")
+        return start
+    folder.mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
+    _say(options, f"Writing {options.traces} traces, each replayed through the environment ...")
+    written = generate_traces(
+        partial(gym.make, ENV, disable_env_checker=True, **ENV_OPTIONS),
+        ENV_OPTIONS["problems"],
+        n=options.traces,
+        seed=options.seed,
+        error_rate=options.error_rate,
+        wrong_rate=options.wrong_rate,
+        call_mistakes=("undefined_name", "misspelt", "division_by_zero", "syntax"),
+    )
+    with open(traces, "w", encoding="utf-8") as file:
+        file.writelines(json.dumps(trace.record()) + "\n" for trace in written)
+    seconds["traces"] = time.monotonic() - began
+    began = time.monotonic()
+    make_tiny_model(start, seed=options.seed)
+    sft(
+        read_traces(traces),
+        model=str(start),
+        output_dir=str(start),
+        steps=options.sft_steps,
+        batch_size=64,
+        rows_per_device=64,
+        learning_rate=2e-3,
+        seed=options.seed,
+        threads=options.threads,
+        progress=options.progress,
+    )
+    seconds["cold start"] = time.monotonic() - began
+    done.write_text(json.dumps(asked))
+    return start
+
+
+def _train(name: str, folder: Path, start: Path, options: DemoOptions) -> TrainResult:
+    finished = folder / "result.json"
+    asked = {"steps": options.steps, "learning_rate": options.learning_rate, "seed": options.seed}
+    if finished.exists():
+        kept = json.loads(finished.read_text())
+        if kept.pop("asked") == asked:
+            _say(options, f"The run in {folder} is finished already; --fresh starts over.")
+            history = RunFiles(folder, rank=0, keep_episodes=False).history()
+            return TrainResult(folder, Path(kept.pop("model_dir")), history=history, **kept)
+        shutil.rmtree(folder)
+    trainer = make(
+        name,
+        model=str(start),
+        env=ENV,
+        env_options=ENV_OPTIONS,
+        output_dir=str(folder),
+        seed=options.seed,
+        steps=options.steps,
+        learning_rate=options.learning_rate,
+        problems_per_step=8,
+        group_size=8,
+        rows_per_device=64,
+        max_episode_tokens=384,
+        max_turn_tokens=96,
+        eval_every=max(1, options.steps // 7),
+        eval_episodes=options.eval_episodes,
+        save_every=max(1, options.steps // 2),
+        resume=folder.exists(),
+        threads=options.threads,
+        progress=options.progress,
+    )
+    try:
+        result = trainer.train()
+    finally:
+        trainer.close()
+    record = {
+        "asked": asked,
+        "model_dir": str(result.model_dir),
+        "before": result.before,
+        "after": result.after,
+        "best_step": result.best_step,
+    }
+    finished.write_text(json.dumps(record))
+    return result
+
+
+def _say(options: DemoOptions, words: str) -> None:
+    if options.progress:
+        print(words, file=sys.stderr, flush=True)

@@ -1,0 +1,64 @@
+"""The learning curve of one run or of several, as a picture."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+from matplotlib import pyplot as plt
+
+_PANELS = (
+    ("pass_rate", "right answers", "share of episodes"),
+    ("tool_error_share_correct", "tool errors in episodes with a right answer", "share of calls"),
+)
+_COLOURS = ("#1f6feb", "#d9730d", "#2da44e", "#8250df")
+_WINDOW = 7
+"""Steps over which the training curve is averaged."""
+
+
+def plot_runs(histories: Mapping[str, Sequence[Mapping[str, float]]], path: str | Path, *, title: str = "") -> Path:
+    """Draw pass rate and tool errors over the steps: a thin line in training, dots on held-out problems.
+
+    Args:
+        histories: For each run its metrics, one mapping a step, as ``TrainResult.history`` has them.
+        path: The PNG to write.
+        title: Above the picture.
+    """
+    figure, axes = plt.subplots(1, 2, figsize=(10, 3.9), dpi=130)
+    for axis, (figure_name, heading, unit) in zip(axes, _PANELS, strict=True):
+        for (name, history), colour in zip(histories.items(), _COLOURS * len(histories), strict=False):
+            steps, values = _curve(history, f"rollout/{figure_name}")
+            axis.plot(steps, _smooth(values), color=colour, linewidth=1.2, alpha=0.55)
+            steps, values = _curve(history, f"eval/{figure_name}")
+            axis.plot(steps, values, "o-", color=colour, linewidth=2, markersize=4.5, label=name)
+        axis.set_title(heading, fontsize=10, loc="left")
+        axis.set_xlabel("optimizer step")
+        axis.set_ylabel(unit)
+        axis.set_ylim(bottom=0)
+        axis.grid(alpha=0.25)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylim(0, 1.02)
+    axes[0].legend(frameon=False, loc="lower right", title="dots: held-out problems", title_fontsize=8, fontsize=9)
+    if title:
+        figure.suptitle(title, fontsize=11, x=0.01, ha="left")
+    figure.tight_layout()
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path)
+    plt.close(figure)
+    return path
+
+
+def _curve(history: Sequence[Mapping[str, float]], name: str) -> tuple[list[float], list[float]]:
+    points = [(line["step"], line[name]) for line in history if name in line and not math.isnan(line[name])]
+    return [step for step, _ in points], [value for _, value in points]
+
+
+def _smooth(values: Sequence[float]) -> list[float]:
+    half = _WINDOW // 2
+    windows = (values[max(0, at - half) : at + half + 1] for at in range(len(values)))
+    return [sum(window) / len(window) for window in windows]

@@ -1,0 +1,31 @@
+"""``demo``: the demonstration of ``make train``, from nothing to a model that uses the tool.
+
+The work is in ``_demo``, which imports torch and TRL.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .base import needs_training_stack
+
+if TYPE_CHECKING:
+    from ._demo import DemoResult
+
+
+def demo(*, fresh: bool = False, **options: Any) -> DemoResult:
+    """Make a tiny model, cold-start it, train it.
+
+    Args:
+        fresh: Forget what an earlier run left in the folder.
+        **options: Fields of ``DemoOptions``.
+
+    Raises:
+        ConfigurationError: An option is unknown.
+        MissingExtraError: torch, transformers or TRL is not installed.
+    """
+    from rstar2_env.options import call_with_options
+
+    with needs_training_stack("The demonstration"):
+        from ._demo import DemoOptions, run_demo
+    return run_demo(call_with_options("demonstration", DemoOptions, options), fresh=fresh)
