@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from rstar2_env.errors import ConfigurationError
+from rstar2_env.sandbox.job import Limits
 
+_WARMUP = ""
 Isolation = Literal["strict", "best", "none"]
 
 
@@ -23,6 +25,10 @@ class LocalOptions:
         waiting: Children kept ready ahead of the calls; the default is ``workers``.
         isolation: ``"strict"`` refuses to start without a required layer, ``"best"`` runs with what there is and warns
             once, ``"none"`` switches isolation off, for debugging.
+        readable: Further paths that programs may read, such as a folder of their own libraries.
+        warmup: A program that the warm parent runs once, so that its effects on caches are there in every call.
+        limits: The limits that most jobs will have: what is prepared ahead of a call is prepared for these.
+        without: Layers to do without, by their short names; for tests of machines that lack them.
         retries: How often a call is started anew after a failure of our own.
         stall_s: Seconds without a sign of life after which the warm parent is replaced.
     """
@@ -31,6 +37,10 @@ class LocalOptions:
     workers: int | None = None
     waiting: int | None = None
     isolation: Isolation = "strict"
+    readable: tuple[str, ...] = ()
+    warmup: str = _WARMUP
+    limits: Limits = field(default_factory=Limits)
+    without: tuple[str, ...] = ()
     retries: int = 1
     stall_s: float = 10.0
 
@@ -42,7 +52,8 @@ class LocalOptions:
         """
         if isinstance(self.preload, str) or not all(isinstance(name, str) for name in self.preload):
             raise ConfigurationError(f"preload must be a sequence of module names, not {self.preload!r}.")
-        object.__setattr__(self, "preload", tuple(self.preload))
+        for name in ("preload", "readable", "without"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         if self.isolation not in get_args(Isolation):
             known = ", ".join(map(repr, get_args(Isolation)))
             raise ConfigurationError(f"isolation must be one of {known}, not {self.isolation!r}.")
@@ -65,6 +76,10 @@ class LocalOptions:
         return {
             "op": "start",
             "preload": list(self.preload),
+            "warmup": self.warmup,
+            "readable": [os.path.realpath(path) for path in self.readable],
+            "without": list(self.without),
+            "file_bytes": self.limits.file_mb << 20,
             "site_dirs": site_dirs(),
             "workers": self.slots,
             "waiting": self.waiting if self.waiting is not None else self.slots,

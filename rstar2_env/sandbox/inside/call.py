@@ -9,6 +9,7 @@ import tempfile
 import time
 from typing import Any
 
+from .cgroups import Groups
 from .judge import Seen, judge
 from .wire import STARTED
 
@@ -47,12 +48,44 @@ class Stream:
         return self.left_out > 0
 
 
-class Child:
-    """One forked child, from the order to fork it until its outcome is made."""
+class Slot:
+    """A place for one child at a time: its user, its control group, and where its working folder is made.
 
-    def __init__(self, number: int, scratch: str) -> None:
+    Args:
+        index: Its number.
+        groups: The control groups of this warden, or ``None``.
+        scratch: Where working folders are made; ``None`` when each child mounts its own.
+    """
+
+    def __init__(self, index: int, groups: Groups | None, scratch: str | None) -> None:
+        self.index = index
+        self.group = groups.make(index) if groups is not None else None
+        self.scratch = scratch
+
+    @property
+    def bounds_memory(self) -> bool:
+        """Whether a control group bounds the memory of the whole tree."""
+        return self.group is not None and self.group.bounds_memory
+
+    @property
+    def entrances(self) -> tuple[int, ...]:
+        """Open files through which a process enters the control group."""
+        return self.group.entrances if self.group is not None else ()
+
+    def close(self) -> None:
+        """Remove the control group."""
+        if self.group is not None:
+            self.group.close()
+
+
+class Child:
+    """One forked child, from the order to fork it until it is gone."""
+
+    def __init__(self, number: int, slot: Slot, file_bytes: int) -> None:
         self.number = number
-        self.workdir = tempfile.mkdtemp(prefix="call-", dir=scratch)
+        self.slot = slot
+        self.file_bytes = file_bytes
+        self.workdir = "/tmp" if slot.scratch is None else tempfile.mkdtemp(prefix="call-", dir=slot.scratch)
         job_r, self.job_fd = os.pipe()
         out_r, out_w = os.pipe()
         err_r, err_w = os.pipe()
@@ -71,6 +104,7 @@ class Child:
         self.peak_kb = 0
         self.started_at = self.ended_at = 0.0
         self.wait_status: int | None = None
+        self.gone = self.settled = self.discarded = False
         self.stopped_for: str | None = None
         self._compiled = False
         self._reports: list[bytes] = []
@@ -90,14 +124,21 @@ class Child:
         if self._reported <= _MAX_REPORT_BYTES:
             self._reports = [*self._reports[-_MAX_REPORTS:], message]
 
+    def end(self, message: dict[str, Any], now: float) -> None:
+        """Note how the process ended, as the zygote saw it."""
+        self.wait_status, self.peak_kb, self.ended_at = message["status"], message["peak_kb"], now
+        self.cpu_s = max(0.0, message["cpu_s"] - self.cpu_at_start)
+
     def outcome(self) -> tuple[dict[str, Any], tuple[bytes, bytes]]:
         """The outcome as a header and the two streams."""
         assert self.call is not None
         out, err = self.streams
+        group = self.slot.group
         found = judge(
             Seen(
                 wait_status=self.wait_status,
                 stopped_for=self.stopped_for,
+                out_of_memory=group is not None and group.out_of_memory(),
                 started=self._compiled,
                 cpu_s=self.cpu_s,
                 cpu_limit_s=self.call.limits["cpu_s"],
@@ -111,7 +152,7 @@ class Child:
             "stderr_left_out": err.left_out,
             "wall_s": (self.ended_at or time.monotonic()) - self.started_at,
             "cpu_s": self.cpu_s,
-            "peak_memory_mb": self.peak_kb / 1024,
+            "peak_memory_mb": (group.peak_bytes() if group is not None else 0) / 2**20 or self.peak_kb / 1024,
         }
         return found, (bytes(out.kept), bytes(err.kept))
 
@@ -128,6 +169,12 @@ class Child:
             stream.descriptor = -1
             self.open_ends -= 1
 
+    def close_report(self) -> None:
+        """Close the report socket that is at its end."""
+        if self.report.fileno() >= 0:
+            self.report.close()
+            self.open_ends -= 1
+
     def close_theirs(self) -> None:
         """Close the ends that the child has by now."""
         for descriptor in self.theirs:
@@ -140,5 +187,6 @@ class Child:
         self.close_job()
         for stream in self.streams:
             self.close_stream(stream)
-        self.report.close()
-        shutil.rmtree(self.workdir, ignore_errors=True)
+        self.close_report()
+        if self.slot.scratch is not None:
+            shutil.rmtree(self.workdir, ignore_errors=True)

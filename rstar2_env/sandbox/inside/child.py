@@ -7,6 +7,7 @@ inside (``program``), and every judgement on it, which is the warden's (``judge`
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gc
 import json
 import os
@@ -16,41 +17,50 @@ import socket
 import sys
 import time
 import types
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from . import linux, program, wire
+from . import program, wire
+
+if TYPE_CHECKING:
+    from .isolation import Isolation
 
 JOB_FD, REPORT_FD, FIRST_FREE_FD = 3, 4, 5
+_OPEN_FILES = 256
 _SPARE_MEMORY = 32 << 20
 """Bytes between the soft and the hard limit on memory: room to report a MemoryError."""
 
 
-def main(descriptors: list[int], order: dict[str, Any]) -> NoReturn:
-    """Run one job in this process, which was just forked, and exit.
+def main(descriptors: list[int], order: dict[str, Any], isolation: Isolation, init: int) -> NoReturn:
+    """Isolate this process, which was just forked, run one job in it, and exit.
 
     Args:
-        descriptors: The job pipe's reading end, the report socket, and the writing ends of stdout and stderr.
-        order: What the warden said about this child: ``workdir``.
+        descriptors: The job pipe's reading end, the report socket, the writing ends of stdout and stderr, and the
+            entrances of the control group.
+        order: What the warden said about this child: ``workdir``, ``file_bytes``, ``slot``.
+        isolation: The layers.
+        init: Descriptor of the pausing process that holds the child's namespaces, or -1.
     """
     code = 1
     try:
-        _arrange(descriptors)
-        report = socket.socket(fileno=REPORT_FD)
+        os.setsid()
         try:
-            os.chdir(order["workdir"])
-            os.environ["HOME"] = os.environ["TMPDIR"] = order["workdir"]
-            _static_limits()
+            isolation.enter(descriptors[4:], init, order["workdir"], order["file_bytes"], order["slot"])
+            _arrange(descriptors[:4])
+            _limit(resource.RLIMIT_CORE, 0, 0)
+            _limit(resource.RLIMIT_NOFILE, _OPEN_FILES, _OPEN_FILES)
+            isolation.seal()
         except BaseException as error:
-            report.send(json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
+            os.write(descriptors[1], json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
             os._exit(1)
+        report = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, fileno=REPORT_FD)
         usage = resource.getrusage(resource.RUSAGE_SELF)
         report.send(json.dumps({"ready": True, "cpu_s": usage.ru_utime + usage.ru_stime}).encode())
-        code = _serve(report)
+        code = _serve(report, isolation)
     finally:
         os._exit(code)
 
 
-def _serve(report: socket.socket) -> int:
+def _serve(report: socket.socket, isolation: Isolation) -> int:
     frame = _read_job()
     if frame is None:
         return 0
@@ -62,17 +72,18 @@ def _serve(report: socket.socket) -> int:
     del frame, blobs
     limits = header["limits"]
     program.open_streams()
-    streams = (sys.stdout, sys.stderr)
     program.seed_everything(header["seed"])
     namespace = fresh_main()
     sys.path.insert(0, os.getcwd())
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    _dynamic_limits(limits)
+    _dynamic_limits(limits, isolation)
     gc.enable()
     code, result = program.run_cell(source, namespace, lambda: send(wire.STARTED))
+    if result:
+        with contextlib.suppress(BaseException):
+            send(encode(result))
     with contextlib.suppress(BaseException):
-        send(encode(result))
-    finish(streams)
+        finish()
     exit_now(code)
 
 
@@ -86,47 +97,25 @@ def fresh_main() -> dict[str, Any]:
 
 def _arrange(descriptors: list[int]) -> None:
     """Lay the descriptors out at their fixed numbers and close every other one."""
-    signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    os.setsid()
-    linux.die_with_parent()
     # First far above, so that no move lands on one that is still to be moved.
-    moved = [_dup_above(descriptor, 32) for descriptor in descriptors]
+    job, report, out, err = (fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 64) for descriptor in descriptors)
     null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
-    job, report, out, err = moved
-    for source, target in ((out, 1), (err, 2), (job, JOB_FD), (report, REPORT_FD)):
+    for source, target in ((null, 0), (out, 1), (err, 2), (job, JOB_FD), (report, REPORT_FD)):
         os.dup2(source, target, inheritable=target < 3)
-    os.closerange(FIRST_FREE_FD, 1024)
+    os.closerange(FIRST_FREE_FD, 65536)
 
 
-def _dup_above(descriptor: int, least: int) -> int:
-    import fcntl
-
-    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, least)
-
-
-def _static_limits() -> None:
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _limit(resource.RLIMIT_NOFILE, 256, 256)
-
-
-def _dynamic_limits(limits: dict[str, Any]) -> None:
+def _dynamic_limits(limits: dict[str, Any], isolation: Isolation) -> None:
     """Apply the job's own limits, last of all before its code runs."""
     spent = time.process_time()
     cpu = limits["cpu_s"] + spent
     cpu_whole = max(1, int(-(-cpu // 1)))
     _limit(resource.RLIMIT_CPU, cpu_whole, cpu_whole + 1)
     _limit(resource.RLIMIT_FSIZE, limits["file_bytes"], limits["file_bytes"])
-    memory = limits["memory_bytes"] + _address_space()
+    memory = limits["memory_bytes"] + isolation.base_memory
     _limit(resource.RLIMIT_AS, memory, memory + _SPARE_MEMORY)
-    _limit(resource.RLIMIT_NPROC, limits["processes"], limits["processes"])
-
-
-def _address_space() -> int:
-    """Bytes of address space in use: the preloaded modules, which are not the program's own use."""
-    with open("/proc/self/statm", "rb") as file:
-        return int(file.read().split()[0]) * resource.getpagesize()
+    if isolation.own_user:  # otherwise the kernel would count all that the caller's user runs
+        _limit(resource.RLIMIT_NPROC, limits["processes"], limits["processes"])
 
 
 def _limit(kind: int, soft: int, hard: int) -> None:

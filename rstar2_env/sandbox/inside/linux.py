@@ -1,36 +1,74 @@
 """Linux system calls that Python has no function for, through ``ctypes``.
 
-Elsewhere than on Linux every function here does nothing, or says that there is nothing.
+Covered: thin calls that raise ``OSError``, and the pausing process that becomes pid 1 of a namespace. Not covered: what
+they are used for. Elsewhere than on Linux the module imports, and every call fails.
 """
 
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
+import platform
 import signal
 import sys
-
-_PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
 
 IS_LINUX = sys.platform == "linux"
 _libc = ctypes.CDLL(None, use_errno=True) if IS_LINUX else None
 
+# Numbers that x86_64 and aarch64 share, being newer than the common table's start; pivot_root is older.
+SYS_MOUNT_SETATTR, SYS_LANDLOCK_CREATE, SYS_LANDLOCK_ADD, SYS_LANDLOCK_RESTRICT = 442, 444, 445, 446
+_SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
+_SYS_CAPSET = {"x86_64": 126, "aarch64": 91}
 
-def prctl(option: int, *arguments: int) -> int:
-    """Call ``prctl``.
+CLONE_VM = 0x00000100
+CLONE_NEWNS = 0x00020000
+CLONE_NEWCGROUP = 0x02000000
+CLONE_NEWUTS = 0x04000000
+CLONE_NEWIPC = 0x08000000
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
+CLONE_NEWNET = 0x40000000
 
-    Raises:
-        OSError: It failed.
-    """
-    if _libc is None:
-        return 0
-    padded = [ctypes.c_ulong(value) for value in (*arguments, 0, 0, 0, 0)[:4]]
-    result = int(_libc.prctl(ctypes.c_int(option), *padded))
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND = 2, 4, 8, 32, 4096
+MS_RDONLY, MS_REC, MS_PRIVATE = 1, 16384, 1 << 18
+MNT_DETACH = 2
+_ATTR_RDONLY, _ATTR_NOSUID, _ATTR_NODEV = 1, 2, 4
+_AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
+
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 1, 4, 24
+_PR_SET_SECCOMP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 22, 36, 38
+_LAST_CAPABILITY = 63
+_STACK_BYTES = 1 << 16
+
+
+def _checked(result: int, what: str) -> int:
     if result < 0:
         number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
+        raise OSError(number, f"{what}: {os.strerror(number)}")
     return result
+
+
+def _call(name: str, *arguments: object) -> int:
+    if _libc is None:
+        raise OSError(0, f"{name} exists on Linux alone")
+    return _checked(int(getattr(_libc, name)(*arguments)), name)
+
+
+def syscall(name: str, number: int, *arguments: object) -> int:
+    """Make a system call by number.
+
+    Raises:
+        OSError: It failed; the message begins with ``name``.
+    """
+    if _libc is None:
+        raise OSError(0, f"{name} exists on Linux alone")
+    return _checked(int(_libc.syscall(ctypes.c_long(number), *arguments)), name)
+
+
+def prctl(option: int, *arguments: int) -> int:
+    """Call ``prctl``."""
+    return _call("prctl", ctypes.c_int(option), *(ctypes.c_ulong(value) for value in (*arguments, 0, 0, 0, 0)[:4]))
 
 
 def die_with_parent() -> None:
@@ -41,6 +79,116 @@ def die_with_parent() -> None:
 def become_subreaper() -> None:
     """Become the parent of descendants whose own parent ends."""
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def set_dumpable(on: bool) -> None:
+    """Whether processes of the same user may look into this one."""
+    prctl(_PR_SET_DUMPABLE, int(on))
+
+
+def no_new_privileges() -> None:
+    """Nothing that is executed from here on gains privileges."""
+    prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def drop_bounding_capabilities() -> None:
+    """Take every capability out of the set from which executed programs could gain one."""
+    for capability in range(_LAST_CAPABILITY + 1):
+        try:
+            prctl(_PR_CAPBSET_DROP, capability)
+        except OSError:  # past the last one that this kernel knows
+            return
+
+
+def drop_capabilities() -> None:
+    """Give up every capability of this process."""
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
+    data = (ctypes.c_uint32 * 6)()
+    syscall("capset", _SYS_CAPSET[platform.machine()], header, data)
+
+
+def set_seccomp(program: ctypes.Structure) -> None:
+    """Install a system-call filter (a ``sock_fprog``) for this process and what it starts."""
+    prctl(_PR_SET_SECCOMP, 2, ctypes.addressof(program))
+
+
+def unshare(flags: int) -> None:
+    """Leave the namespaces that ``flags`` name for new ones."""
+    _call("unshare", ctypes.c_int(flags))
+
+
+def setns(descriptor: int, flags: int) -> None:
+    """Enter namespaces: of the process behind a pidfd, or the one behind a namespace's own descriptor."""
+    _call("setns", ctypes.c_int(descriptor), ctypes.c_int(flags))
+
+
+def mount(source: str, target: str, kind: str | None = None, flags: int = 0, data: str | None = None) -> None:
+    """Call ``mount``."""
+    encoded = [None if text is None else os.fsencode(text) for text in (source, target, kind, data)]
+    _call("mount", *encoded[:3], ctypes.c_ulong(flags), encoded[3])
+
+
+def bind_read_only(source: str, target: str) -> None:
+    """Make ``source`` and what is mounted below it visible at ``target``, read-only, without devices or set-uid."""
+    mount(source, target, None, MS_BIND | MS_REC)
+    attributes = (ctypes.c_uint64 * 4)(_ATTR_RDONLY | _ATTR_NOSUID | _ATTR_NODEV, 0, 0, 0)
+    path = os.fsencode(target)
+    try:
+        size = ctypes.c_size_t(ctypes.sizeof(attributes))
+        syscall("mount_setattr", SYS_MOUNT_SETATTR, ctypes.c_int(_AT_FDCWD), path, _AT_RECURSIVE, attributes, size)
+    except OSError:  # before Linux 5.12: the top alone, keeping the flags that a user namespace locks
+        flags = os.statvfs(target).f_flag & (MS_NOSUID | MS_NODEV | MS_NOEXEC)
+        mount("none", target, None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | flags)
+
+
+def pivot_root(new_root: str) -> None:
+    """Make ``new_root`` the root of this mount namespace and let go of the old one."""
+    os.chdir(new_root)
+    syscall("pivot_root", _SYS_PIVOT_ROOT[platform.machine()], b".", b".")
+    _call("umount2", b".", ctypes.c_int(MNT_DETACH))
+    os.chdir("/")
+
+
+def map_user(proc: int, inside: int, outside: tuple[int, int]) -> None:
+    """In a user namespace just made, map one user and one group: ``inside`` is ``outside`` (user, group) of its parent.
+
+    Args:
+        proc: Descriptor of a ``/proc`` in which this process can be seen.
+        inside: Number inside, for both.
+        outside: User and group outside.
+    """
+    lines = {"setgroups": "deny", "uid_map": f"{inside} {outside[0]} 1", "gid_map": f"{inside} {outside[1]} 1"}
+    for name, line in lines.items():
+        descriptor = os.open(f"self/{name}", os.O_WRONLY, dir_fd=proc)
+        try:
+            os.write(descriptor, line.encode())
+        finally:
+            os.close(descriptor)
+
+
+class Pausing:
+    """Makes processes that do nothing but wait: pid 1 of a new pid namespace, above the program.
+
+    A program that is pid 1 itself survives its own SIGKILL. A fork of a warm interpreter costs milliseconds, so these
+    share its memory instead (CLONE_VM, no copy at all) and run one C function that never returns; every signal but
+    SIGKILL is blocked, so none of the interpreter's handlers can run there.
+    """
+
+    def __init__(self) -> None:
+        self._stack = mmap.mmap(-1, _STACK_BYTES)
+        base = ctypes.addressof(ctypes.c_char.from_buffer(self._stack))
+        self._top = ctypes.c_void_p(base + _STACK_BYTES - 64)
+        if _libc is None:
+            raise OSError(0, "clone exists on Linux alone")
+        self._pause = ctypes.cast(_libc.pause, ctypes.c_void_p)
+
+    def make(self, flags: int) -> int:
+        """Start one with the namespaces of ``flags`` and return its process id."""
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            return _call("clone", self._pause, self._top, ctypes.c_int(flags | CLONE_VM | signal.SIGCHLD), None)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 def children() -> list[int]:

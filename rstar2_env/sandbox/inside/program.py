@@ -33,6 +33,8 @@ _MAX_MESSAGE = 4_000
 _FRAMES_SHOWN = 60
 
 Report = dict[str, Any]
+Remembered = list[tuple[dict[str, Any], dict[str, Any]]]
+_REMEMBERED: Remembered = []
 
 
 def seed_everything(seed: int) -> None:
@@ -93,9 +95,9 @@ def run_cell(source: str, namespace: dict[str, Any], started: Callable[[], objec
     Returns:
         The exit code that Python would end with, and the report.
     """
-    # The program may ruin any of these before control comes back, so hold on to them and put them back.
-    kept, restore, any_exception = dict(vars(builtins)), vars(builtins).update, BaseException
-    getpid, main_pid, exit_now = os.getpid, os.getpid(), os._exit
+    # The program may ruin anything that it can reach, so what is needed until its end is held in local variables.
+    any_exception, back, restored = BaseException, restore, _REMEMBERED
+    getpid, main_pid, exit_now, streams = os.getpid, os.getpid(), os._exit, flush
     try:
         body, trailing = compile_cell(source)
     except BaseException as error:
@@ -108,18 +110,29 @@ def run_cell(source: str, namespace: dict[str, Any], started: Callable[[], objec
         exec(body, namespace)
         if trailing is not None:
             value = eval(trailing, namespace)
-            restore(kept)
             if value is not None:
+                back(restored)
                 report["value"], report["value_left_out"] = _cut(repr(value), _MAX_VALUE)
     except any_exception as error:
-        restore(kept)
+        back(restored)
         make_room()
         code, report = exit_of(error)
-    restore(kept)
     if getpid() != main_pid:  # a child that the program forked came back here: it has no outcome of its own
-        flush((sys.stdout, sys.stderr))
+        streams()
         exit_now(code)
     return code, report
+
+
+def remember() -> None:
+    """Note the globals that a report needs, so that a program which ruined them is still described truly."""
+    for module in (builtins, json, traceback, linecache, sys.modules[__name__]):
+        _REMEMBERED.append((vars(module), dict(vars(module))))
+
+
+def restore(remembered: Remembered) -> None:
+    """Put remembered globals back. Uses nothing that a program could have ruined."""
+    for current, kept in remembered:
+        current.update(kept)
 
 
 def exit_of(error: BaseException) -> tuple[int, Report]:
@@ -161,19 +174,19 @@ def describe(error: BaseException, trace: types.TracebackType | None) -> Report:
     }
 
 
-def finish(streams: tuple[Any, ...]) -> None:
+def finish() -> None:
     """What an interpreter does at its end: join threads, run ``atexit``, flush. Errors are printed, not raised."""
     try:
         threading._shutdown()  # type: ignore[attr-defined]  # what the interpreter itself calls at its end
         atexit._run_exitfuncs()
     except BaseException:
         traceback.print_exc()
-    flush((sys.stdout, sys.stderr, *streams))
+    flush()
 
 
-def flush(streams: tuple[Any, ...]) -> None:
-    """Flush what can be flushed."""
-    for stream in streams:
+def flush() -> None:
+    """Flush the standard streams, which a program may have replaced by buffered ones."""
+    for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except BaseException:

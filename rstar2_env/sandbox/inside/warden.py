@@ -23,37 +23,54 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from . import linux, wire
-from .call import Call, Child, Stream
+from . import layers, linux, wire
+from .call import Call, Child, Slot, Stream
+from .caller_link import CallerLink
 from .zygote_link import ZygoteLink
 
 _READ = 1 << 18
 _TICK_S = 1.0
+_STREAMS_CLOSE_S = 2.0
+"""Seconds that pipes may stay open after the end of a child, before they are given up."""
+_RETRY_S = 0.2
+_SPARE_MEMORY = 64 << 20
+_MAX_FAILURES = 20
+"""Children in a row that may fail to be prepared before this warden gives up."""
 
 
 class Warden:
-    """The loop."""
+    """The loop.
 
-    def __init__(self, caller: socket.socket, options: dict[str, Any], zygote: ZygoteLink) -> None:
+    Args:
+        caller: Where jobs come from.
+        options: ``workers``, ``waiting``, ``file_bytes`` (of the first children), ``stall_s``.
+        zygote: Who forks.
+        slots: A place for every child that may be alive at once.
+    """
+
+    def __init__(self, caller: CallerLink, options: dict[str, Any], zygote: ZygoteLink, slots: list[Slot]) -> None:
         self._caller = caller
-        self._options = options
+        self._workers: int = options["workers"]
+        self._target: int = options["waiting"]
+        self._stall_s: float = options["stall_s"]
+        self._file_bytes: int = options["file_bytes"]
         self._zygote = zygote
+        self._slots = slots
+        self._free = deque(slots)
         self._selector = selectors.DefaultSelector()
-        self._frames = wire.FrameReader()
-        self._out: deque[memoryview] = deque()
         self._queue: deque[Call] = deque()
         self._calls: dict[int, Call] = {}
         self._children: dict[int, Child] = {}
         self._waiting: deque[Child] = deque()
+        self._preparing = self._running = self._failures = 0
         self._numbers = itertools.count(1)
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._serving = True
-        self._running = 0
 
     def serve(self) -> None:
         """Serve until the caller closes its end, or the zygote is gone."""
-        self._caller.setblocking(False)
-        self._watch(self._caller, self._on_caller)
+        self._caller.socket.setblocking(False)
+        self._watch(self._caller.socket, self._on_caller)
         self._watch(self._zygote.control, self._on_zygote)
         self._tick()
         self._refill()
@@ -72,24 +89,21 @@ class Warden:
         self._zygote.close()
         for child in list(self._children.values()):
             child.close()
+        for slot in self._slots:
+            slot.close()
 
     # The caller
 
     def _on_caller(self, events: int) -> None:
         if events & selectors.EVENT_WRITE:
-            self._flush()
+            self._after_writing(self._caller.flush())
         if not events & selectors.EVENT_READ:
             return
-        try:
-            data = self._caller.recv(_READ)
-        except BlockingIOError:
-            return
-        except ConnectionError:
-            data = b""
-        if not data:
+        frames = self._caller.receive()
+        if frames is None:
             self._serving = False
             return
-        for frame in self._frames.feed(data):
+        for frame in frames:
             self._obey(frame)
 
     def _obey(self, frame: wire.Frame) -> None:
@@ -109,111 +123,72 @@ class Warden:
         if call is None:
             return
         if call.child is None:
-            with contextlib.suppress(ValueError):
-                self._queue.remove(call)
+            self._queue.remove(call)
         else:
             call.cancelled = True
             self._kill(call.child)
 
     def _say(self, header: dict[str, Any], blobs: tuple[bytes, ...] = ()) -> None:
-        self._out.append(memoryview(wire.pack(header, blobs)))
-        if len(self._out) == 1:
-            self._flush()
+        self._after_writing(self._caller.say(header, blobs))
 
-    def _flush(self) -> None:
-        while self._out:
-            try:
-                sent = self._caller.send(self._out[0])
-            except BlockingIOError:
-                break
-            except ConnectionError:
-                self._serving = False
-                return
-            if sent == len(self._out[0]):
-                self._out.popleft()
-            else:
-                self._out[0] = self._out[0][sent:]
-        wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._out else 0)
-        if self._selector.get_key(self._caller).events != wanted:
-            self._selector.modify(self._caller, wanted, self._on_caller)
+    def _after_writing(self, alive: bool) -> None:
+        if not alive:
+            self._serving = False
+            return
+        wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._caller.backlog else 0)
+        if self._selector.get_key(self._caller.socket).events != wanted:
+            self._selector.modify(self._caller.socket, wanted, self._on_caller)
 
-    # Children
+    # Making children and giving them jobs
 
     def _refill(self) -> None:
-        """Keep as many children waiting as there is room and use for."""
-        room = self._options["workers"] + self._options["waiting"] - len(self._children)
-        idle = len(self._children) - self._running
-        wanted = min(room, self._options["waiting"] + min(len(self._queue), self._options["workers"]) - idle)
-        for _ in range(max(0, wanted)):
-            self._fork()
+        """Keep children waiting: as many as asked for, and one for each call that could start now."""
+        able = min(len(self._queue), self._workers - self._running)
+        while self._free and len(self._waiting) + self._preparing < self._target + able and self._serving:
+            self._fork(self._free.popleft())
 
-    def _fork(self) -> None:
-        child = Child(next(self._numbers), self._options["scratch"])
+    def _fork(self, slot: Slot) -> None:
+        child = Child(next(self._numbers), slot, self._file_bytes)
+        self._children[child.number] = child
+        self._preparing += 1
+        self._watch(child.report, lambda _: self._on_report(child))
+        for stream in child.streams:
+            self._watch(stream.descriptor, partial(self._on_output, child, stream))
         try:
             self._zygote.fork(child)
         except OSError:
             self._serving = False
-            return
-        self._children[child.number] = child
-        self._watch(child.report, lambda _: self._on_report(child))
-        for stream in child.streams:
-            self._watch(stream.descriptor, partial(self._on_output, child, stream))
-
-    def _on_zygote(self, _: int) -> None:
-        try:
-            message = self._zygote.receive()
-        except OSError:
-            message = None
-        if message is None:
-            self._serving = False
-            return
-        child = self._children.get(message.get("n", 0))
-        if message["op"] == "ended" and child is not None:
-            child.wait_status, child.peak_kb = message["status"], message["peak_kb"]
-            child.cpu_s = max(0.0, message["cpu_s"] - child.cpu_at_start)
-            child.ended_at = time.monotonic()
-            self._at(child.ended_at + 2.0, lambda: self._abandon_streams(child))
-            self._settle(child)
-        elif message["op"] == "fork_failed" and child is not None:
-            self._lose(child, message["error"])
-
-    def _on_report(self, child: Child) -> None:
-        try:
-            message = child.report.recv(1 << 18)
-        except OSError:
-            message = b""
-        if not message:
-            self._unwatch(child.report)
-            child.report.close()
-            child.open_ends -= 1
-            self._settle(child)
-            return
-        if not child.ready:
-            self._on_ready(child, message)
-        elif child.call is not None:
-            child.note(message)
-
-    def _on_ready(self, child: Child, message: bytes) -> None:
-        said = json.loads(message)
-        if "failed" in said:
-            child.failure = said["failed"]
-            return
-        child.ready, child.cpu_at_start = True, said["cpu_s"]
-        self._waiting.append(child)
-        self._dispatch()
 
     def _dispatch(self) -> None:
-        while self._queue and self._waiting and self._running < self._options["workers"]:
+        while self._queue and self._running < self._workers:
+            wanted = self._queue[0].limits["file_bytes"]
+            if wanted != self._file_bytes:
+                self._reshape(wanted)
+            if not self._waiting:
+                break
             self._start(self._waiting.popleft(), self._queue.popleft())
         self._refill()
 
+    def _reshape(self, file_bytes: int) -> None:
+        """The size of a child's file system is fixed when it is prepared: let those of another size go."""
+        self._file_bytes = file_bytes
+        for child in self._waiting:
+            child.discarded = True
+            self._kill(child)
+        self._waiting.clear()
+
     def _start(self, child: Child, call: Call) -> None:
+        limits = call.limits
+        if child.slot.group is not None:
+            child.slot.group.prepare(limits["memory_bytes"], limits["processes"])
         child.call, call.child = call, child
         self._running += 1
         child.job_left = memoryview(call.raw)
         call.raw = b""
         child.started_at = time.monotonic()
-        self._at(child.started_at + call.limits["wall_s"], lambda: self._deadline(child))
+        if not child.slot.bounds_memory:
+            self._zygote.watch_memory(child, limits["memory_bytes"] + _SPARE_MEMORY)
+        self._at(child.started_at + limits["wall_s"], lambda: self._stop(child, "timeout"))
         self._feed(child)
         if child.job_left:
             self._watch(child.job_fd, lambda _: self._feed(child), selectors.EVENT_WRITE)
@@ -230,25 +205,81 @@ class Warden:
         self._unwatch(child.job_fd)
         child.close_job()
 
+    # What children do
+
+    def _on_report(self, child: Child) -> None:
+        try:
+            message = child.report.recv(_READ)
+        except OSError:
+            message = b""
+        if not message:
+            self._unwatch(child.report)
+            child.close_report()
+            self._settle(child)
+        elif child.call is not None:
+            child.note(message)
+        elif not child.ready:
+            self._on_ready(child, json.loads(message))
+
+    def _on_ready(self, child: Child, said: dict[str, Any]) -> None:
+        if "failed" in said:
+            child.failure = said["failed"]
+            return
+        child.ready, child.cpu_at_start = True, said["cpu_s"]
+        self._preparing -= 1
+        self._failures = 0
+        if child.file_bytes == self._file_bytes:
+            self._waiting.append(child)
+        else:
+            child.discarded = True
+            self._kill(child)
+        self._dispatch()
+
     def _on_output(self, child: Child, stream: Stream, _: int) -> None:
         try:
             data = os.read(stream.descriptor, _READ)
         except BlockingIOError:
             return
         if data:
-            if stream.add(data, child.output_limit) and child.call is not None:
+            if stream.add(data, child.output_limit):
                 self._stop(child, "output_limit")
             return
         self._unwatch(stream.descriptor)
         child.close_stream(stream)
         self._settle(child)
 
-    def _deadline(self, child: Child) -> None:
-        if child.wait_status is None and child.call is not None:
-            self._stop(child, "timeout")
+    def _on_zygote(self, _: int) -> None:
+        try:
+            message = self._zygote.receive()
+        except OSError:
+            message = None
+        if message is None:
+            print("the warm parent is gone", file=sys.stderr)
+            self._serving = False
+            return
+        child = self._children.get(message.get("n", 0))
+        if child is None:
+            return
+        if message["op"] == "ended":
+            child.end(message, time.monotonic())
+            if child.open_ends > 0:
+                self._at(child.ended_at + _STREAMS_CLOSE_S, lambda: self._abandon_streams(child))
+            self._settle(child)
+        elif message["op"] == "over_memory":
+            child.stopped_for = child.stopped_for or "memory"
+        elif message["op"] == "gone":
+            child.gone = True
+            self._release(child)
+        elif message["op"] == "fork_failed":
+            child.failure, child.gone, child.settled = message["error"], True, True
+            self._lose(child)
+            self._release(child)
+
+    # How children end
 
     def _stop(self, child: Child, why: str) -> None:
-        if child.stopped_for is None and child.wait_status is None:
+        """End a program that broke a limit."""
+        if child.call is not None and child.stopped_for is None and child.wait_status is None:
             child.stopped_for = why
             self._kill(child)
 
@@ -261,50 +292,62 @@ class Warden:
     def _abandon_streams(self, child: Child) -> None:
         """Stop waiting for the pipes of a child that has ended: something that we could not kill holds them."""
         for stream in child.streams:
-            if stream.descriptor >= 0:
-                self._unwatch(stream.descriptor)
-                child.close_stream(stream)
-        if child.report.fileno() >= 0:
-            self._unwatch(child.report)
-            child.report.close()
-            child.open_ends -= 1
+            self._unwatch(stream.descriptor)
+            child.close_stream(stream)
+        self._unwatch(child.report)
+        child.close_report()
         self._settle(child)
 
     def _settle(self, child: Child) -> None:
-        """When the process is reaped and every pipe is at its end: make the outcome and forget the child."""
-        if child.wait_status is None or child.open_ends > 0 or child.number not in self._children:
+        """When the process is reaped and every pipe is at its end: make the outcome."""
+        if child.wait_status is None or child.open_ends > 0 or child.settled:
             return
-        if child.call is None:
-            self._lose(child, child.failure or "it ended before its job came")
-            return
+        child.settled = True
         call = child.call
-        header, blobs = child.outcome()
-        self._forget(child)
-        self._running -= 1
-        if not call.cancelled:
-            del self._calls[call.id]
-            self._say({"op": "outcome", "id": call.id, **header}, blobs)
-        self._dispatch()
+        if call is None:
+            self._lose(child)
+        else:
+            self._running -= 1
+            if not call.cancelled:
+                del self._calls[call.id]
+                header, blobs = child.outcome()
+                self._say({"op": "outcome", "id": call.id, **header}, blobs)
+            self._dispatch()
+        self._release(child)
 
-    def _lose(self, child: Child, why: str) -> None:
-        """A child was lost before it had a job: tell the caller, and make another one a little later."""
-        self._forget(child)
-        self._say({"op": "trouble", "error": f"A child could not be prepared: {why}."})
-        self._at(time.monotonic() + 0.2, self._refill)
-
-    def _forget(self, child: Child) -> None:
-        self._children.pop(child.number, None)
+    def _lose(self, child: Child) -> None:
+        """A child ended before it had a job. Unless that was our wish, say so, and go slow."""
+        if not child.ready:
+            self._preparing -= 1
+        if child.discarded:
+            return
         with contextlib.suppress(ValueError):
             self._waiting.remove(child)
+        self._failures += 1
+        print(f"a child could not be prepared: {child.failure or 'it ended without a word'}", file=sys.stderr)
+        if self._failures > _MAX_FAILURES:
+            self._serving = False
+
+    def _release(self, child: Child) -> None:
+        """When nothing of a child is left: give its slot to the next."""
+        if not (child.gone and child.settled) or child.number not in self._children:
+            return
+        del self._children[child.number]
         for end in (child.job_fd, child.report, *(stream.descriptor for stream in child.streams)):
             self._unwatch(end)
         child.close()
+        self._free.append(child.slot)
+        if self._failures:
+            self._at(time.monotonic() + _RETRY_S, self._refill)
+        else:
+            self._refill()
 
     # Time and descriptors
 
     def _tick(self) -> None:
         """See that the zygote still answers."""
-        if not self._zygote.check(self._options["stall_s"]):
+        if not self._zygote.check(self._stall_s):
+            print(f"the warm parent gave no sign of life for {self._stall_s:g} seconds", file=sys.stderr)
             self._serving = False
         self._at(time.monotonic() + _TICK_S, self._tick)
 
@@ -320,29 +363,31 @@ class Warden:
 
 
 def main() -> None:
-    """Read the options, start the zygote, and serve."""
+    """Read the options, find the layers, start the zygote, and serve."""
     linux.die_with_parent()
-    caller = socket.socket(fileno=os.dup(0))
+    caller = CallerLink(socket.socket(fileno=os.dup(0)))
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
-    os.dup2(2, 1)
-    frames = wire.FrameReader()
-    first: list[wire.Frame] = []
-    while not first:
-        data = caller.recv(_READ)
-        if not data:
-            return
-        first = frames.feed(data)
-    options = first[0].header
-    try:
-        zygote = ZygoteLink(options)
-    except Exception as error:
-        caller.sendall(wire.pack({"op": "failed", "error": str(error)}))
+    options = caller.first()
+    if options is None:
         return
-    caller.sendall(wire.pack({"op": "started", "zygote_pid": zygote.pid, "capabilities": []}))
-    warden = Warden(caller, options, zygote)
+    os.makedirs(os.path.join(options["scratch"], "root"), exist_ok=True)
+    found = layers.find(options)
+    try:
+        if options["isolation"] == "strict" and (broken := found.broken()):
+            raise RuntimeError(f"isolation='strict' needs what this machine does not give: {'; '.join(broken)}.")
+        zygote = ZygoteLink(options, found)
+        scratch = None if "mount" in found.plan.namespaces else options["scratch"]
+        count = options["workers"] + 2 * options["waiting"]
+        slots = [Slot(index, found.groups, scratch) for index in range(count)]
+    except (OSError, RuntimeError) as error:
+        caller.say({"op": "failed", "error": str(error)})
+        return
+    caller.say({"op": "started", "zygote_pid": zygote.pid, "capabilities": found.capabilities()})
+    warden = Warden(caller, options, zygote, slots)
     try:
         warden.serve()
     finally:
         warden.close()
-    sys.exit(0)
+        if found.groups is not None:
+            found.groups.close()

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
 import socket
-import sys
 import time
 from typing import TYPE_CHECKING, Any
+
+from . import linux
+from .isolation import INSIDE_USER, PROC_FD
+from .layers import Layers, enter_user_namespace
+from .view import build
 
 if TYPE_CHECKING:
     from .call import Child
@@ -42,13 +47,19 @@ class ZygoteLink:
         RuntimeError: It did not come up; the message says why.
     """
 
-    def __init__(self, options: dict[str, Any]) -> None:
+    def __init__(self, options: dict[str, Any], layers: Layers) -> None:
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            self.pid = _spawn(theirs.fileno())
+            self.pid = _spawn(theirs.fileno(), layers, options["scratch"])
         self._asked_at: float | None = None
         self.control.settimeout(_START_S)
-        start = {"preload": options["preload"], "site_dirs": options["site_dirs"]}
+        start = {
+            "preload": options["preload"],
+            "warmup": options["warmup"],
+            "site_dirs": layers.view.site_dirs,
+            "readable": layers.view.readable,
+            "plan": layers.plan.as_dict(),
+        }
         try:
             self.control.send(json.dumps(start).encode())
             answer = self.receive() or {"op": "failed", "error": "it ended while it was starting"}
@@ -65,9 +76,23 @@ class ZygoteLink:
         Raises:
             OSError: The zygote is gone.
         """
-        order = {"op": "fork", "n": child.number, "workdir": child.workdir}
-        socket.send_fds(self.control, [json.dumps(order).encode()], child.theirs)
+        order = {
+            "op": "fork",
+            "n": child.number,
+            "workdir": child.workdir,
+            "file_bytes": child.file_bytes,
+            "slot": child.slot.index,
+        }
+        socket.send_fds(self.control, [json.dumps(order).encode()], [*child.theirs, *child.slot.entrances])
         child.close_theirs()
+
+    def watch_memory(self, child: Child, limit: int) -> None:
+        """Order a watch on the memory of a child's whole tree.
+
+        Raises:
+            OSError: The zygote is gone.
+        """
+        self.control.send(json.dumps({"op": "watch", "n": child.number, "bytes": limit}).encode())
 
     def kill(self, child: Child) -> None:
         """Order the end of a child and of everything that it started.
@@ -112,15 +137,36 @@ class ZygoteLink:
         os.waitpid(self.pid, 0)
 
 
-def _spawn(control: int) -> int:
-    """Start the zygote as a fresh interpreter with ``control`` as its descriptor 0; return its process id."""
-    launch = os.path.join(os.path.dirname(os.path.abspath(__file__)), "launch.py")
+def _spawn(control: int, layers: Layers, scratch: str) -> int:
+    """Start the zygote as a fresh interpreter with ``control`` as its descriptor 0; return its process id.
+
+    The first process in a new pid namespace is its pid 1, so this warden's next fork is the last it can make.
+    """
+    plan, view = layers.plan, layers.view
+    proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
+    if plan.user:
+        enter_user_namespace(os.getuid(), os.getgid())
+    if "pid" in plan.namespaces:
+        linux.unshare(linux.CLONE_NEWPID)
     # Not -I: it would ignore PYTHONHASHSEED. The environment is ours alone, and -P and -s do the rest of -I.
-    command = [sys.executable, "-P", "-s", "-S", launch, "zygote"]
-    return os.posix_spawn(
-        sys.executable,
-        command,
-        ENVIRONMENT,
-        file_actions=[(os.POSIX_SPAWN_DUP2, control, 0)],
-        setsid=True,
-    )
+    command = [view.python, "-P", "-s", "-S", view.launch, "zygote"]
+    environment = ENVIRONMENT | ({"LD_LIBRARY_PATH": view.library_path} if view.library_path else {})
+    pid = os.fork()
+    if pid:
+        os.close(proc)
+        return pid
+    try:
+        os.setsid()
+        if flags := plan.flags("mount", "net", "ipc", "uts", "cgroup"):
+            linux.unshare(flags)
+        if "mount" in plan.namespaces:
+            build(view, os.path.join(scratch, "root"), plan.users_from or INSIDE_USER)
+        control = fcntl.fcntl(control, fcntl.F_DUPFD_CLOEXEC, 64)
+        proc = fcntl.fcntl(proc, fcntl.F_DUPFD_CLOEXEC, 64)
+        os.dup2(control, 0)
+        os.dup2(proc, PROC_FD)
+        os.execve(view.python, command, environment)
+    except BaseException as error:
+        os.write(control, json.dumps({"op": "failed", "error": f"{type(error).__name__}: {error}"}).encode())
+    finally:
+        os._exit(1)

@@ -1,0 +1,243 @@
+"""Control groups: bounds on a call's memory and processes, whatever it forks. Made once, used call after call.
+
+Covered: version 1 hierarchies and the version 2 tree, as root or where a manager delegated a subtree; the peak use and
+the count of kills for memory. Not covered: CPU shares and input/output.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+
+_ROOT = "/sys/fs/cgroup"
+_PREFIX = "rstar2-sandbox-"
+_SPARE_BYTES = 32 << 20
+"""Beyond the limit on address space, so that a MemoryError comes before the kernel's kill."""
+
+
+class Group:
+    """One group for one call at a time."""
+
+    def __init__(self, folders: dict[str, str], version: int) -> None:
+        self._folders = folders
+        self._version = version
+        self._set: tuple[int, int] | None = None
+        self._kills = self._kills_now()
+        self.entrances = tuple(
+            os.open(os.path.join(folder, "cgroup.procs"), os.O_WRONLY | os.O_CLOEXEC)
+            for folder in dict.fromkeys(folders.values())
+        )
+
+    @property
+    def bounds_memory(self) -> bool:
+        """Whether a memory controller is in force."""
+        return "memory" in self._folders
+
+    def prepare(self, memory_bytes: int, processes: int) -> None:
+        """Set the limits of the next call and start counting anew."""
+        if self._set != (memory_bytes, processes):
+            memory, pids = self._folders.get("memory"), self._folders.get("pids")
+            if memory is not None:
+                limit = "memory.max" if self._version == 2 else "memory.limit_in_bytes"
+                _write(memory, limit, memory_bytes + _SPARE_BYTES)
+            if pids is not None:
+                _write(pids, "pids.max", processes)
+            self._set = (memory_bytes, processes)
+        if self._version == 1 and "memory" in self._folders:
+            _write(self._folders["memory"], "memory.max_usage_in_bytes", 0)
+        self._kills = self._kills_now()
+
+    def out_of_memory(self) -> bool:
+        """Whether the kernel killed for memory since ``prepare``."""
+        return self._kills_now() > self._kills
+
+    def peak_bytes(self) -> int:
+        """Largest use of memory since ``prepare``; 0 where the kernel cannot tell it for one call."""
+        folder = self._folders.get("memory")
+        if folder is None or self._version == 2:
+            return 0
+        return int(_read(folder, "memory.max_usage_in_bytes") or 0)
+
+    def close(self) -> None:
+        """Remove the group."""
+        for descriptor in self.entrances:
+            os.close(descriptor)
+        for folder in set(self._folders.values()):
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
+
+    def _kills_now(self) -> int:
+        folder = self._folders.get("memory")
+        if folder is None:
+            return 0
+        text = _read(folder, "memory.events" if self._version == 2 else "memory.oom_control")
+        return sum(int(line.split()[1]) for line in text.splitlines() if line.startswith("oom_kill "))
+
+
+class Groups:
+    """The parent of all groups of one warden.
+
+    Raises:
+        OSError: No hierarchy with a memory or pids controller can be written here.
+    """
+
+    def __init__(self) -> None:
+        self._name = f"{_PREFIX}{os.getpid()}"
+        self._parents: dict[str, str] = {}
+        self._locks: list[int] = []
+        self.version, self.why_not = 0, ""
+        for version, find in ((2, _version_2), (1, _version_1)):
+            try:
+                places = find()
+                for folder in dict.fromkeys(places.values()):
+                    _sweep(folder)
+                    self._locks.append(_make_locked(os.path.join(folder, self._name)))
+                self._parents = {name: os.path.join(folder, self._name) for name, folder in places.items()}
+                if version == 2:
+                    _write(self._parents["memory"], "cgroup.subtree_control", "+memory +pids")
+                self.version = version
+                break
+            except OSError as error:
+                self.why_not = f"{error.strerror or error} ({error.filename or 'no writable hierarchy'})"
+                self.close()
+        if not self._parents:
+            raise OSError(errno.EACCES, self.why_not)
+
+    @property
+    def controllers(self) -> tuple[str, ...]:
+        """The controllers in force."""
+        return tuple(self._parents)
+
+    def make(self, index: int) -> Group:
+        """Make a group; its number must be free.
+
+        Raises:
+            OSError: It cannot be made.
+        """
+        folders = {name: os.path.join(parent, f"call-{index}") for name, parent in self._parents.items()}
+        for folder in dict.fromkeys(folders.values()):
+            os.mkdir(folder)
+        if self.version == 2:
+            for file, value in (("memory.swap.max", 0), ("memory.oom.group", 1)):
+                with contextlib.suppress(OSError):  # no swap, or an old kernel
+                    _write(folders["memory"], file, value)
+        return Group(folders, self.version)
+
+    def close(self) -> None:
+        """Remove the parent; every group must be closed."""
+        for folder in set(self._parents.values()):
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
+        for lock in self._locks:
+            os.close(lock)
+        self._parents, self._locks = {}, []
+
+
+def _version_2() -> dict[str, str]:
+    """The nearest folder of the version 2 tree, from this process's own upwards, in which a group can be made."""
+    mount = next((path for kind, path in _mounts() if kind == "cgroup2"), None)
+    own = next((line[3:] for line in _own_groups() if line.startswith("0::")), None)
+    if mount is None or own is None:
+        raise OSError(errno.ENOENT, "no version 2 control groups")
+    folder = os.path.normpath(f"{mount}/{own}")
+    while True:
+        enabled = _read(folder, "cgroup.subtree_control").split()
+        available = _read(folder, "cgroup.controllers").split()
+        writable = os.access(folder, os.W_OK) and os.access(os.path.join(folder, "cgroup.procs"), os.W_OK)
+        if writable and {"memory", "pids"} <= set(available):
+            if folder == mount and not {"memory", "pids"} <= set(enabled):
+                with contextlib.suppress(OSError):  # the root may enable them beside its own processes
+                    _write(folder, "cgroup.subtree_control", "+memory +pids")
+                    enabled = _read(folder, "cgroup.subtree_control").split()
+            if {"memory", "pids"} <= set(enabled):
+                return {"memory": folder, "pids": folder}
+        if folder == mount or len(folder) <= len(mount):
+            raise OSError(errno.EACCES, "no delegated version 2 group with memory and pids")
+        folder = os.path.dirname(folder)
+
+
+def _version_1() -> dict[str, str]:
+    """This process's own folder in the version 1 hierarchies of memory and pids."""
+    found: dict[str, str] = {}
+    for line in _own_groups():
+        _, names, path = line.split(":", 2)
+        for name in names.split(","):
+            folder = os.path.normpath(f"{_ROOT}/{names}/{path}")
+            if name in ("memory", "pids"):
+                # Inside a container the path may be the host's: then the mount's top is the container's own.
+                folder = folder if os.path.isdir(folder) else f"{_ROOT}/{names}"
+                if os.access(folder, os.W_OK):
+                    found[name] = folder
+    if "memory" not in found:
+        raise OSError(errno.EACCES, "no writable version 1 memory hierarchy")
+    return found
+
+
+def _sweep(folder: str) -> None:
+    """Remove what a warden that was killed left: its lock is free."""
+    for name in os.listdir(folder):
+        stale = os.path.join(folder, name)
+        if not name.startswith(_PREFIX) or not os.path.isdir(stale):
+            continue
+        with contextlib.suppress(OSError):
+            os.close(_lock(stale))
+            for inner in os.listdir(stale):
+                if os.path.isdir(os.path.join(stale, inner)):
+                    os.rmdir(os.path.join(stale, inner))
+            os.rmdir(stale)
+
+
+def _make_locked(folder: str) -> int:
+    """Make a folder and hold it; again when another warden swept it away before it was held."""
+    for _ in range(10):
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder)
+        with contextlib.suppress(FileNotFoundError, BlockingIOError):
+            descriptor = _lock(folder)
+            if os.path.isdir(folder):
+                return descriptor
+            os.close(descriptor)
+    raise OSError(errno.EBUSY, "the control group is held by another process", folder)
+
+
+def _lock(folder: str) -> int:
+    """Hold a folder as one's own until the descriptor closes.
+
+    Raises:
+        OSError: Another process holds it.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _mounts() -> list[tuple[str, str]]:
+    with open("/proc/self/mounts") as file:
+        return [(fields[2], fields[1]) for fields in map(str.split, file) if fields[2].startswith("cgroup")]
+
+
+def _own_groups() -> list[str]:
+    with open("/proc/self/cgroup") as file:
+        return file.read().splitlines()
+
+
+def _read(folder: str, name: str) -> str:
+    try:
+        with open(os.path.join(folder, name)) as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def _write(folder: str, name: str, value: object) -> None:
+    descriptor = os.open(os.path.join(folder, name), os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(descriptor, str(value).encode())
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,270 @@
+"""Which layers of isolation this machine gives, found by trying each one, and what follows from that.
+
+Covered: the probes, the plan that the warm parent and the children follow, and the list that ``capabilities()`` shows:
+first what is promised (and by which mechanisms), then the mechanisms themselves. Not covered: putting them in force
+(``child``).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from . import landlock, linux, seccomp
+from .cgroups import Groups
+from .isolation import INSIDE_USER
+from .plan import NAMESPACES, Plan
+from .view import View, build, plain_view, private_view
+
+_USERS_FROM = 0x7A000000
+"""Where the numbers of one's own users begin, far from any that a machine gives out."""
+
+
+@dataclass(slots=True)
+class Layers:
+    """The plan, what it rests on, and why other layers are missing."""
+
+    plan: Plan
+    view: View
+    groups: Groups | None = None
+    missing: dict[str, str] = field(default_factory=dict)
+
+    def capabilities(self) -> list[dict[str, Any]]:
+        """Promises first, then mechanisms."""
+        return [*self._promises(), *self._mechanisms()]
+
+    def broken(self) -> list[str]:
+        """The promises that nothing keeps here."""
+        return [f"{layer['name']} ({layer['detail']})" for layer in self._promises() if not layer["active"]]
+
+    def _promises(self) -> list[dict[str, Any]]:
+        plan, spaces = self.plan, self.plan.namespaces
+        own_user = plan.user or plan.users_from > 0
+        grouped = self.groups.controllers if self.groups is not None else ()
+        kept: dict[str, list[str]] = {
+            "no network": _those({"network namespace": "net" in spaces, "system-call filter": plan.seccomp}),
+            "no sight of other processes": _those({"process namespace": "pid" in spaces}),
+            "no sight of the user's files": _those(
+                {"mount namespace": "mount" in spaces, "landlock": plan.landlock > 0}
+            ),
+            "no gain of privileges": _those({"no_new_privs and no capabilities": own_user, "": False}),
+            "bounded time": ["wall clock of the warden", "rlimit"],
+            "bounded memory": _those(
+                {
+                    "memory control group": "memory" in grouped,
+                    "rlimit and the warm parent's watch": "memory" not in grouped and "pid" in spaces,
+                }
+            ),
+            "bounded processes": _those({"pids control group": "pids" in grouped, "rlimit of an own user": own_user}),
+            "bounded output": ["reader of the warden"],
+            "killed whole": _those({"process namespace": "pid" in spaces}),
+        }
+        return [
+            {
+                "name": name,
+                "active": bool(by),
+                "detail": "by " + ", ".join(by) if by else self._why(name),
+                "required": True,
+            }
+            for name, by in kept.items()
+        ]
+
+    def _why(self, promise: str) -> str:
+        causes = {
+            "no network": ("net", "seccomp"),
+            "no sight of other processes": ("pid",),
+            "no sight of the user's files": ("mount", "landlock"),
+            "no gain of privileges": ("user",),
+            "bounded memory": ("cgroups", "pid"),
+            "bounded processes": ("cgroups", "user"),
+            "killed whole": ("pid",),
+        }[promise]
+        return "; ".join(f"{_title(name)}: {self.missing.get(name, 'not in force')}" for name in causes)
+
+    def _mechanisms(self) -> list[dict[str, Any]]:
+        plan, groups = self.plan, self.groups
+        found = {
+            "user": (plan.user, "the layers below are made in it" if plan.user else ""),
+            **{name: (name in plan.namespaces, "") for name in NAMESPACES},
+            "users": (plan.users_from > 0, f"a user of its own for each slot, from {plan.users_from}"),
+            "seccomp": (plan.seccomp, ""),
+            "landlock": (plan.landlock > 0, f"version {plan.landlock}"),
+            "cgroups": (
+                groups is not None,
+                f"version {groups.version}: {', '.join(groups.controllers)}" if groups else "",
+            ),
+        }
+        return [
+            {
+                "name": _title(name),
+                "active": active,
+                "detail": detail if active else self.missing.get(name, "not needed"),
+                "required": False,
+            }
+            for name, (active, detail) in found.items()
+        ]
+
+
+def find(options: dict[str, Any]) -> Layers:
+    """Try every layer and plan with those that work.
+
+    Args:
+        options: ``isolation``, ``without`` (layers to do without, by their short names), ``site_dirs``, ``readable``,
+            ``scratch``.
+    """
+    plain = plain_view(options["site_dirs"], options["readable"])
+    if options["isolation"] == "none":
+        off = dict.fromkeys([*NAMESPACES, "user", "users", "seccomp", "landlock", "cgroups"], "switched off")
+        return Layers(Plan(), plain, missing=off)
+    without: list[str] = options["without"]
+    missing = dict.fromkeys(without, "left out by the option without")
+    groups = _groups(missing)
+    plan = Plan()
+    _find_namespaces(plan, missing)
+    view = plain
+    if "mount" in plan.namespaces:
+        try:
+            view = private_view(options["site_dirs"], options["readable"])
+            failure = _attempt(lambda: _rehearse(plan, view, options["scratch"]))
+        except OSError as error:
+            failure = str(error)
+        if failure is not None:
+            missing["mount"], view = failure, plain
+            plan.namespaces = tuple(name for name in plan.namespaces if name != "mount")
+    if os.geteuid() == 0 and not plan.user:
+        _find_users(plan, view, missing)
+    for name, attempt in (("seccomp", seccomp.Filter), ("landlock", landlock.version)):
+        if name not in missing and (failure := _attempt(attempt)) is not None:
+            missing[name] = failure
+    plan.seccomp = "seccomp" not in missing
+    plan.landlock = 0 if "landlock" in missing else landlock.version()
+    return Layers(plan, view, groups, missing)
+
+
+def _groups(missing: dict[str, str]) -> Groups | None:
+    if "cgroups" in missing:
+        return None
+    try:
+        return Groups()
+    except OSError as error:
+        missing["cgroups"] = str(error)
+        return None
+
+
+def _find_namespaces(plan: Plan, missing: dict[str, str]) -> None:
+    """Find which namespaces can be made, as the user that we are or inside a user namespace."""
+    if _attempt(lambda: linux.unshare(linux.CLONE_NEWNS)) is not None:
+        error = missing.get("user") or _attempt(lambda: enter_user_namespace(os.getuid(), os.getgid()))
+        if error is not None:
+            missing["user"] = error
+        plan.user = error is None
+    base = linux.CLONE_NEWUSER if plan.user else 0
+    for name, (_, flag) in NAMESPACES.items():
+        if name not in missing and (error := _attempt(partial(linux.unshare, base | flag))) is not None:
+            missing[name] = error
+    plan.namespaces = tuple(name for name in NAMESPACES if name not in missing)
+
+
+def _find_users(plan: Plan, view: View, missing: dict[str, str]) -> None:
+    """As root: find numbers for users of our own, which can read what a program needs."""
+    if "users" in missing:
+        return
+    try:
+        first = _free_users()
+    except OSError as error:
+        missing["users"] = str(error)
+        return
+    library = os.path.join(os.path.realpath(sys.base_prefix), "lib")
+
+    def look() -> None:
+        os.setgroups([])
+        os.setresuid(first, first, first)
+        if not os.access(library, os.R_OK | os.X_OK):
+            raise OSError(13, f"another user cannot read {library}, and there is no mount namespace to show it")
+
+    failure = _attempt(look) if view.launch.startswith(os.path.dirname(__file__)) else None
+    if failure is not None:
+        missing["users"] = failure
+    else:
+        plan.users_from = first
+
+
+def _free_users() -> int:
+    with open("/proc/self/uid_map") as file:
+        for line in file:
+            first, _, count = map(int, line.split())
+            if first <= _USERS_FROM and first + count > _USERS_FROM + 4096:
+                return _USERS_FROM
+            if count > 8192:  # a container's smaller range: near its end
+                return first + count - 5000
+    raise OSError(22, "the user namespace maps too few users to give each slot its own")
+
+
+def enter_user_namespace(user: int, group: int) -> None:
+    """Make a user namespace in which this process is root, and enter it."""
+    proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
+    linux.unshare(linux.CLONE_NEWUSER)
+    linux.map_user(proc, 0, (user, group))
+    os.close(proc)
+
+
+def _rehearse(plan: Plan, view: View, scratch: str) -> None:
+    """Build the private view, and the mounts that a child makes, as will be done for the warm parent."""
+    if plan.user:
+        enter_user_namespace(os.getuid(), os.getgid())
+    if "pid" in plan.namespaces:
+        linux.unshare(linux.CLONE_NEWPID)
+    error = _attempt(lambda: _build_and_mount(plan, view, scratch))
+    if error is not None:
+        raise OSError(0, error)
+
+
+def _build_and_mount(plan: Plan, view: View, scratch: str) -> None:
+    linux.unshare(plan.flags("mount", "net", "ipc", "uts", "cgroup"))
+    build(view, os.path.join(scratch, "root"), INSIDE_USER)
+    linux.mount("tmpfs", "/tmp", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "size=1m")
+    if not os.access(view.python, os.X_OK):
+        raise OSError(2, f"the interpreter is not at {view.python} in the private view")
+
+
+def _attempt(action: Callable[[], Any]) -> str | None:
+    """Try ``action`` in a forked process, which ends with it; returns the error, or ``None`` when it worked."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        message = b"it ended without a word"
+        try:
+            action()
+            message = b""
+        except OSError as error:
+            message = str(error.args[-1] if error.args else error).encode()
+        except BaseException:
+            message = traceback.format_exc().encode()
+        finally:
+            os.write(write, message[:4000])
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as file:
+        said = file.read().decode()
+    os.waitpid(pid, 0)
+    return said or None
+
+
+def _those(mechanisms: dict[str, bool]) -> list[str]:
+    return [name for name, active in mechanisms.items() if active]
+
+
+def _title(name: str) -> str:
+    others = {
+        "user": "user namespace",
+        "users": "own users",
+        "seccomp": "system-call filter",
+        "landlock": "landlock",
+        "cgroups": "control groups",
+    }
+    return others.get(name) or NAMESPACES[name][0]

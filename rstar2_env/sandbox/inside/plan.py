@@ -1,0 +1,45 @@
+"""The plan: which layers are in force, as the warm parent and the children need to know it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from . import linux
+
+NAMESPACES = {
+    "pid": ("process namespace", linux.CLONE_NEWPID),
+    "mount": ("mount namespace", linux.CLONE_NEWNS),
+    "net": ("network namespace", linux.CLONE_NEWNET),
+    "ipc": ("ipc namespace", linux.CLONE_NEWIPC),
+    "uts": ("host-name namespace", linux.CLONE_NEWUTS),
+    "cgroup": ("cgroup namespace", linux.CLONE_NEWCGROUP),
+}
+"""Short name: what it is called, and its clone flag."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """What is in force.
+
+    Attributes:
+        user: Whether everything happens in a user namespace (an ordinary user's way to the others).
+        users_from: As root: each slot runs as a user of its own, numbered from here; 0 means no change of user.
+        namespaces: The other namespaces in force.
+        seccomp: Whether the system-call filter is in force.
+        landlock: Version of Landlock in force; 0 means none.
+    """
+
+    user: bool = False
+    users_from: int = 0
+    namespaces: tuple[str, ...] = ()
+    seccomp: bool = False
+    landlock: int = 0
+
+    def flags(self, *names: str) -> int:
+        """The clone flags of those of ``names`` that are in force."""
+        return sum(NAMESPACES[name][1] for name in names if name in self.namespaces)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain data, for the warm parent."""
+        return asdict(self)

@@ -1,0 +1,119 @@
+"""The system-call filter, as a program for the kernel's classic packet filter, built once and installed by each child.
+
+Covered: the lists of ``syscalls``; new namespaces refused in ``clone``, ``clone3`` answered with ENOSYS (with EPERM,
+threads fail), sockets only as pairs, no typing into terminals. Not covered: files and memory, which are other layers'.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import platform
+import struct
+
+from . import syscalls
+
+_ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+_X32_BIT = 0x40000000
+
+_LOAD, _JUMP_EQUAL, _JUMP_GREATER, _JUMP_AT_LEAST, _JUMP_SET, _RETURN = 0x20, 0x15, 0x25, 0x35, 0x45, 0x06
+_AT_NUMBER, _AT_ARCHITECTURE, _AT_FIRST, _AT_SECOND = 0, 4, 16, 24
+
+_ALLOW, _END, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
+_NO_SUCH_CALL = _ERRNO | errno.ENOSYS
+_REFUSE = _ERRNO | errno.EPERM
+
+_NEW_NAMESPACES = 0x7E020080
+"""Every CLONE_NEW... flag."""
+_AF_UNIX = 1
+_TERMINAL_REQUESTS = (0x5412, 0x541C)
+"""TIOCSTI and TIOCLINUX: typing into the terminal of another program."""
+
+Instruction = tuple[int, int, int, int]
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
+
+
+class Filter:
+    """The filter of this machine, ready for the kernel.
+
+    Raises:
+        OSError: No table of system calls for this kind of processor.
+    """
+
+    def __init__(self, machine: str | None = None) -> None:
+        machine = platform.machine() if machine is None else machine
+        if machine not in _ARCHITECTURES:
+            raise OSError(errno.ENOSYS, f"no table of system calls for {machine}")
+        instructions = build(machine)
+        self._code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in instructions))
+        self.program = _Program(len(instructions), ctypes.addressof(self._code))
+
+
+def actions(machine: str) -> dict[int, int]:
+    """What each listed system call of ``machine`` answers, those aside whose arguments decide."""
+    found: dict[int, int] = {}
+    for text in syscalls.ALLOWED.values():
+        found |= dict.fromkeys(syscalls.numbers(text, machine), _ALLOW)
+    found |= dict.fromkeys(syscalls.numbers(syscalls.REFUSED, machine), _REFUSE)
+    found |= dict.fromkeys(syscalls.numbers(syscalls.ENDED_FOR, machine), _END)
+    return found
+
+
+def build(machine: str) -> list[Instruction]:
+    """The instructions: architecture, the calls whose arguments decide, then runs of numbers with one action each."""
+    column = 0 if machine == "x86_64" else 1
+    special = {name: numbers[column] for name, numbers in syscalls.SPECIAL.items()}
+    steps: list[Instruction] = [
+        (_LOAD, 0, 0, _AT_ARCHITECTURE),
+        (_JUMP_EQUAL, 1, 0, _ARCHITECTURES[machine]),
+        (_RETURN, 0, 0, _END),
+        (_LOAD, 0, 0, _AT_NUMBER),
+    ]
+    if machine == "x86_64":
+        steps += [(_JUMP_AT_LEAST, 0, 1, _X32_BIT), (_RETURN, 0, 0, _NO_SUCH_CALL)]
+    steps += _when(special["clone3"], [(_RETURN, 0, 0, _NO_SUCH_CALL)])
+    steps += _when(
+        special["clone"],
+        [
+            (_LOAD, 0, 0, _AT_FIRST),
+            (_JUMP_SET, 0, 1, _NEW_NAMESPACES),
+            (_RETURN, 0, 0, _REFUSE),
+            (_RETURN, 0, 0, _ALLOW),
+        ],
+    )
+    steps += _when(
+        special["socketpair"],
+        [(_LOAD, 0, 0, _AT_FIRST), (_JUMP_EQUAL, 1, 0, _AF_UNIX), (_RETURN, 0, 0, _REFUSE), (_RETURN, 0, 0, _ALLOW)],
+    )
+    requests: list[Instruction] = [(_LOAD, 0, 0, _AT_SECOND)]
+    for request in _TERMINAL_REQUESTS:
+        requests += [(_JUMP_EQUAL, 0, 1, request), (_RETURN, 0, 0, _REFUSE)]
+    steps += _when(special["ioctl"], [*requests, (_RETURN, 0, 0, _ALLOW)])
+    for low, high, action in _runs(actions(machine), set(special.values())):
+        steps += [
+            (_JUMP_GREATER, 3, 0, high),
+            (_JUMP_AT_LEAST, 0, 1, low),
+            (_RETURN, 0, 0, action),
+            (_RETURN, 0, 0, _NO_SUCH_CALL),
+        ]
+    return [*steps, (_RETURN, 0, 0, _NO_SUCH_CALL)]
+
+
+def _when(number: int, block: list[Instruction]) -> list[Instruction]:
+    """Run ``block``, which must return, when the number matches."""
+    return [(_JUMP_EQUAL, 0, len(block), number), *block]
+
+
+def _runs(found: dict[int, int], without: set[int]) -> list[tuple[int, int, int]]:
+    """Neighbouring numbers with the same action, joined: (first, last, action) in rising order."""
+    runs: list[tuple[int, int, int]] = []
+    for number in sorted(found.keys() - without):
+        action = found[number]
+        if runs and runs[-1][1] == number - 1 and runs[-1][2] == action:
+            runs[-1] = (runs[-1][0], number, action)
+        else:
+            runs.append((number, number, action))
+    return runs
