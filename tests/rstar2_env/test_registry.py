@@ -55,7 +55,7 @@ class TestByHand:
     def test_an_unknown_name_suggests_the_nearest(self):
         registry = Registry("trainer")
         registry.register("grpo_roc", object())
-        with pytest.raises(UnknownNameError, match="no trainer named 'grpo-roc'. Did you mean 'grpo_roc'?"):
+        with pytest.raises(UnknownNameError, match=r"no trainer named 'grpo-roc'\. Did you mean 'grpo_roc'\?"):
             registry.get("grpo-roc")
 
     def test_a_name_for_two_parts_is_refused(self):
