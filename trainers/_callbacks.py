@@ -18,7 +18,7 @@ from rstar2_env.episode import Episode
 BEST_DIR = "best"
 
 
-class Evaluation(TrainerCallback):  # type: ignore[misc]  # transformers ships no types for it
+class Evaluation(TrainerCallback):
     """Plays held-out episodes every so many steps and keeps the best weights.
 
     The best is the highest pass rate, then the lowest share of tool errors.
@@ -143,7 +143,7 @@ _SHOWN = (
 )
 
 
-class Console(TrainerCallback):  # type: ignore[misc]  # transformers ships no types for it
+class Console(TrainerCallback):
     """A progress bar on a terminal; now and then a line of figures elsewhere.
 
     Args:

@@ -1,7 +1,7 @@
 """The demonstration: a model made from nothing learns to use the tool, on a CPU, in minutes.
 
-Its stages: a tiny model, traces of tool use with mistakes in them, a cold start on those, then one trainer or several
-from that same start. What is finished is not done again. Not covered: real models, which take the same stages one by one
+Its stages: a tiny model, traces of tool use with mistakes in them, a cold start on those, then trainers, each
+from that same start. What is finished is not done again. Not covered: real models, which take the stages one by one
 (``rstar2 traces``, ``rstar2 sft``, ``rstar2 train``).
 """
 
@@ -174,8 +174,8 @@ def _train(name: str, folder: Path, start: Path, options: DemoOptions) -> TrainR
         problems_per_step=8,
         group_size=8,
         rows_per_device=64,
-        max_episode_tokens=384,
-        max_turn_tokens=96,
+        max_episode_tokens=192,
+        max_turn_tokens=64,
         eval_every=max(1, options.steps // 7),
         eval_episodes=options.eval_episodes,
         save_every=max(1, options.steps // 2),

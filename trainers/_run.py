@@ -114,7 +114,9 @@ class TrlRun:
             )
             self.trl.add_callback(self._evaluation)
         try:
-            self.trl.train(resume_from_checkpoint=self._checkpoint)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FutureWarning)
+                self.trl.train(resume_from_checkpoint=self._checkpoint)
         finally:
             self._console.close()
         self._save(str(self._folder / FINAL_DIR))
@@ -150,7 +152,7 @@ class TrlRun:
         self.engine.close()
 
     def _play(self, split: str, requests: list[EpisodeRequest]) -> list[Episode]:
-        model = self.trl.model
+        model: Any = self.trl.model
         training = model.training
         model.eval()
         try:

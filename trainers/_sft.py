@@ -92,7 +92,9 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
     trainer.remove_callback(PrinterCallback)
     checkpoint = get_last_checkpoint(options.output_dir) if options.resume and folder.exists() else None
     try:
-        trainer.train(resume_from_checkpoint=checkpoint)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)
+            trainer.train(resume_from_checkpoint=checkpoint)
     finally:
         console.close()
     trainer.save_model(options.output_dir)

@@ -36,6 +36,7 @@ class Batch:
     Attributes:
         rows: The episodes that train, group after group; ``None`` is a filler, a row with nothing to train.
         advantages: Advantage of each row, 0 for a filler.
+        rewards: Reward of each row; a filler repeats the mean of its group, so that TRL's own statistics stay right.
         played: Every episode of the step.
         groups_rejected: Groups of which nothing trains.
         groups: All groups.
@@ -43,6 +44,7 @@ class Batch:
 
     rows: list[Episode | None]
     advantages: list[float]
+    rewards: list[float]
     played: list[Episode]
     groups_rejected: int
     groups: int
@@ -75,13 +77,17 @@ def select(
     values = advantage([np.array([episode.reward for episode in episodes]) for episodes in kept])
     rows: list[Episode | None] = []
     scores: list[float] = []
-    for episodes, own_scores in zip(kept, values, strict=True):
+    rewards: list[float] = []
+    for group, episodes, own_scores in zip(groups, kept, values, strict=True):
         fillers = group_size - len(episodes)
         rows += [*episodes, *[None] * fillers]
         scores += [*map(float, own_scores), *[0.0] * fillers]
+        usable = [episode.reward for episode in group if episode.available] or [0.0]
+        rewards += [*(episode.reward for episode in episodes), *[sum(usable) / len(usable)] * fillers]
     return Batch(
         rows=rows,
         advantages=scores,
+        rewards=rewards,
         played=[episode for group in groups for episode in group],
         groups_rejected=sum(not episodes for episodes in kept),
         groups=len(groups),
@@ -89,7 +95,7 @@ def select(
     )
 
 
-class RolloutGRPOTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL ships no types
+class RolloutGRPOTrainer(GRPOTrainer):
     """TRL's GRPO trainer, fed by our rollouts.
 
     Args:
@@ -137,7 +143,7 @@ class RolloutGRPOTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL ships no typ
             "completion_ids": [row.completion_ids if row else [blank] for row in self._batch.rows],
             "env_mask": [row.mask if row else [0] for row in self._batch.rows],
             "logprobs": [row.logprobs if row else [0.0] for row in self._batch.rows],
-            REWARD_COLUMN: [row.reward if row else None for row in self._batch.rows],
+            REWARD_COLUMN: self._batch.rewards,
         }
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -177,6 +183,6 @@ def _rollout(prompts: Sequence[Any], trainer: RolloutGRPOTrainer) -> dict[str, A
     return trainer.rollout(len(prompts))
 
 
-def _env_reward(**columns: Any) -> list[float | None]:
-    """The return of each episode; ``None`` takes a filler out of TRL's own statistics."""
+def _env_reward(**columns: Any) -> list[float]:
+    """The return of each episode, as the environment gave it."""
     return list(columns[REWARD_COLUMN])
