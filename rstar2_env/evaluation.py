@@ -282,7 +282,13 @@ def _play(
         working = len(threads)
         while working:
             try:
-                result = results.get()
+                try:
+                    result = results.get(timeout=1.0)
+                except queue.Empty:
+                    # A Ctrl-C can strike between taking a result and looking at it, and swallow a worker's last word.
+                    if any(thread.is_alive() for thread in threads):
+                        continue
+                    break
                 if result is None:
                     working -= 1
                 elif isinstance(result, KeyboardInterrupt):
@@ -301,6 +307,8 @@ def _play(
                 stop.set()
     finally:
         stop.set()
+    for thread in threads:
+        thread.join()
     if failure is not None:
         raise failure
     return interrupted

@@ -130,7 +130,7 @@ def test_a_negative_index_is_an_index_error():
 
 
 def test_options_that_leave_nothing_for_a_split_say_so():
-    # One number and three operations: three contents, which cannot fill three splits.
+    # There are two contents with no number but 2, which cannot fill three splits.
     def first(split: str) -> Problem:
         return load_problems("arithmetic", level=1, max_number=2, split=split)[0]
 

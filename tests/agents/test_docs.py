@@ -1,0 +1,24 @@
+"""Claims about docs/agents.md: its examples run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from rstar2_env.agents import agents
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "agents.md"
+EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+def test_the_examples_of_the_page_run(number):
+    exec(compile(EXAMPLES[number], f"{PAGE.name}, example {number + 1}", "exec"), {})
+
+
+def test_the_page_lists_every_agent():
+    listed = set(re.findall(r"^\| `(\w+)` \|", PAGE.read_text("utf-8"), re.MULTILINE))
+    files = {path.stem for path in (PAGE.parents[1] / "agents").glob("*.py")} - {"__init__", "base"}
+    assert files == listed
+    assert listed <= set(agents.names())

@@ -1,0 +1,32 @@
+"""Claims about docs/problems.md: its examples run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from rstar2_env.problems import families, load_problems
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "problems.md"
+EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+def test_the_examples_of_the_page_run(number):
+    exec(compile(EXAMPLES[number], f"{PAGE.name}, example {number + 1}", "exec"), {})
+
+
+def test_the_example_of_a_family_is_a_family():
+    if "powers" not in families:
+        exec(next(example for example in EXAMPLES if "families.register" in example), {})
+    problem = load_problems("powers:largest=9", split="test")[4]
+    assert problem.id == "powers:largest=9/test/4"
+    assert str(eval(problem.meta["expression"])) == problem.answer
+
+
+def test_the_sample_on_the_page_is_the_real_one():
+    problem = load_problems("arithmetic:level=3")[0]
+    for text in (problem.question, problem.answer, problem.meta["expression"]):
+        assert text in PAGE.read_text("utf-8")
