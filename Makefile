@@ -1,0 +1,67 @@
+# make train and make test do all the set-up themselves: a virtual environment in .venv, and what the package needs.
+#
+#   make train                      a tiny model learns to use the tool, on a CPU, in minutes
+#   make compare                    the same, with plain GRPO beside it
+#   make test                       every test
+#   make test-fast                  without the slow ones
+#   make TORCH="torch --index-url https://download.pytorch.org/whl/rocm6.4" train
+#                                   with another build of torch; one that is installed already is kept otherwise
+#   make PYTHON=/path/to/python train
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+TORCH ?= torch==2.13.0
+VENV := .venv
+RUN := $(VENV)/bin
+PIP := $(RUN)/python -m pip install --disable-pip-version-check --quiet
+ARGS ?=
+
+.PHONY: help train compare test test-fast lint types install clean
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+train: install
+	$(RUN)/rstar2 demo $(ARGS)
+
+compare: install
+	$(RUN)/rstar2 demo --trainer grpo_roc --trainer grpo $(ARGS)
+
+test: install
+	$(RUN)/python -m pytest $(ARGS)
+
+test-fast: install
+	$(RUN)/python -m pytest -m "not slow and not train" $(ARGS)
+
+lint: install
+	$(RUN)/ruff check .
+	$(RUN)/ruff format --check .
+
+# The checker reads an installed wheel: it does not follow the mapping of the four folders in a checkout.
+types: install
+	rm -rf build/types && mkdir -p build/types
+	$(RUN)/python -m pip wheel --disable-pip-version-check --quiet --no-deps --wheel-dir build/types .
+	$(PIP) --no-deps --target build/types/site build/types/*.whl
+	cd build/types && MYPYPATH=site ../../$(RUN)/mypy --config-file ../../pyproject.toml \
+		--python-executable ../../$(RUN)/python -p rstar2_env
+
+install: $(VENV)/.installed
+
+# A torch that the interpreter has already (in a ROCm image, say) is used; the virtual environment then sees its packages.
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "rstar2-env needs Python 3.11 or newer; '$(PYTHON)' is older. Name another: make PYTHON=... $(MAKECMDGOALS)"; exit 1; }
+	@if $(PYTHON) -c 'import torch' 2>/dev/null; \
+		then $(PYTHON) -m venv --system-site-packages $(VENV); else $(PYTHON) -m venv $(VENV); fi
+
+# torch goes first and on its own: everything else then finds it installed, and pip does not choose a build of its own.
+$(VENV)/.installed: $(VENV)/bin/python pyproject.toml $(if $(filter command line,$(origin TORCH)),force)
+	@echo "Installing into $(VENV) ..."
+	@if [ "$(origin TORCH)" = "command line" ] || ! $(RUN)/python -c 'import torch' 2>/dev/null; then $(PIP) $(TORCH); fi
+	@$(PIP) --editable '.[train,dev]'
+	@touch $@
+
+.PHONY: force
+force:
+
+clean:
+	rm -rf $(VENV) build *.egg-info
