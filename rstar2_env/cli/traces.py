@@ -23,6 +23,14 @@ def traces_command(
         float, typer.Option(min=0, max=1, help="Share that copy a wrong number into the answer.")
     ] = 0.0,
     format_error_rate: Annotated[float, typer.Option(min=0, max=1, help="Share whose answer breaks the form.")] = 0.0,
+    call_mistake: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A way in which first calls fail; may be given again [default: all]."),
+    ] = None,
+    format_mistake: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A way in which answers break the form; may be given again [default: all]."),
+    ] = None,
     one_call: Annotated[
         bool, typer.Option("--one-call", help="Run all calculations in one program instead of one a turn.")
     ] = False,
@@ -48,6 +56,7 @@ def traces_command(
 
     from rstar2_env.cli._shared import print_table, progress_bar, tally_text, user_errors
     from rstar2_env.errors import ConfigurationError
+    from rstar2_env.mistakes import CALL_MISTAKES, FORMAT_MISTAKES
     from rstar2_env.options import parse_options
     from rstar2_env.problems import FiniteSource, Problem, load_problems
     from rstar2_env.traces import generate_traces
@@ -77,6 +86,8 @@ def traces_command(
             error_rate=error_rate,
             wrong_rate=wrong_rate,
             format_error_rate=format_error_rate,
+            call_mistakes=tuple(call_mistake or CALL_MISTAKES),
+            format_mistakes=tuple(format_mistake or FORMAT_MISTAKES),
             one_call=one_call,
             reasons=reasons,
         )

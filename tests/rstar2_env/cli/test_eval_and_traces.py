@@ -102,6 +102,15 @@ def test_traces_writes_lines_that_keep_their_reward(tmp_path):
     assert figures["mistakes"]["wrong"] == sum(line["wrong"] for line in lines)
 
 
+def test_traces_makes_only_the_mistakes_it_is_told_to(tmp_path):
+    command = ("traces", "--problems", "arithmetic", "-n", "10", "--out", tmp_path / "t.jsonl", "--error-rate", "1")
+    done = run(*command, "--call-mistake", "broken_json", "--call-mistake", "unknown_tool", "--json")
+    assert set(json.loads(done.stdout)["mistakes"]) <= {"broken_json", "unknown_tool"}
+    refused = run(*command, "--call-mistake", "typo", "--overwrite")
+    assert refused.exit_code == 2
+    assert "undefined_name" in refused.output
+
+
 def test_traces_tells_what_it_dropped_and_does_not_overwrite_unasked(file, tmp_path):
     out = tmp_path / "traces.jsonl"
     done = run("traces", "--problems", file, "--out", out)
