@@ -1,78 +1,117 @@
 """A batched KV cache whose rows come and go: the memory of ``TransformersEngine``.
 
+Every layer keeps its keys and values in a buffer with room for more tokens and more rows, so that a new token copies
+itself alone, and a row that joins is written into the place of one that left. transformers' own layer copies the whole
+cache for every new token.
+
 Covered: models whose layers all attend to everything (transformers' ``DynamicLayer``). Not covered: sliding windows and
 recurrent layers; ``supports`` says so, and the engine then runs one batch after the other.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.nn.functional import pad
 from transformers import DynamicCache, PreTrainedConfig
 from transformers.cache_utils import DynamicLayer
 
-_ROOM = 64
-"""Tokens by which a full buffer grows."""
+TOKEN_ROOM = 64
+"""Tokens that a fresh buffer has room for beyond those it holds."""
 
 
-class GrowingLayer(DynamicLayer):
-    """Keys and values of one layer, (rows, heads, tokens, head size), in a buffer with room to grow.
+class RowLayer(DynamicLayer):
+    """Keys and values of one layer, (rows, heads, tokens, head size), as views of buffers with room to grow."""
 
-    transformers' own layer copies the whole cache for every new token.
-    """
+    keys: Tensor
+    values: Tensor
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-        """Append the new tokens; return all keys and values."""
-        if not self.is_initialized or self.keys is None or self.keys.numel() == 0:
+        """Append the new tokens of every row; return all keys and values."""
+        if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
-            self._take(key_states, value_states)
+            self.hold(key_states, value_states)
             return self.keys, self.values
-        old, new = self.keys.shape[2], key_states.shape[2]
+        rows, _, old, _ = self.keys.shape
+        new = key_states.shape[2]
         if old + new > self._buffers[0].shape[2]:
-            self._take(self.keys, self.values, room=max(_ROOM, new))
+            self.hold(self.keys, self.values, room=max(TOKEN_ROOM, new))
         for buffer, states in zip(self._buffers, (key_states, value_states), strict=True):
-            buffer[:, :, old : old + new] = states
-        self.keys, self.values = (buffer[:, :, : old + new] for buffer in self._buffers)
+            buffer[:rows, :, old : old + new] = states
+        self._show(rows, old + new)
         return self.keys, self.values
 
-    def _take(self, keys: Tensor, values: Tensor, room: int = _ROOM) -> None:
-        tokens = keys.shape[2]
-        self._buffers = [pad(states, (0, 0, 0, room)) for states in (keys, values)]
-        self.keys, self.values = (buffer[:, :, :tokens] for buffer in self._buffers)
+    def hold(self, keys: Tensor, values: Tensor, *, spare_rows: int = 0, room: int = TOKEN_ROOM) -> None:
+        """Hold a copy of these keys and values instead, with that much room."""
+        # Room is zeroed: a stray NaN would survive even a weight of zero.
+        self._buffers = [pad(states, (0, 0, 0, room, 0, 0, 0, spare_rows)) for states in (keys, values)]
+        self._show(keys.shape[0], keys.shape[2])
 
-    def replace(self, keys: Tensor, values: Tensor) -> None:
-        """Hold these keys and values instead."""
-        self.lazy_initialization(keys, values)
-        self._take(keys, values)
+    def put(self, slots: Tensor, keys: Tensor, values: Tensor, rows: int) -> None:
+        """Write rows into slots, their last tokens beside everybody's last; ``rows`` is how many there are then."""
+        tokens, new = self.keys.shape[2], keys.shape[2]
+        for buffer, states in zip(self._buffers, (keys, values), strict=True):
+            buffer[slots, :, tokens - new : tokens] = states
+        self._show(rows, tokens)
+
+    @property
+    def row_capacity(self) -> int:
+        """Rows that the buffers have room for."""
+        return int(self._buffers[0].shape[0])
+
+    def _show(self, rows: int, tokens: int) -> None:
+        self.keys, self.values = (buffer[:rows, :, :tokens] for buffer in self._buffers)
+
+
+class RowCache:
+    """The cache of a batch, all layers together.
+
+    Args:
+        config: The model's configuration.
+
+    Attributes:
+        hf: The object that the model is called with.
+    """
+
+    def __init__(self, config: PreTrainedConfig) -> None:
+        self.hf = DynamicCache(config=config)
+        self.hf.layers = [RowLayer() for _ in self.hf.layers]
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that every row holds, padding on the left included."""
+        return next((layer.keys.shape[2] for layer in self._layers), 0)
+
+    @property
+    def full(self) -> bool:
+        """Whether one more token makes the buffers grow."""
+        return any(layer.keys.shape[2] == layer._buffers[0].shape[2] for layer in self._layers)
+
+    def select(self, rows: Tensor, skip: int) -> None:
+        """Keep these rows, in this order, without their first ``skip`` tokens."""
+        for layer in self._layers:
+            layer.hold(layer.keys[rows, :, skip:], layer.values[rows, :, skip:])
+
+    def put(self, slots: Tensor, other: RowCache, rows: int) -> None:
+        """Write the rows of ``other`` into slots; there are ``rows`` then. The shorter is padded on the left."""
+        for layer, new in zip(self._layers, other._layers, strict=True):
+            left = max(0, new.keys.shape[2] - layer.keys.shape[2])
+            spare = max(0, rows - layer.row_capacity)
+            if left or spare:
+                wide = (pad(states, (0, 0, left, 0)) for states in (layer.keys, layer.values))
+                # Half as many rows again, lest a batch that grows row by row be copied for each.
+                layer.hold(*wide, spare_rows=rows - layer.keys.shape[0] + (rows // 2 if spare else 0))
+            layer.put(slots, new.keys, new.values, rows)
+
+    @property
+    def _layers(self) -> Iterator[RowLayer]:
+        # A layer that shares another's cache never gets any keys of its own.
+        return (layer for layer in self.hf.layers if isinstance(layer, RowLayer) and layer.is_initialized)
 
 
 def supports(config: PreTrainedConfig) -> bool:
     """Whether every layer of such a model keeps a plain cache, so that rows can join and leave."""
-    return all(type(layer) is DynamicLayer for layer in DynamicCache(config=config).layers)
-
-
-def growing_cache(config: PreTrainedConfig) -> DynamicCache:
-    """An empty cache of growing layers for such a model."""
-    cache = DynamicCache(config=config)
-    cache.layers = [GrowingLayer() for _ in cache.layers]
-    return cache
-
-
-def select_rows(cache: DynamicCache, rows: Tensor, skip: int) -> None:
-    """Keep these rows, in this order, without their first ``skip`` positions."""
-    for layer in cache.layers:
-        layer.replace(layer.keys[rows, :, skip:], layer.values[rows, :, skip:])
-
-
-def join(first: DynamicCache, second: DynamicCache) -> None:
-    """Add the rows of ``second`` below those of ``first``; the shorter is padded on the left."""
-    for one, two in zip(first.layers, second.layers, strict=True):
-        width = max(one.keys.shape[2], two.keys.shape[2])
-        keys, values = (
-            torch.cat([pad(states, (0, 0, width - states.shape[2], 0)) for states in pair])
-            for pair in ((one.keys, two.keys), (one.values, two.values))
-        )
-        one.replace(keys, values)
+    layers = DynamicCache(config=config).layers
+    return bool(layers) and all(type(layer) is DynamicLayer for layer in layers)

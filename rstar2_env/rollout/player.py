@@ -38,7 +38,8 @@ class EpisodeRequest:
         group: Number of its group.
         seed: Seed of the environment's ``reset``; the same for a whole group.
         options: Options of ``reset``.
-        sampling_seed: Seeds the policy's draws; different for each episode of a group. ``None`` leaves it to the engine.
+        sampling_seed: Seeds the policy's draws; different for each episode of a group. ``None`` leaves it to the
+            engine.
     """
 
     group: int = 0
@@ -127,8 +128,12 @@ class Player:
                 task.cancel()
         failed = [episode for episode in episodes if not episode.available]
         if len(failed) > self._max_failed * len(episodes):
-            cause = next((episode.error for episode in failed if episode.error), "the tool or the grader did not answer")
-            raise RolloutError(f"{len(failed)} of {len(episodes)} episodes failed by our own fault, for example:\n{cause}")
+            cause = next(
+                (episode.error for episode in failed if episode.error), "the tool or the grader did not answer"
+            )
+            raise RolloutError(
+                f"{len(failed)} of {len(episodes)} episodes failed by our own fault, for example:\n{cause}"
+            )
         return episodes
 
     def close(self) -> None:

@@ -1,0 +1,66 @@
+"""Draws each row's next token from the model's logits, with a random number that belongs to the row alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from rstar2_env.rollout.engine import SamplingParams
+
+
+class Sampler:
+    """Samples for a fixed list of rows.
+
+    Args:
+        params: How to sample, row by row.
+        device: Where the logits are.
+    """
+
+    def __init__(self, params: Sequence[SamplingParams], device: torch.device) -> None:
+        self._temperature = torch.tensor([p.temperature for p in params], dtype=torch.float32, device=device)
+        self._divisor = torch.where(self._temperature > 0, self._temperature, 1.0)[:, None]
+        self._greedy = all(p.temperature == 0 for p in params)
+        self._top_k: Tensor | None = None
+        if any(p.top_k > 0 or p.top_p < 1 for p in params):
+            self._top_k = torch.tensor([p.top_k or 1 << 62 for p in params], device=device)[:, None]
+            self._top_p = torch.tensor([p.top_p for p in params], dtype=torch.float32, device=device)[:, None]
+
+    def draw(self, logits: Tensor, uniform: Sequence[float]) -> tuple[Tensor, Tensor]:
+        """Draw one token for each row.
+
+        Args:
+            logits: (rows, vocabulary).
+            uniform: A number in [0, 1) for each row.
+
+        Returns:
+            The tokens, (rows,), and their log-probabilities under the logits divided by the temperature, (rows,).
+        """
+        # The greedy choice is made before anything is divided, lest rounding make a tie of two logits.
+        best = logits.argmax(-1)
+        logprobs = torch.log_softmax(logits / self._divisor, dim=-1)
+        tokens = best
+        if not self._greedy:
+            numbers = torch.tensor(uniform, dtype=torch.float64, device=logits.device)
+            tokens = torch.where(self._temperature > 0, _invert(self._filtered(logprobs).exp(), numbers), best)
+        return tokens, logprobs.gather(1, tokens[:, None])[:, 0]
+
+    def _filtered(self, logprobs: Tensor) -> Tensor:
+        """Set what top-k and top-p leave out to minus infinity."""
+        if self._top_k is None:
+            return logprobs
+        ordered, order = logprobs.sort(dim=-1, descending=True, stable=True)
+        rank = torch.arange(logprobs.shape[1], device=logprobs.device)[None]
+        before = ordered.exp().cumsum(-1) - ordered.exp()
+        ordered = ordered.masked_fill((rank >= self._top_k) | ((before >= self._top_p) & (rank > 0)), -torch.inf)
+        return torch.empty_like(logprobs).scatter_(1, order, ordered)
+
+
+def _invert(weights: Tensor, uniform: Tensor) -> Tensor:
+    """Invert each row's cumulative distribution at its number: (rows, vocabulary), (rows,) to (rows,)."""
+    total = weights.double().cumsum(-1)
+    index = torch.searchsorted(total, (uniform * total[:, -1])[:, None], right=True)[:, 0]
+    # Rounding may point past the last token with any weight.
+    last = weights.shape[1] - 1 - (weights.flip(-1) > 0).int().argmax(-1)
+    return torch.minimum(index, last)
