@@ -137,7 +137,7 @@ class PythonTool:
         match outcome.status:
             case ToolStatus.TIMEOUT:
                 # The clock is the parent's to watch, CPU time the kernel's, which sends SIGXCPU first.
-                on_cpu = outcome.signal == "SIGXCPU" or 0 < outcome.wall_s < limits.wall_s
+                on_cpu = outcome.signal == "SIGXCPU" or 0 < outcome.wall_s < 0.9 * limits.wall_s
                 spent = "used up its CPU time" if on_cpu else f"ran longer than {limits.wall_s:g} s"
                 return f"The program was stopped: it {spent}."
             case ToolStatus.MEMORY:
