@@ -1,0 +1,81 @@
+"""Trainers are chosen by name, and what cannot work is said at once."""
+
+import subprocess
+import sys
+
+import pytest
+
+from rstar2_env import trainers
+from rstar2_env.errors import ConfigurationError, UnknownNameError
+
+
+def test_grpo_and_grpo_roc_are_registered():
+    assert {"grpo", "grpo_roc"} <= set(trainers.trainers.names())
+
+
+def test_an_unknown_trainer_suggests_the_nearest():
+    with pytest.raises(UnknownNameError, match="grpo_roc"):
+        trainers.make("grpo_rok", model="m")
+
+
+def test_grpo_roc_plays_twice_what_it_keeps_and_clips_as_the_paper_does():
+    config = trainers.trainers.get("grpo_roc").configure({"model": "m"})
+    assert (config.selector, config.oversample) == ("roc", 2)
+    assert (config.clip_low, config.clip_high, config.kl, config.loss) == (0.2, 0.28, 0.0, "dapo")
+
+
+def test_grpo_differs_from_grpo_roc_in_the_selection_alone():
+    roc, plain = (trainers.trainers.get(name).configure({"model": "m"}) for name in ("grpo_roc", "grpo"))
+    selection = {"selector", "selector_options", "oversample"}
+    differing = {name for name, value in roc.record().items() if plain.record()[name] != value}
+    assert differing == selection
+
+
+def test_options_of_the_caller_go_over_those_of_the_recipe():
+    config = trainers.trainers.get("grpo_roc").configure(
+        {"model": "m", "oversample": 3, "selector_options": {"mode": "rank"}}
+    )
+    assert config.oversample == 3
+    assert config.selector_options == {"mode": "rank"}
+
+
+def test_another_selector_does_not_inherit_the_recipes_options():
+    config = trainers.trainers.get("grpo").configure({"model": "m", "selector": "roc"})
+    assert config.selector_options == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "needs a model"),
+        ({"model": "m", "learning_rat": 1}, "learning_rate"),
+        ({"model": "m", "group_size": 1}, "group_size must be at least 2"),
+        ({"model": "m", "learning_rate": 0}, "learning_rate must be positive"),
+        ({"model": "m", "importance_sampling": "sequence"}, "importance_sampling must be"),
+        ({"model": "m", "selector_options": {"mood": "rank"}}, "mode"),
+        ({"model": "m", "selector": "rok"}, "roc"),
+        ({"model": "m", "advantage": "group_nrm"}, "group_norm"),
+    ],
+)
+def test_a_wrong_option_is_named_with_what_to_do(options, words):
+    with pytest.raises((ConfigurationError, UnknownNameError), match=words):
+        trainers.trainers.get("grpo_roc").configure(options)
+
+
+def test_a_configuration_file_is_read_and_a_broken_one_is_named_with_its_line(tmp_path):
+    path = tmp_path / "run.toml"
+    path.write_text("steps = 7\n[env_options]\nmax_turns = 3\n")
+    assert trainers.read_config(path) == {"steps": 7, "env_options": {"max_turns": 3}}
+    path.write_text("steps = 7\nlr = = 3\n")
+    with pytest.raises(ConfigurationError, match=r"run\.toml.*line 2"):
+        trainers.read_config(path)
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        trainers.read_config(tmp_path / "none.toml")
+
+
+def test_listing_trainers_imports_neither_torch_nor_trl():
+    code = (
+        "import sys, rstar2_env.trainers as t; t.trainers.names(); "
+        "sys.exit(any(m in sys.modules for m in ('torch', 'trl', 'transformers')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,38 @@
+"""The demonstration runs from nothing, and does not do again what is done."""
+
+import json
+
+import pytest
+
+from rstar2_env import trainers
+
+pytestmark = pytest.mark.train
+
+
+def test_the_demonstration_goes_from_nothing_to_a_table_and_a_picture(tmp_path):
+    options = {
+        "output_dir": str(tmp_path / "demo"),
+        "trainers": ("grpo_roc", "grpo"),
+        "traces": 96,
+        "sft_steps": 4,
+        "steps": 2,
+        "eval_episodes": 16,
+        "threads": 2,
+        "progress": False,
+    }
+    first = trainers.demo(**options)
+    assert set(first.runs) == {"grpo_roc", "grpo"}
+    assert set(first.seconds) == {"traces", "cold start", "grpo_roc", "grpo"}
+    assert first.picture.read_bytes().startswith(b"\x89PNG")
+    # The same cold start and the same held-out problems.
+    assert json.dumps(first.runs["grpo_roc"].before) == json.dumps(first.runs["grpo"].before)
+
+    traces = [json.loads(line) for line in (tmp_path / "demo" / "traces.jsonl").read_text().splitlines()]
+    assert len(traces) == 96
+    assert 0.1 < sum(t["call_mistake"] is not None for t in traces) / 96 < 0.6
+
+    again = trainers.demo(**options)
+    assert "cold start" not in again.seconds
+    # As text, in which one NaN equals another.
+    assert json.dumps(again.runs["grpo_roc"].after) == json.dumps(first.runs["grpo_roc"].after)
+    assert json.dumps(again.runs["grpo_roc"].history) == json.dumps(first.runs["grpo_roc"].history)
