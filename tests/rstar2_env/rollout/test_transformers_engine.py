@@ -1,0 +1,403 @@
+"""Continuous batching changes nothing: what comes out is what the model alone would have written."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from families import FAMILIES, make_tokenizer
+from models import VOCABULARY, tiny_gemma3, tiny_llama, tiny_qwen3
+from transformers import PreTrainedModel
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.rollout import Engine, Generation, SamplingParams, TransformersEngine
+
+GREEDY = SamplingParams(max_tokens=12, temperature=0.0)
+
+
+@pytest.fixture(scope="module")
+def model() -> PreTrainedModel:
+    return tiny_qwen3()
+
+
+@pytest.fixture
+def engine(model: PreTrainedModel) -> Iterator[TransformersEngine]:
+    engine = TransformersEngine(model)
+    yield engine
+    engine.close()
+
+
+def prompts(count: int, longest: int = 30, seed: int = 0) -> list[list[int]]:
+    rng = np.random.default_rng(seed)
+    return [[int(i) for i in rng.integers(3, VOCABULARY, size=rng.integers(1, longest))] for _ in range(count)]
+
+
+def run_all(engine: TransformersEngine, jobs: Sequence[tuple[list[int], SamplingParams]]) -> list[Generation]:
+    """Every job at once, in a loop of its own."""
+
+    async def every() -> list[Generation]:
+        return list(await asyncio.gather(*(engine.generate(ids, params) for ids, params in jobs)))
+
+    return asyncio.run(asyncio.wait_for(every(), 120))
+
+
+def alone(model: PreTrainedModel, prompt: list[int], new: int) -> list[int]:
+    """What ``model.generate`` writes greedily after one prompt."""
+    ids = torch.tensor([prompt])
+    out = model.generate(
+        ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=new, min_new_tokens=new
+    )
+    return [int(i) for i in out[0, len(prompt) :]]
+
+
+def fresh_logprobs(model: PreTrainedModel, prompt: list[int], ids: list[int], temperature: float) -> torch.Tensor:
+    """Log-probabilities of ``ids`` by one forward pass over everything."""
+    with torch.no_grad():
+        logits = model(torch.tensor([prompt + ids])).logits[0, len(prompt) - 1 : -1]
+    return (logits.float() / temperature).log_softmax(-1).gather(1, torch.tensor(ids)[:, None])[:, 0]
+
+
+@pytest.mark.parametrize(
+    ("make", "max_rows"),
+    [(tiny_qwen3, 256), (tiny_qwen3, 5), (tiny_llama, 8), (tiny_gemma3, 256), (tiny_gemma3, 4)],
+    ids=["qwen3", "qwen3, few rows", "llama", "gemma3, sliding windows", "gemma3, few rows"],
+)
+def test_greedy_output_is_that_of_generate_however_rows_come_and_go(
+    make: Callable[[], PreTrainedModel], max_rows: int
+) -> None:
+    model = make()
+    engine = TransformersEngine(model, max_rows=max_rows, max_prefill_tokens=64)
+    rng = np.random.default_rng(1)
+    jobs = [(prompt, int(rng.integers(1, 40))) for prompt in prompts(40)]
+
+    async def one(number: int, prompt: list[int], new: int) -> Generation:
+        await asyncio.sleep(0.004 * (number % 11))
+        return await engine.generate(prompt, SamplingParams(new, temperature=0.0))
+
+    async def every() -> list[Generation]:
+        return list(await asyncio.gather(*(one(i, prompt, new) for i, (prompt, new) in enumerate(jobs))))
+
+    generations = asyncio.run(every())
+    engine.close()
+    for (prompt, new), generation in zip(jobs, generations, strict=True):
+        expected = fresh_logprobs(model, prompt, generation.ids, 1.0)
+        assert torch.allclose(torch.tensor(generation.logprobs), expected, atol=1e-4)
+        assert generation.ids == alone(model, prompt, new)
+        assert generation.finish_reason == "length"
+
+
+def test_rows_beyond_the_room_of_the_buffers_are_right_too(model: PreTrainedModel) -> None:
+    engine = TransformersEngine(model)
+    short, long = prompts(1, longest=5)[0], prompts(1, longest=200, seed=3)[0]
+    jobs = [(short, 150), (long * 2, 3), (short[:1], 90), (long, 70)]
+    generations = run_all(engine, [(prompt, SamplingParams(new, temperature=0.0)) for prompt, new in jobs])
+    engine.close()
+    assert [g.ids for g in generations] == [alone(model, prompt, new) for prompt, new in jobs]
+
+
+def test_requests_with_the_same_prompt_share_its_computation(model: PreTrainedModel) -> None:
+    engine = TransformersEngine(model)
+    passes: list[tuple[int, ...]] = []
+    hook = model.register_forward_pre_hook(
+        lambda module, args, kwargs: passes.append(tuple(kwargs["input_ids"].shape)), with_kwargs=True
+    )
+    first, second = prompts(2, longest=20)
+
+    async def every() -> list[Generation]:
+        jobs = [asyncio.create_task(engine.generate(p, SamplingParams(6, seed=i))) for i, p in enumerate([first] * 8)]
+        jobs += [asyncio.create_task(engine.generate(second, GREEDY))]
+        return list(await asyncio.gather(*jobs))
+
+    try:
+        generations = asyncio.run(every())
+    finally:
+        hook.remove()
+        engine.close()
+    assert sum(rows for rows, columns in passes if columns > 1) <= 4
+    assert len({tuple(g.ids) for g in generations[:8]}) > 1
+    for generation in generations[:8]:
+        expected = fresh_logprobs(model, first, generation.ids, 1.0)
+        assert torch.allclose(torch.tensor(generation.logprobs), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 1.7])
+def test_logprobs_are_those_of_a_fresh_forward_pass_at_the_temperature(
+    engine: TransformersEngine, model: PreTrainedModel, temperature: float
+) -> None:
+    jobs = [(p, SamplingParams(20, temperature=temperature, top_k=9, top_p=0.8, seed=1)) for p in prompts(6)]
+    for (prompt, _), generation in zip(jobs, run_all(engine, jobs), strict=True):
+        expected = fresh_logprobs(model, prompt, generation.ids, temperature)
+        assert torch.allclose(torch.tensor(generation.logprobs), expected, atol=1e-4)
+
+
+def test_a_seeded_request_draws_the_same_whatever_else_is_in_flight(engine: TransformersEngine) -> None:
+    prompt, others = prompts(1)[0], prompts(12, seed=5)
+    params = SamplingParams(25, temperature=1.3, seed=7)
+    by_itself = run_all(engine, [(prompt, params)])[0]
+    crowd = [(p, SamplingParams(3 * i + 1, seed=i)) for i, p in enumerate(others)]
+    assert run_all(engine, [*crowd[:6], (prompt, params), *crowd[6:]])[6].ids == by_itself.ids
+    assert run_all(engine, [(prompt, SamplingParams(25, temperature=1.3, seed=8))])[0].ids != by_itself.ids
+
+
+def test_requests_without_a_seed_draw_from_the_engines(model: PreTrainedModel) -> None:
+    def draws(seed: int) -> list[list[int]]:
+        engine = TransformersEngine(model, seed=seed)
+        try:
+            return [g.ids for g in run_all(engine, [(prompts(1)[0], SamplingParams(15, temperature=2.0))] * 2)]
+        finally:
+            engine.close()
+
+    assert draws(0) == draws(0)
+    assert draws(0)[0] != draws(0)[1]
+    assert draws(0) != draws(1)
+
+
+@pytest.mark.parametrize(
+    ("temperature", "top_k", "top_p"), [(1.0, 0, 1.0), (0.6, 0, 1.0), (1.8, 5, 1.0), (1.0, 0, 0.7), (1.5, 8, 0.6)]
+)
+def test_tokens_are_drawn_with_the_probabilities_asked_for(
+    engine: TransformersEngine, model: PreTrainedModel, temperature: float, top_k: int, top_p: float
+) -> None:
+    prompt, count = prompts(1)[0], 4000
+    params = [SamplingParams(1, temperature=temperature, top_k=top_k, top_p=top_p, seed=i) for i in range(count)]
+    drawn = [g.ids[0] for g in run_all(engine, [(prompt, p) for p in params])]
+    with torch.no_grad():
+        expected = (model(torch.tensor([prompt])).logits[0, -1] / temperature).softmax(-1).double().numpy()
+    order = np.argsort(-expected)
+    kept = order[: top_k or VOCABULARY]
+    before = np.concatenate([[0.0], np.cumsum(expected[order])[:-1]])
+    kept = [int(i) for rank, i in enumerate(kept) if rank == 0 or before[rank] < top_p]
+    probability = np.zeros(VOCABULARY)
+    probability[kept] = expected[kept] / expected[kept].sum()
+    seen = np.bincount(drawn, minlength=VOCABULARY)
+    assert set(np.flatnonzero(seen)) <= set(kept)
+    # Five standard deviations of a binomial, and room for the rare ones: a chance of about one in a million a token.
+    margin = 5 * np.sqrt(count * probability * (1 - probability)) + 5
+    assert (np.abs(seen - count * probability) <= margin).all()
+
+
+def test_a_stop_id_ends_the_turn_and_is_part_of_it(engine: TransformersEngine, model: PreTrainedModel) -> None:
+    prompt = prompts(1)[0]
+    greedy = alone(model, prompt, 12)
+    stop = greedy[4]
+    generation = run_all(engine, [(prompt, SamplingParams(12, temperature=0.0, stop_ids=(stop,)))])[0]
+    assert generation.ids == greedy[: greedy.index(stop) + 1]
+    assert generation.finish_reason == "stop"
+
+
+def test_a_stop_string_ends_the_turn_wherever_tokens_part_it() -> None:
+    tokenizer = make_tokenizer(FAMILIES[0])
+    text = "run it </tool_call> then é漢</tool_call>"
+    script = tokenizer.encode(text, add_special_tokens=False)
+    model = tiny_qwen3(vocab_size=len(tokenizer))
+    engine = TransformersEngine(model, tokenizer)
+    # The model is made to say the script by a bias that is far larger than its opinions.
+    step = iter([*script, *script])
+    hook = model.register_forward_hook(lambda module, args, output: _say(output, next(step)))
+    try:
+        for stop, end in ((("</tool_call>",), "run it </tool_call>"), (("zzz", "é漢"), "run it </tool_call> then é漢")):
+            generation = run_all(engine, [([5, 6], SamplingParams(60, temperature=0.0, stop=stop))])[0]
+            assert tokenizer.decode(generation.ids).startswith(end)
+            assert not tokenizer.decode(generation.ids[:-1]).startswith(end)
+            assert generation.finish_reason == "stop"
+            step = iter(script)
+    finally:
+        hook.remove()
+        engine.close()
+
+
+def _say(output: Any, token: int) -> Any:
+    output.logits[:, -1, token] = 1e4
+    return output
+
+
+def test_stop_strings_without_a_tokenizer_and_an_empty_prompt_are_refused(engine: TransformersEngine) -> None:
+    with pytest.raises(ConfigurationError, match="tokenizer"):
+        run_all(engine, [([5], SamplingParams(1, stop=("x",)))])
+    with pytest.raises(ConfigurationError, match="empty"):
+        run_all(engine, [([], GREEDY)])
+
+
+def test_parameters_out_of_range_are_refused(model: PreTrainedModel) -> None:
+    for options in ({"max_tokens": 0}, {"temperature": -1.0}, {"top_p": 0.0}, {"top_p": 1.1}, {"top_k": -1}):
+        with pytest.raises(ConfigurationError):
+            SamplingParams(**({"max_tokens": 1} | options))  # type: ignore[arg-type]  # a table of bad values
+    with pytest.raises(ConfigurationError):
+        TransformersEngine(model, max_rows=0)
+
+
+def test_cancelling_the_awaiting_task_drops_the_row(engine: TransformersEngine, model: PreTrainedModel) -> None:
+    passes: list[int] = []
+    hook = model.register_forward_pre_hook(
+        lambda module, args, kwargs: passes.append(len(kwargs["input_ids"])), with_kwargs=True
+    )
+
+    async def cancel_one() -> Generation:
+        endless = [asyncio.create_task(engine.generate(p, SamplingParams(100_000, seed=1))) for p in prompts(3)]
+        while len(passes) < 10:
+            await asyncio.sleep(0.001)
+        for task in endless:
+            task.cancel()
+        await asyncio.gather(*endless, return_exceptions=True)
+        return await engine.generate(prompts(1)[0], GREEDY)
+
+    try:
+        generation = asyncio.run(asyncio.wait_for(cancel_one(), 60))
+    finally:
+        hook.remove()
+    assert generation.ids == alone(model, prompts(1)[0], 12)
+    assert passes[-5:] == [1] * 5  # the rows of the cancelled ones are gone
+
+
+def test_a_loop_that_ends_early_leaves_an_engine_that_works(engine: TransformersEngine, model: PreTrainedModel) -> None:
+    async def give_up() -> None:
+        for p in prompts(4):
+            asyncio.get_running_loop().create_task(engine.generate(p, SamplingParams(100_000)))
+        await asyncio.sleep(0.05)
+
+    for _ in range(3):
+        asyncio.run(give_up())  # cancels what is in flight, wherever the engine's thread just is
+        assert run_all(engine, [(prompts(1)[0], GREEDY)])[0].ids == alone(model, prompts(1)[0], 12)
+
+
+def test_an_exception_in_the_model_reaches_every_waiter_and_the_engine_goes_on(
+    engine: TransformersEngine, model: PreTrainedModel
+) -> None:
+    passes = []
+
+    def fail(*_: Any) -> None:
+        passes.append(1)
+        if len(passes) == 4:
+            raise ValueError("the device is gone")
+
+    async def every() -> list[Any]:
+        jobs = (engine.generate(p, GREEDY) for p in prompts(5))
+        return list(await asyncio.gather(*jobs, return_exceptions=True))
+
+    hook = model.register_forward_pre_hook(fail)
+    try:
+        outcomes = asyncio.run(asyncio.wait_for(every(), 60))
+    finally:
+        hook.remove()
+    assert [str(outcome) for outcome in outcomes] == ["the device is gone"] * 5
+    assert run_all(engine, [(prompts(1)[0], GREEDY)])[0].ids == alone(model, prompts(1)[0], 12)
+
+
+def test_weights_that_are_not_numbers_are_an_error_and_no_text() -> None:
+    model = tiny_qwen3()
+    with torch.no_grad():
+        model.lm_head.weight.fill_(float("nan"))
+    engine = TransformersEngine(model)
+    with pytest.raises(FloatingPointError, match="not numbers"):
+        run_all(engine, [([5, 6], GREEDY)])
+    engine.close()
+
+
+def test_it_serves_several_event_loops_one_after_the_other_and_at_once(
+    engine: TransformersEngine, model: PreTrainedModel
+) -> None:
+    expected = [alone(model, p, 12) for p in prompts(4)]
+    assert [run_all(engine, [(p, GREEDY)])[0].ids for p in prompts(4)] == expected
+    results: dict[int, list[int]] = {}
+
+    def serve(number: int) -> None:
+        results[number] = run_all(engine, [(prompts(4)[number], GREEDY)])[0].ids
+
+    threads = [threading.Thread(target=serve, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert [results[number] for number in range(4)] == expected
+
+
+def test_requests_that_arrive_all_the_time_are_never_lost(engine: TransformersEngine) -> None:
+    async def trickle() -> list[Generation]:
+        tasks = []
+        for number in range(300):
+            tasks.append(asyncio.create_task(engine.generate([5 + number % 9], SamplingParams(1 + number % 3))))
+            await asyncio.sleep(0)
+        return list(await asyncio.gather(*tasks))
+
+    assert len(asyncio.run(asyncio.wait_for(trickle(), 60))) == 300
+
+
+def test_no_thread_is_left_after_close(model: PreTrainedModel) -> None:
+    before = set(threading.enumerate())
+    engine = TransformersEngine(model)
+    run_all(engine, [(prompts(1)[0], GREEDY)])
+    assert any("rstar2-engine" in thread.name for thread in set(threading.enumerate()) - before)
+    engine.close()
+    engine.close()
+    assert not [t for t in set(threading.enumerate()) - before if "rstar2-engine" in t.name]
+
+
+def test_close_ends_what_is_in_flight(model: PreTrainedModel) -> None:
+    engine = TransformersEngine(model)
+
+    async def close_early() -> list[Any]:
+        tasks = [asyncio.create_task(engine.generate(p, SamplingParams(100_000))) for p in prompts(3)]
+        await asyncio.sleep(0.05)
+        await asyncio.to_thread(engine.close)
+        return list(await asyncio.gather(*tasks, return_exceptions=True))
+
+    outcomes = asyncio.run(asyncio.wait_for(close_early(), 60))
+    assert all(isinstance(outcome, asyncio.CancelledError) for outcome in outcomes)
+
+
+def test_new_weights_enter_between_two_passes_and_name_their_version() -> None:
+    model, other = tiny_qwen3(), tiny_qwen3(num_hidden_layers=2)
+    with torch.no_grad():
+        for parameter in other.parameters():
+            parameter.add_(0.05)
+    engine = TransformersEngine(model)
+    prompt = prompts(1)[0]
+
+    async def update() -> tuple[Generation, Generation]:
+        running = asyncio.create_task(engine.generate(prompt, SamplingParams(3000, temperature=0.0)))
+        await asyncio.sleep(0.05)
+        await asyncio.to_thread(engine.update_weights, 3, other.state_dict())
+        after = await engine.generate(prompt, GREEDY)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        return after, await engine.generate(prompt, GREEDY)
+
+    for generation in asyncio.run(asyncio.wait_for(update(), 60)):
+        assert generation.policy_version == 3
+        assert generation.ids == alone(other, prompt, 12)
+    with pytest.raises(RuntimeError, match="state_dict"):
+        engine.update_weights(4, {"nothing": torch.zeros(1)})
+    engine.update_weights(5)
+    assert run_all(engine, [(prompt, GREEDY)])[0].policy_version == 5
+    engine.close()
+
+
+@pytest.mark.filterwarnings("ignore:.gradient_checkpointing_enable:FutureWarning")
+def test_a_module_in_training_mode_samples_as_in_evaluation_and_trains_on_afterwards() -> None:
+    model = tiny_qwen3(attention_dropout=0.5)
+    prompt = prompts(1)[0]
+    expected = alone(model, prompt, 12)
+    model.gradient_checkpointing_enable()
+    model.train()
+    model.lm_head.eval()
+    engine = TransformersEngine(model)
+    assert run_all(engine, [(prompt, GREEDY)])[0].ids == expected
+    assert model.training
+    assert model.model.layers[0].training
+    assert not model.lm_head.training
+    loss = model(torch.tensor([prompt]), labels=torch.tensor([prompt])).loss
+    loss.backward()
+    assert all(p.grad is not None for p in model.parameters())
+    engine.close()
+
+
+def test_it_is_an_engine_with_the_capacity_it_was_given(model: PreTrainedModel) -> None:
+    engine = TransformersEngine(model, max_tokens_in_cache=1234)
+    assert isinstance(engine, Engine)
+    assert engine.capacity() == 1234
+    engine.close()
