@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import gymnasium as gym
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.grading import GoldGrader
 from rstar2_env.options import call_with_options
 from rstar2_env.sandbox.job import Limits, Sandbox
 from rstar2_env.text_env import ToolEnv
 from rstar2_env.tools import PythonTool
 from rstar2_env.tools.cut import Tokenizer
-from rstar2_env.verify import verify
 
 
 class MathToolEnv(ToolEnv):
@@ -79,10 +77,10 @@ class MathToolEnv(ToolEnv):
     ) -> None:
         if isinstance(limits, Mapping):
             limits = call_with_options("limits", Limits, limits)
-        if not verify_timeout > 0:
-            raise ConfigurationError(f"verify_timeout must be a positive number of seconds, not {verify_timeout!r}.")
-        tool = PythonTool(sandbox, limits=limits, max_output=max_output, tokenizer=output_tokenizer, traceback=traceback)
-        super().__init__(problems=problems, tools=[tool], grader=partial(verify, timeout=verify_timeout), **options)
+        tool = PythonTool(
+            sandbox, limits=limits, max_output=max_output, tokenizer=output_tokenizer, traceback=traceback
+        )
+        super().__init__(problems=problems, tools=[tool], grader=GoldGrader(verify_timeout), **options)
 
 
 gym.register("rstar2/MathTool-v0", entry_point="rstar2_env.envs_registry.math_tool:MathToolEnv")

@@ -8,7 +8,7 @@ answers are compared (``rstar2_env.verify``), how programs run (``rstar2_env.san
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -16,16 +16,14 @@ import gymnasium as gym
 from rstar2_env.dialects import Dialect, make_dialect
 from rstar2_env.encodable import encodable
 from rstar2_env.errors import ConfigurationError, EpisodeOverError
+from rstar2_env.grading import Grader
 from rstar2_env.problems import Problem, ProblemSource, load_problems
 from rstar2_env.render import Transcript
 from rstar2_env.spaces import UnicodeText
 from rstar2_env.status import ToolStatus
 from rstar2_env.tools import CallContext, Tool, ToolChain, ToolResult
 from rstar2_env.tools.cut import Tokenizer, cut_middle
-from rstar2_env.verify import Reason, Verdict
-
-Grader = Callable[[str, str], Verdict]
-"""Compares a gold answer with an answer: ``grader(gold, answer)``."""
+from rstar2_env.verify import Reason
 
 _SHORTEST_MAX_TEXT = 1024
 _NOTE_LENGTH = 64
@@ -40,7 +38,7 @@ class ToolEnv(gym.Env[str, str]):
     Args:
         problems: Where the problems come from; whatever ``load_problems`` takes.
         tools: The tools that the policy may call.
-        grader: Compares the gold answer with the policy's.
+        grader: Says whether an answer solves a problem.
         dialect: A dialect, or the name of one.
         dialect_options: Options of a dialect given by name.
         split: Split of a procedural family or of a source that has splits.
@@ -248,7 +246,7 @@ class ToolEnv(gym.Env[str, str]):
         answer = self.dialect.answer(self._turns)
         if answer is None:
             return self._end(action, "no_answer")
-        verdict = self._grader(self.problem.answer, answer)
+        verdict = self._grader(self.problem, answer)
         if verdict.reason is Reason.UNAVAILABLE:
             return self._end(action, "unavailable", answer=answer)
         return self._end(action, "answered", answer=answer, correct=verdict.correct)

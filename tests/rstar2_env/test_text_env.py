@@ -24,8 +24,9 @@ WRONG = RSTAR2.format_answer("11")
 INFO_OF_END = {"end", "answer", "correct", "turns", "tool_errors", "tool_calls_total", "answer_tags"}
 
 
-def exact(gold, answer):
-    return Verdict(gold == answer, Reason.EQUAL if gold == answer else Reason.DIFFERENT, "exact")
+def exact(problem, answer):
+    equal = problem.answer == answer
+    return Verdict(equal, Reason.EQUAL if equal else Reason.DIFFERENT, "exact")
 
 
 def call(n=0, name="stub"):
@@ -289,14 +290,14 @@ class TestOurOwnFailures:
         assert len(tool.calls) == 2
 
     def test_an_unavailable_grader_truncates_and_blames_nobody(self):
-        env, _ = make(grader=lambda gold, answer: Verdict(False, Reason.UNAVAILABLE, "pool"))
+        env, _ = make(grader=lambda problem, answer: Verdict(False, Reason.UNAVAILABLE, "pool"))
         _, reward, terminated, truncated, info = play(env, RIGHT)
         assert (reward, terminated, truncated, info["end"], info["correct"]) == (0.0, False, True, "unavailable", False)
         assert info["answer"] == "10"
 
     @pytest.mark.parametrize("reason", set(Reason) - {Reason.EQUAL, Reason.UNAVAILABLE})
     def test_every_other_reason_is_an_answer_that_is_not_right(self, reason):
-        env, _ = make(grader=lambda gold, answer: Verdict(False, reason, "x"))
+        env, _ = make(grader=lambda problem, answer: Verdict(False, reason, "x"))
         assert play(env, RIGHT)[1:4] == (0.0, True, False)
 
 

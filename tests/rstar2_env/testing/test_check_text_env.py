@@ -14,8 +14,9 @@ from rstar2_env.text_env import ToolEnv
 from rstar2_env.verify import Reason, Verdict
 
 
-def exact(gold, answer):
-    return Verdict(gold == answer, Reason.EQUAL if gold == answer else Reason.DIFFERENT, "exact")
+def exact(problem, answer):
+    equal = problem.answer == answer
+    return Verdict(equal, Reason.EQUAL if equal else Reason.DIFFERENT, "exact")
 
 
 class Sound(ToolEnv):
