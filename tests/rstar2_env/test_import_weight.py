@@ -1,0 +1,56 @@
+"""Importing the package and playing an episode of plain numbers loads Gymnasium and the standard library only."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ["torch", "trl", "transformers", "vllm", "ray", "docker", "sympy", "math_verify", "typer", "rich", "pytest"]
+
+EPISODE = """
+import json, multiprocessing, sys, threading
+import gymnasium as gym
+before = set(sys.modules)
+import rstar2_env
+env = gym.make("rstar2/MathTool-v0")
+env.reset(seed=1)
+assert env.step("The answer is <answer>\\\\boxed{7}</answer>")[4]["end"] == "answered"
+top = {name.partition(".")[0] for name in set(sys.modules) - before}
+print(json.dumps({
+    "modules": sorted({name.partition(".")[0] for name in sys.modules}),
+    "foreign": sorted(top - set(sys.stdlib_module_names) - {name.partition(".")[0] for name in before}),
+    "threads": threading.active_count(),
+    "children": len(open(f"/proc/self/task/{threading.get_native_id()}/children").read().split())
+        if sys.platform == "linux" else 0,
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def after_an_episode():
+    done = subprocess.run([sys.executable, "-c", EPISODE], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("module", HEAVY)
+def test_nothing_heavy_is_loaded(after_an_episode, module):
+    assert module not in after_an_episode["modules"]
+
+
+def test_nothing_foreign_is_loaded_beside_gymnasium(after_an_episode):
+    foreign = [name for name in after_an_episode["foreign"] if not name.startswith("__editable__")]
+    assert foreign == ["rstar2_env"]
+
+
+def test_no_thread_and_no_process_is_started(after_an_episode):
+    assert (after_an_episode["threads"], after_an_episode["children"]) == (1, 0)
+
+
+def test_an_id_that_names_its_module_needs_no_import_before():
+    program = 'import gymnasium as gym; print(gym.make("rstar2_env:rstar2/MathTool-v0").reset(seed=1)[1]["problem_id"])'
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+    assert done.stderr == ""
