@@ -48,6 +48,7 @@ class Connection:
         self.capabilities: tuple[Capability, ...] = ()
         self.warden_pid = 0
         self.zygote_pid = 0
+        self.scratch = ""
         self._options = options
         self._on_outcome = on_outcome
         self._on_lost = on_lost
@@ -113,21 +114,21 @@ class Connection:
     # The thread. The kernel ends the warden with the thread that started it, so that one must live as long.
 
     def _main(self) -> None:
-        scratch = tempfile.mkdtemp(prefix="rstar2-sandbox-")
+        self.scratch = tempfile.mkdtemp(prefix="rstar2-sandbox-")
         why = "the warden could not be started"
         process: subprocess.Popen[bytes] | None = None
         with tempfile.TemporaryFile() as log:
             try:
                 process = self._spawn(log)
                 self._theirs.close()
-                self.send(wire.pack(self._options.for_warden(scratch)))
+                self.send(wire.pack(self._options.for_warden(self.scratch)))
                 why = self._converse()
             except OSError as error:
                 why = f"{why}: {error}"
             finally:
                 self._end(process)
                 why = f"{why}{_tail(log)}"
-        shutil.rmtree(scratch, ignore_errors=True)
+        shutil.rmtree(self.scratch, ignore_errors=True)
         with self._lock:  # no send may reach a descriptor that was closed and given out anew
             self._socket.close()
             os.close(self._wake_r)

@@ -8,9 +8,11 @@ docs/sandbox.md.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import dataclasses
 import os
 import threading
+import warnings
 import weakref
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -64,6 +66,7 @@ class LocalSandbox:
         self._connection: Connection | None = None
         _live.add(self)
         self._connection = self._connect()
+        self._warn_of_gaps()
 
     # The protocol
 
@@ -204,6 +207,19 @@ class LocalSandbox:
                 return
         fresh.close()
 
+    def _warn_of_gaps(self) -> None:
+        """Be loud without isolation, and say once what ``"best"`` has to do without."""
+        gaps = [
+            f"{layer.name} ({layer.detail})" for layer in self.capabilities() if layer.required and not layer.active
+        ]
+        if self.options.isolation == "none":
+            text = "isolation='none': programs run with all the rights of this process. Use it for debugging alone."
+            warnings.warn(text, RuntimeWarning, stacklevel=4)
+        elif gaps and not _warned.intersection({str(gaps)}):
+            _warned.add(str(gaps))
+            text = f"The sandbox does without what this machine does not give: {'; '.join(gaps)}."
+            warnings.warn(text, RuntimeWarning, stacklevel=4)
+
     def _forked(self) -> None:
         """In a forked child of the caller: let go of the descriptors, so that the parent's death is still noticed."""
         connection, self._connection = self._connection, None
@@ -221,6 +237,15 @@ def _rebuild(kind: type[LocalSandbox], options: dict[str, Any]) -> LocalSandbox:
 
 
 _live: weakref.WeakSet[LocalSandbox] = weakref.WeakSet()
+_warned: set[str] = set()
+
+
+@atexit.register
+def _close_all() -> None:
+    """End what was never closed, while threads still run: the warden would go by itself, but leave its folder."""
+    for sandbox in list(_live):
+        if sandbox._pid == os.getpid():
+            sandbox.close()
 
 
 def _after_fork() -> None:

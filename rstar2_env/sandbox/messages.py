@@ -24,6 +24,9 @@ def encode_job(call_id: int, job: Job) -> bytes:
         parts = name.split("/")
         if not name or os.path.isabs(name) or ".." in parts or "\0" in name:
             raise ConfigurationError(f"A job's file must have a relative path inside the working folder, not {name!r}.")
+    room = job.limits.file_mb * _MIB
+    if (size := sum(map(len, job.files.values()))) > room:
+        raise ConfigurationError(f"The job's files hold {size} bytes, and Limits.file_mb allows {room}.")
     header = {
         "op": "run",
         "id": call_id,

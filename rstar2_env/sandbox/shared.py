@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+import weakref
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -29,6 +30,7 @@ class _Entry:
 _Key = tuple[int, str, tuple[tuple[str, Any], ...]]
 _entries: dict[_Key, _Entry] = {}
 _guard = threading.Lock()
+_handles: weakref.WeakSet[SharedSandbox] = weakref.WeakSet()
 
 
 class SharedSandbox:
@@ -44,6 +46,7 @@ class SharedSandbox:
         self._lock = threading.Lock()
         self._entry: _Entry | None = None
         self._pid = 0
+        _handles.add(self)
         self._sandbox()
 
     def run(self, job: Job) -> Outcome:
@@ -176,6 +179,8 @@ def _after_fork() -> None:
     global _guard
     _guard = threading.Lock()
     _entries.clear()
+    for handle in list(_handles):
+        handle._lock = threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):

@@ -19,7 +19,7 @@ import time
 import types
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from . import program, wire
+from . import program, seeds, wire
 
 if TYPE_CHECKING:
     from .isolation import Isolation
@@ -61,23 +61,27 @@ def main(descriptors: list[int], order: dict[str, Any], isolation: Isolation, in
 
 
 def _serve(report: socket.socket, isolation: Isolation) -> int:
-    frame = _read_job()
-    if frame is None:
-        return 0
-    header, blobs = frame.header, frame.blobs
+    """Read the job, run it, report; returns the exit code when there is no program to be ended for."""
     exit_now, finish, send, encode = os._exit, program.finish, report.send, program.encode_report
-    source = blobs[0].decode("utf-8", "surrogatepass")
-    _write_files(header["files"], blobs[2:])
-    _set_stdin(blobs[1])
-    del frame, blobs
-    limits = header["limits"]
-    program.open_streams()
-    program.seed_everything(header["seed"])
-    namespace = fresh_main()
-    sys.path.insert(0, os.getcwd())
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    _dynamic_limits(limits, isolation)
-    gc.enable()
+    try:
+        frame = _read_job()
+        if frame is None:
+            return 0
+        header, blobs = frame.header, frame.blobs
+        _write_files(header["files"], blobs[2:])
+        _set_stdin(blobs[1])
+        source = blobs[0].decode("utf-8", "surrogatepass")
+        del frame, blobs
+        program.open_streams()
+        seeds.seed_everything(header["seed"])
+        namespace = fresh_main()
+        sys.path.insert(0, os.getcwd())
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        _dynamic_limits(header["limits"], isolation)
+        gc.enable()
+    except (OSError, MemoryError) as error:  # files that do not fit, a job larger than its memory
+        send(encode(program.describe(error, None)))
+        return 1
     code, result = program.run_cell(source, namespace, lambda: send(wire.STARTED))
     if result:
         with contextlib.suppress(BaseException):

@@ -15,7 +15,6 @@ import io
 import json
 import linecache
 import os
-import random
 import resource
 import sys
 import threading
@@ -30,22 +29,12 @@ MAX_REPORT_BYTES = 120_000
 _MAX_VALUE = 64_000
 _MAX_TRACEBACK = 16_000
 _MAX_MESSAGE = 4_000
+_MAX_SHOWN_SOURCE = 1 << 20
 _FRAMES_SHOWN = 60
 
 Report = dict[str, Any]
 Remembered = list[tuple[dict[str, Any], dict[str, Any]]]
 _REMEMBERED: Remembered = []
-
-
-def seed_everything(seed: int) -> None:
-    """Seed every generator that the warm parent has loaded, so that a call replays and no two share their draws."""
-    random.seed(seed)
-    numpy_random = sys.modules.get("numpy.random")
-    if numpy_random is not None:
-        numpy_random.seed(seed % (1 << 32))
-    sympy_random = sys.modules.get("sympy.core.random")
-    if sympy_random is not None:
-        sympy_random.seed(seed)
 
 
 def open_streams() -> None:
@@ -102,7 +91,8 @@ def run_cell(source: str, namespace: dict[str, Any], started: Callable[[], objec
         body, trailing = compile_cell(source)
     except BaseException as error:
         return 1, {**describe(error, None), "phase": "compile"}
-    linecache.cache[FILENAME] = (len(source), None, io.StringIO(source, newline=None).readlines(), FILENAME)
+    if len(source) <= _MAX_SHOWN_SOURCE:  # for tracebacks and warnings
+        linecache.cache[FILENAME] = (len(source), None, io.StringIO(source, newline=None).readlines(), FILENAME)
     started()
     code = 0
     report: Report = {}

@@ -15,6 +15,7 @@ import itertools
 import json
 import os
 import selectors
+import shutil
 import socket
 import sys
 import time
@@ -391,3 +392,4 @@ def main() -> None:
         warden.close()
         if found.groups is not None:
             found.groups.close()
+        shutil.rmtree(options["scratch"], ignore_errors=True)

@@ -31,6 +31,8 @@ def load(preload: list[str], site_dirs: list[str], warmup: str) -> None:
         step()
     for name in preload:
         importlib.import_module(name)
+    if "numpy" in sys.modules:
+        importlib.import_module("numpy.random")  # it loads lazily, and most programs that draw will want it
     if warmup:
         exec(compile(warmup, "<warmup>", "exec"), {"__name__": "warmup"})
 

@@ -1,0 +1,139 @@
+"""``rstar2 sandbox``: run programs in the sandbox, and see what it isolates on this machine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rstar2_env.sandbox import Outcome
+
+app = typer.Typer(no_args_is_help=True, help="Run programs in the sandbox, and check what it isolates.")
+
+Provider = Annotated[str, typer.Option(help="Which sandbox.")]
+Isolation = Annotated[
+    str, typer.Option(help="strict: refuse to run without a required layer; best: run with what there is; none.")
+]
+
+
+@app.command()
+def run(
+    files: Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, allow_dash=True, help="Python programs.")],
+    wall: Annotated[float, typer.Option(help="Seconds of wall clock.")] = 5.0,
+    memory: Annotated[int, typer.Option(help="MiB of memory.")] = 512,
+    processes: Annotated[int, typer.Option(help="Processes and threads alive at once.")] = 64,
+    output: Annotated[int, typer.Option(help="Bytes that stdout and stderr may hold each.")] = 1 << 20,
+    provider: Provider = "local",
+    isolation: Isolation = "strict",
+    stdin: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="What the program reads.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of random and numpy.random.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a program, a line each.")] = False,
+) -> None:
+    """Run each program in a sandbox of its own and show how it went.
+
+    Exits with 0 when every program succeeded, with 1 when one did not, with 2 when the sandbox cannot start.
+    """
+    from rstar2_env.sandbox import Job, Limits, make_sandbox
+
+    limits = Limits(wall_s=wall, memory_mb=memory, processes=processes, output_bytes=output)
+    text = stdin.read_text(encoding="utf-8", errors="surrogateescape") if stdin is not None else ""
+    jobs = [Job(_source(file), stdin=text, limits=limits, seed=seed) for file in files]
+    with make_sandbox(provider, isolation=isolation, limits=limits) as sandbox:
+        outcomes = sandbox.run_many(jobs)
+    for file, outcome in zip(files, outcomes, strict=True):
+        if as_json:
+            typer.echo(json.dumps(_as_json(file, outcome, several=len(files) > 1)))
+        else:
+            _show(file, outcome, several=len(files) > 1)
+    if any(outcome.status.is_error or not outcome.status.counts for outcome in outcomes):
+        raise typer.Exit(1)
+
+
+@app.command()
+def check(
+    provider: Provider = "local",
+    isolation: Isolation = "best",
+    as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+) -> None:
+    """Show each layer of isolation on this machine, and try to break out of the sandbox.
+
+    Exits with 1 when a promise that strict isolation needs is not kept, or did not hold.
+    """
+    import warnings
+
+    from rstar2_env.sandbox import make_sandbox
+    from rstar2_env.sandbox.check import try_to_escape
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # the gaps are what is printed here
+        sandbox = make_sandbox(provider, isolation=isolation)
+    with sandbox:
+        layers = sandbox.capabilities()
+        trials = {trial.promise: trial for trial in try_to_escape(sandbox)}
+    rows = []
+    for layer in layers:
+        trial = trials.get(layer.name)
+        rows.append(
+            {
+                "name": layer.name,
+                "required": layer.required,
+                "active": layer.active,
+                "detail": layer.detail,
+                "tested": None if trial is None else "held" if trial.held else "BROKEN",
+                "seen": None if trial is None else trial.detail,
+            }
+        )
+    if as_json:
+        typer.echo(json.dumps({"provider": provider, "isolation": isolation, "layers": rows}))
+    else:
+        _show_layers(provider, rows)
+    if any((row["required"] and not row["active"]) or row["tested"] == "BROKEN" for row in rows):
+        raise typer.Exit(1)
+
+
+def _source(file: Path) -> str:
+    data = typer.get_binary_stream("stdin").read() if str(file) == "-" else file.read_bytes()
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _as_json(file: Path, outcome: Outcome, *, several: bool) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    fields = asdict(outcome)
+    return {"file": str(file), **fields} if several else fields
+
+
+def _show(file: Path, outcome: Outcome, *, several: bool) -> None:
+    if several:
+        typer.secho(f"== {file}", bold=True)
+    typer.echo(outcome.stdout, nl=False)
+    if outcome.value is not None:
+        typer.echo(outcome.value)
+    typer.echo(outcome.stderr, nl=False, err=True)
+    if outcome.traceback:
+        typer.echo(outcome.traceback, nl=False, err=True)
+    elif outcome.error_message:
+        typer.echo(outcome.error_message, err=True)
+    colour = typer.colors.RED if outcome.status.is_error else typer.colors.GREEN
+    ending = f"signal {outcome.signal}" if outcome.signal else f"exit {outcome.exit_code}"
+    figures = f"{outcome.wall_s:.3f} s wall, {outcome.cpu_s:.3f} s CPU, {outcome.peak_memory_mb:.0f} MiB"
+    typer.secho(f"[{outcome.status.value}] {ending}, {figures}", fg=colour, err=True)
+
+
+def _show_layers(provider: str, rows: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"Isolation of the sandbox {provider!r} on this machine")
+    for column in ("layer", "state", "by or why not", "escape tried"):
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        state = "[green]active[/]" if row["active"] else "[red]missing[/]" if row["required"] else "[dim]unavailable[/]"
+        colour = {"held": "green", "BROKEN": "bold red"}.get(row["tested"] or "", "dim")
+        tested = f"[{colour}]{row['tested']}[/] ({row['seen']})" if row["tested"] else ""
+        name = f"[bold]{row['name']}[/]" if row["required"] else f"  {row['name']}"
+        table.add_row(name, state, row["detail"], tested)
+    Console().print(table)

@@ -1,0 +1,217 @@
+"""The sandbox tries to break out of itself: one real escape for each promise, run as an ordinary program.
+
+Covered: the promises of ``capabilities()``, each tried from inside with a bait outside. Not covered: exploits of the
+kernel. ``rstar2 sandbox check`` prints the result.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from rstar2_env.sandbox.job import Job, Limits, Outcome, Sandbox
+from rstar2_env.status import ToolStatus
+
+_LIMITS = Limits(wall_s=2.0, memory_mb=256, processes=32, output_bytes=1 << 16, file_mb=16)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """How one attempt to break out went.
+
+    Attributes:
+        promise: The promise that it tried, as ``capabilities()`` names it.
+        held: Whether the sandbox held.
+        detail: What was seen.
+    """
+
+    promise: str
+    held: bool
+    detail: str
+
+
+def try_to_escape(sandbox: Sandbox) -> list[Trial]:
+    """Run every attempt and return how each went, in the order of the promises."""
+    with _baits() as baits:
+        return [_trial(sandbox, promise, code.format(**baits), held) for promise, (code, held) in _ATTEMPTS.items()]
+
+
+def _trial(sandbox: Sandbox, promise: str, code: str, held: Callable[[Outcome], bool]) -> Trial:
+    outcome = sandbox.run(Job(code, limits=_LIMITS))
+    lines = outcome.stdout.strip().splitlines()
+    telling = next((line for line in lines if "REACHED" in line), lines[-1] if lines else "")
+    return Trial(promise, held(outcome), f"{outcome.status.value}{': ' + telling[:60] if telling else ''}")
+
+
+@contextlib.contextmanager
+def _baits() -> Iterator[dict[str, object]]:
+    """Things outside that a program must not reach: a file, a variable, a listening socket, this very process."""
+    secret = "rstar2-bait"
+    os.environ["RSTAR2_BAIT"] = secret
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        tempfile.NamedTemporaryFile("w", dir=os.path.expanduser("~"), prefix=".rstar2-bait-") as file,
+    ):
+        file.write(secret)
+        file.flush()
+        try:
+            yield {"port": server.getsockname()[1], "path": file.name, "pid": os.getpid(), "mark": f"bait{os.getpid()}"}
+        finally:
+            del os.environ["RSTAR2_BAIT"]
+
+
+def _nothing_reached(outcome: Outcome) -> bool:
+    return outcome.status in (ToolStatus.OK, ToolStatus.BLOCKED) and "REACHED" not in outcome.stdout
+
+
+def _ended_as(*statuses: ToolStatus) -> Callable[[Outcome], bool]:
+    return lambda outcome: outcome.status in statuses and "REACHED" not in outcome.stdout
+
+
+_NETWORK = """
+import socket
+for family, address in ((socket.AF_INET, ("127.0.0.1", {port})), (socket.AF_INET, ("192.0.2.1", 53)),
+                        (socket.AF_UNIX, "/run/docker.sock"), (socket.AF_UNIX, "\\0abstract")):
+    try:
+        s = socket.socket(family, socket.SOCK_STREAM)
+        s.settimeout(0.3)
+        s.connect(address)
+        print("REACHED", address)
+    except OSError as error:
+        print("no:", error)
+"""
+_PROCESSES = """
+import os
+seen = []
+for pid in [{pid}, *range(3, 400)]:
+    try:
+        os.kill(pid, 0)
+        seen.append(pid)
+    except OSError:
+        pass
+listed = [p for p in os.listdir("/proc") if p.isdigit() and int(p) not in (1, os.getpid())]
+for pid in listed:
+    try:
+        if b"RSTAR2_BAIT" in open(f"/proc/{{pid}}/environ", "rb").read():
+            seen.append(pid)
+    except OSError:
+        pass
+print("REACHED" if seen or "RSTAR2_BAIT" in os.environ else "no other process", seen)
+"""
+_FILES = """
+import os
+for path in ({path!r}, "/etc/shadow", "/root", "/home", os.path.dirname({path!r})):
+    try:
+        found = os.listdir(path) if os.path.isdir(path) else open(path).read()
+        print("REACHED" if found else "empty", path)
+    except OSError as error:
+        print("no:", error)
+for folder in ("/etc", "/usr", "/", "/var/tmp", "/sandbox"):
+    path = os.path.join(folder, "rstar2-bait")
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        os.unlink(path)
+        print("REACHED: wrote", path)
+    except OSError as error:
+        print("no:", error)
+"""
+_PRIVILEGES = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+for name, try_it in (
+    ("a user namespace", lambda: libc.unshare(0x10000000) == 0),
+    ("a mount namespace", lambda: libc.unshare(0x00020000) == 0),
+    ("user 0", lambda: os.getuid() == 0 or os.setuid(0) is None),
+    ("another root", lambda: os.chroot("/tmp") is None),
+):
+    try:
+        print("REACHED" if try_it() else "no:", name)
+    except OSError as error:
+        print("no:", name, error)
+status = open("/proc/self/status").read() if os.path.exists("/proc/self/status") else ""
+capabilities = [line for line in status.splitlines() if line.startswith("CapEff")]
+print("REACHED" if any(int(line.split()[1], 16) for line in capabilities) else "none:", capabilities)
+"""
+_TIME = """
+import signal, time
+for number in range(1, 65):
+    try:
+        signal.signal(number, signal.SIG_IGN)
+    except (OSError, ValueError):
+        pass
+signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))
+time.sleep(60)
+print("REACHED")
+"""
+_MEMORY = """
+import os, time
+for _ in range(8):
+    if os.fork() == 0:
+        block = bytearray(100 << 20)
+        for at in range(0, len(block), 4096):
+            block[at] = 1
+        time.sleep(0.5)
+        os.write(1, b"took\\n")
+        os._exit(0)
+try:
+    while True:
+        os.wait()
+except ChildProcessError:
+    pass
+"""
+_MANY = """
+import os, time
+made = 0
+try:
+    while made < 200:
+        if os.fork() == 0:
+            time.sleep(30)
+            os._exit(0)
+        made += 1
+except OSError:
+    pass
+print("REACHED" if made >= {limit} else "made", made)
+os._exit(0)
+"""
+_OUTPUT = """
+while True:
+    print("x" * 1000)
+"""
+_DAEMON = """
+import ctypes, os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        ctypes.CDLL(None).prctl(15, b"{mark}")
+        time.sleep(30)
+    os._exit(0)
+time.sleep(0.2)
+print("{mark}")
+"""
+
+
+def _gone(outcome: Outcome) -> bool:
+    """Whether no process on this machine bears the daemon's name."""
+    name = outcome.stdout.strip()
+    alive = []
+    for pid in filter(str.isdigit, os.listdir("/proc") if os.path.isdir("/proc") else ()):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/comm") as file:
+            alive.append(file.read().strip())
+    return outcome.status is ToolStatus.OK and bool(name) and name not in alive
+
+
+_ATTEMPTS: dict[str, tuple[str, Callable[[Outcome], bool]]] = {
+    "no network": (_NETWORK, _nothing_reached),
+    "no sight of other processes": (_PROCESSES, _nothing_reached),
+    "no sight of the user's files": (_FILES, _nothing_reached),
+    "no gain of privileges": (_PRIVILEGES, _nothing_reached),
+    "bounded time": (_TIME, _ended_as(ToolStatus.TIMEOUT)),
+    "bounded memory": (_MEMORY, lambda outcome: outcome.stdout.count("took") < 4),
+    "bounded processes": (_MANY.replace("{limit}", str(_LIMITS.processes)), _nothing_reached),
+    "bounded output": (_OUTPUT, _ended_as(ToolStatus.OUTPUT_LIMIT)),
+    "killed whole": (_DAEMON, _gone),
+}

@@ -1,0 +1,59 @@
+"""Random states: every call starts from its job's seed, so that it replays, and no two calls share their draws.
+
+Covered: ``random``, and the global generators of ``numpy.random`` and ``sympy``, whether the warm parent has loaded
+them or the program imports them later. Not covered: generators that a program makes itself without a seed
+(``numpy.random.default_rng()``, ``secrets``), which ask the kernel.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import random
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+_SEEDED = ("numpy.random", "sympy.core.random")
+
+
+def seed_everything(seed: int) -> None:
+    """Seed what is loaded, and see to it that what is imported later is seeded then."""
+    random.seed(seed)
+    later = {name for name in _SEEDED if name not in sys.modules}
+    for name in _SEEDED:
+        if name not in later:
+            _seed(sys.modules[name], seed)
+    if later:
+        sys.meta_path.insert(0, _SeedOnImport(later, seed))
+
+
+def _seed(module: ModuleType, seed: int) -> None:
+    # Not the same number for all: generators of one kind would draw the same.
+    module.seed(random.Random(f"{module.__name__} {seed}").getrandbits(32))
+
+
+class _SeedOnImport:
+    """Finds a module as usual, and seeds it once it is loaded."""
+
+    def __init__(self, names: set[str], seed: int) -> None:
+        self._names = names
+        self._seed = seed
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """The spec of one of the modules to seed, with a loader that seeds it; ``None`` for every other."""
+        if name not in self._names:
+            return None
+        self._names.discard(name)
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            load = spec.loader.exec_module
+
+            def load_and_seed(module: ModuleType) -> None:
+                load(module)
+                _seed(module, self._seed)
+
+            spec.loader.exec_module = load_and_seed  # type: ignore[method-assign]  # of this one loader alone
+        return spec

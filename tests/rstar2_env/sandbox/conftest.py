@@ -1,0 +1,138 @@
+"""Shared by the sandbox's tests: running sandboxes, and a look at what they leave behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rstar2_env.sandbox import Job, LocalSandbox, Outcome, Sandbox, make_sandbox
+
+os.environ["SECRET_TOKEN"] = "s3cr3t"  # what no program may see
+
+PROVIDERS = ["local"]
+"""The providers that the conformance suite runs: a new one adds its name here."""
+
+
+@pytest.fixture(scope="session", params=PROVIDERS)
+def any_sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """A running sandbox of every provider, in its strictest isolation."""
+    with make_sandbox(request.param) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture(scope="session")
+def local() -> Iterator[LocalSandbox]:
+    """One local sandbox for all tests that only run programs."""
+    with LocalSandbox() as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def run(local: LocalSandbox) -> Callable[..., Outcome]:
+    """Run a program in the local sandbox: ``run(code, **fields of Job)``."""
+    return lambda code, **fields: local.run(Job(code, **fields))
+
+
+@pytest.fixture
+def look() -> Look:
+    """A look at what a local sandbox has on this machine."""
+    return Look()
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """What a local sandbox has on this machine right now."""
+
+    processes: int
+    pid_namespaces: int
+    inside_groups: int
+    files: tuple[str, ...]
+    descriptors: int
+
+
+class Look:
+    """Looks at processes, namespaces, control groups and files of a local sandbox."""
+
+    def footprint(self, sandbox: LocalSandbox) -> Footprint:
+        """What there is now."""
+        warden, zygote = self.pids(sandbox)
+        below = self.descendants(zygote)
+        spaces = set()
+        for pid in below:
+            with contextlib.suppress(OSError):
+                spaces.add(os.readlink(f"/proc/{pid}/ns/pid"))
+        files = tuple(sorted(str(path) for path in Path(self.scratch(sandbox)).rglob("*")))
+        descriptors = sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in (warden, zygote))
+        inside = sum(len((group / "cgroup.procs").read_text().split()) for group in self.groups(warden))
+        return Footprint(len(below), len(spaces), inside, files, descriptors)
+
+    def settled(self, sandbox: LocalSandbox) -> Footprint:
+        """What there is once the sandbox has nothing to do but wait."""
+        waiting = sandbox.options.waiting if sandbox.options.waiting is not None else sandbox.options.slots
+        # Each child that waits is two processes: the pausing one that is pid 1, and the child.
+        self.wait_for(lambda: len(self.descendants(self.pids(sandbox)[1])) == 2 * waiting)
+        return self.footprint(sandbox)
+
+    @staticmethod
+    def pids(sandbox: LocalSandbox) -> tuple[int, int]:
+        """Process ids of the warden and of the warm parent."""
+        connection = sandbox._connection
+        assert connection is not None
+        return connection.warden_pid, connection.zygote_pid
+
+    @staticmethod
+    def scratch(sandbox: LocalSandbox) -> str:
+        """The folder of a sandbox outside."""
+        connection = sandbox._connection
+        assert connection is not None
+        return connection.scratch
+
+    @staticmethod
+    def groups(warden: int) -> list[Path]:
+        """The control groups of a warden, in one hierarchy."""
+        for kind in ("pids", "."):
+            found = sorted(Path("/sys/fs/cgroup", kind).glob(f"**/rstar2-sandbox-{warden}/call-*"))
+            if found:
+                return found
+        return []
+
+    @staticmethod
+    def descendants(pid: int) -> list[int]:
+        """Every process below ``pid``."""
+        parents: dict[int, list[int]] = {}
+        for entry in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError), open(f"/proc/{entry}/stat") as file:
+                parents.setdefault(int(file.read().rpartition(")")[2].split()[1]), []).append(int(entry))
+        found, rest = [], [pid]
+        while rest:
+            children = parents.get(rest.pop(), [])
+            found += children
+            rest += children
+        return found
+
+    @staticmethod
+    def alive(pid: int) -> bool:
+        """Whether a process exists and is no zombie."""
+        try:
+            with open(f"/proc/{pid}/stat") as file:
+                return file.read().rpartition(")")[2].split()[0] != "Z"
+        except OSError:
+            return False
+
+    @staticmethod
+    def wait_for(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+        """Wait until ``condition`` holds.
+
+        Raises:
+            AssertionError: It does not within ``seconds``.
+        """
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, "the condition did not come true in time"
+            time.sleep(0.02)

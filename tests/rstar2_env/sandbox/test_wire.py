@@ -1,0 +1,41 @@
+"""Frames survive any cutting of the stream, and junk is refused."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rstar2_env.sandbox.inside.wire import FrameReader, WireError, pack, unpack
+
+BUSY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@BUSY
+@given(
+    frames=st.lists(st.tuples(st.dictionaries(st.text(), st.integers()), st.lists(st.binary(max_size=50))), max_size=5),
+    step=st.integers(1, 40),
+)
+def test_frames_come_out_as_they_went_in(frames: list[tuple[dict[str, int], list[bytes]]], step: int) -> None:
+    frames = [({key: value for key, value in header.items() if key != "blobs"}, blobs) for header, blobs in frames]
+    stream = b"".join(pack(header, blobs) for header, blobs in frames)
+    reader = FrameReader()
+    found = [frame for at in range(0, len(stream), step) for frame in reader.feed(stream[at : at + step])]
+    assert [({**frame.header, "blobs": None}, frame.blobs) for frame in found] == [
+        ({**header, "blobs": None}, blobs) for header, blobs in frames
+    ]
+
+
+@pytest.mark.parametrize("junk", [b"", b"1234", b"\0\0\0\4\0\0\0\4", b"\0\0\0\6\0\0\0\2[]", b"\0\0\0\6\0\0\0\2{}x"])
+def test_junk_is_refused(junk: bytes) -> None:
+    with pytest.raises(WireError):
+        unpack(junk)
+
+
+@BUSY
+@given(st.binary(min_size=8, max_size=64))
+def test_no_bytes_break_the_reader_otherwise_than_with_a_wire_error(data: bytes) -> None:
+    with contextlib.suppress(WireError):
+        unpack(data)
