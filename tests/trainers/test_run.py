@@ -51,8 +51,8 @@ def test_the_best_weights_of_held_out_evaluation_are_kept_and_load(letter_option
 
 def test_every_episode_and_metric_is_in_the_runs_folder(letter_options):
     result = train("grpo_roc", letter_options)
-    lines = gzip.open(result.output_dir / "episodes" / "train-000000.jsonl.gz", "rt").read().splitlines()
-    episodes = [json.loads(line) for line in lines]
+    with gzip.open(result.output_dir / "episodes" / "train-000000.jsonl.gz", "rt") as file:
+        episodes = [json.loads(line) for line in file]
     assert len(episodes) == 4 * 4 * 2
     assert {"messages", "reward", "end", "statuses", "kept"} <= set(episodes[0])
     assert any(episode["kept"] for episode in episodes)
