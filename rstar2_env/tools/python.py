@@ -142,7 +142,7 @@ class PythonTool:
                 return f"The program was stopped: it {spent}."
             case ToolStatus.MEMORY:
                 message = f"The program was stopped: it used more than {limits.memory_mb} MiB of memory."
-                return f"{outcome.traceback.rstrip()}\n{message}" if outcome.traceback else message
+                return f"{outcome.traceback.rstrip()}\n{message}" if outcome.traceback and self._traceback else message
             case ToolStatus.OUTPUT_LIMIT:
                 return f"The program was stopped: it wrote more than {limits.output_bytes} bytes."
             case ToolStatus.BLOCKED:

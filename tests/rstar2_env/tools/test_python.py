@@ -42,6 +42,16 @@ class TestWording:
         assert result.text == "before\n" + trace
         assert (result.error_type, result.exit_code) == ("ValueError", 1)
 
+    @pytest.mark.parametrize("status", [ToolStatus.EXCEPTION, ToolStatus.SYNTAX_ERROR, ToolStatus.MEMORY])
+    def test_tracebacks_can_be_left_out(self, status):
+        outcome = Outcome(status, error_type="E", error_message="no", traceback="Traceback ...\nE: no\n")
+        assert "Traceback" in shown(outcome).text
+        assert "Traceback" not in shown(outcome, traceback=False).text
+
+    def test_without_a_traceback_an_exception_is_its_type_and_message(self):
+        outcome = Outcome(ToolStatus.EXCEPTION, stdout="a", error_type="E", error_message="no", traceback="long")
+        assert shown(outcome, traceback=False).text == "a\nE: no"
+
     def test_a_syntax_error_shows_its_message(self):
         outcome = Outcome(
             ToolStatus.SYNTAX_ERROR, error_type="SyntaxError", traceback="SyntaxError: '(' was never closed\n"
