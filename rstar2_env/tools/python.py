@@ -47,6 +47,7 @@ class PythonTool:
         limits: What each program may use.
         max_output: How much of the output the policy is shown; more is cut in the middle.
         tokenizer: Count ``max_output`` in its tokens instead of in characters.
+        traceback: Show where an exception came from; without, its type and message alone.
 
     Raises:
         ConfigurationError: ``max_output`` is not a positive integer.
