@@ -1,0 +1,119 @@
+"""What the environment itself costs: reset + step without a tool call, check_env, and the import.
+
+    python benchmarks/env.py
+
+"Own time" is the time of reset + step with one ready problem and an answer that is a plain number, less the same pair
+of calls on an empty ``gymnasium.Env``. Each figure is the best of several repeats, in CPU time of this thread, so that
+a busy machine does not count. Not covered: tool calls (the sandbox's benchmark), generating problems at scale.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+
+import gymnasium as gym
+from gymnasium.utils.env_checker import check_env
+
+import rstar2_env
+from rstar2_env.spaces import UnicodeText
+
+TARGET_US = 50.0
+ANSWER = "The answer is <answer>\\boxed{7}</answer>."
+
+
+class Nothing(gym.Env[str, str]):
+    """The least that an environment can do."""
+
+    observation_space = UnicodeText()
+    action_space = UnicodeText()
+
+    def reset(self, *, seed=None, options=None):
+        """Return nothing."""
+        super().reset(seed=seed)
+        return "", {}
+
+    def step(self, action):
+        """End the episode."""
+        return "", 0.0, True, False, {}
+
+
+def best_us(function: Callable[[], object], *, calls: int = 1000, repeats: int = 15) -> float:
+    """CPU microseconds of one call, in the best of several repeats."""
+    times = []
+    for _ in range(repeats):
+        start = time.thread_time()
+        for _ in range(calls):
+            function()
+        times.append(time.thread_time() - start)
+    return min(times) / calls * 1e6
+
+
+def episode(env: gym.Env[str, str], seed: int | None = None) -> Callable[[], object]:
+    """One reset and one step, as a function."""
+
+    def play():
+        env.reset(seed=seed)
+        env.step(ANSWER)
+
+    return play
+
+
+def import_ms(statement: str, repeats: int = 7) -> float:
+    """Milliseconds that a statement takes in a fresh interpreter, the median of several."""
+    program = f"import time; t = time.process_time(); {statement}; print((time.process_time() - t) * 1000)"
+    runs = [
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        for _ in range(repeats)
+    ]
+    return statistics.median(float(run.stdout) for run in runs)
+
+
+def main() -> int:
+    """Measure, print the table, and fail when the target is missed."""
+    problem = [{"question": "What is 3 + 4?", "answer": "7"}]
+    one = gym.make("rstar2/MathTool-v0", problems=problem)
+    default = gym.make("rstar2/MathTool-v0")
+    families = default.unwrapped.problems
+    rng = default.unwrapped.np_random
+    floor, floor_seeded = best_us(episode(Nothing())), best_us(episode(Nothing(), seed=1))
+    rows = {
+        "empty gymnasium.Env: reset + step, µs": floor,
+        "empty gymnasium.Env, reset(seed=), µs": floor_seeded,
+        "MathTool unwrapped, one problem, µs": best_us(episode(one.unwrapped)),
+        "MathTool unwrapped, reset(seed=), µs": best_us(episode(one.unwrapped, seed=1)),
+        "MathTool as gym.make gives it, µs": best_us(episode(one)),
+        "MathTool, bundled family of problems, µs": best_us(episode(default)),
+        "of that: generating the problem, µs": best_us(lambda: families.sample(rng)),
+    }
+    own = rows["MathTool unwrapped, one problem, µs"] - floor
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(one.unwrapped, skip_render_check=True)
+    rows["check_env, ms"] = (time.perf_counter() - start) * 1000
+    gymnasium_ms, package_ms = import_ms("import gymnasium"), import_ms("import rstar2_env")
+    rows |= {
+        "import gymnasium, ms": gymnasium_ms,
+        "import rstar2_env (gymnasium included), ms": package_ms,
+        "own time of import, ms": package_ms - gymnasium_ms,
+        "own time of reset + step, µs": own,
+    }
+    print(f"rstar2-env {rstar2_env.__version__}, Gymnasium {gym.__version__}, Python {platform.python_version()}")
+    width = max(map(len, rows))
+    for name, value in rows.items():
+        print(f"{name:<{width}}  {value:8.1f}")
+    verdict = "within" if own <= TARGET_US else "ABOVE"
+    print(f"{verdict} the target of {TARGET_US:.0f} µs")
+    print(json.dumps({name: round(value, 2) for name, value in rows.items()}, ensure_ascii=False))
+    return 0 if own <= TARGET_US else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
