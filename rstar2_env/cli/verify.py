@@ -35,7 +35,7 @@ def verify_command(
 ) -> None:
     """Grade answers against gold answers, in parallel."""
     from rstar2_env.errors import Rstar2Error
-    from rstar2_env.verify import verify
+    from rstar2_env.verify import verify_response
     from rstar2_env.verify.api import math_verify_alone
     from rstar2_env.verify.pool import set_workers, shared_pool
     from rstar2_env.verify.report import read_pairs, summarise
@@ -49,7 +49,7 @@ def verify_command(
     threads = shared_pool().workers
 
     def ours(pair: Pair) -> Verdict:
-        return verify(pair.gold, pair.pred, tolerance=tolerance, strict=not lenient, timeout=timeout)
+        return verify_response(pair.gold, pair.pred, tolerance=tolerance, strict=not lenient, timeout=timeout)
 
     def theirs(pair: Pair) -> Verdict:
         return math_verify_alone(pair.gold, pair.pred, timeout=timeout)

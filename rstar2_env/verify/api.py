@@ -1,32 +1,25 @@
 """``verify`` and its batch and async twins: the layers that run in the caller, and the way to the workers.
 
-In the caller run only what is linear in the text: exact text, guards, plain numbers. Everything else happens in worker
-processes (see ``pool`` and ``grade``), so nothing here can hang, and no thread or event loop is a wrong one to call
-from.
+In the caller run only what is linear in the text: boxes, exact text, guards, plain numbers. Everything else happens in
+worker processes (see ``pool`` and ``grade``), so nothing here can hang, and no thread or event loop is a wrong one to
+call from. A text never makes any of these functions raise.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections.abc import Iterable
 from concurrent.futures import Future
 from fractions import Fraction
-from typing import Any
 
-from rstar2_env.errors import ConfigurationError
-from rstar2_env.verify.extract import last_boxed, strip_dollars
-from rstar2_env.verify.guards import too_large
+from rstar2_env.verify.extract import gold_answer, joined_boxes, last_boxed
+from rstar2_env.verify.guards import MAX_TEXT_CHARS, too_large
+from rstar2_env.verify.options import DEFAULTS, TIMEOUT_S, Options
 from rstar2_env.verify.plain import read_plain, same_number
 from rstar2_env.verify.pool import Reply, shared_pool
+from rstar2_env.verify.response import extract_answer, is_response
 from rstar2_env.verify.verdict import Reason, Verdict
-
-TIMEOUT_S = 1.0
-"""Default deadline of one verification, in seconds of a worker's time."""
-
-KINDS = ("auto", "number")
-"""What ``kind`` may be."""
 
 
 def verify(
@@ -36,28 +29,26 @@ def verify(
     kind: str = "auto",
     tolerance: float | None = None,
     strict: bool = True,
+    undone: str = "arithmetic",
+    question: str | None = None,
     timeout: float = TIMEOUT_S,
 ) -> Verdict:
-    r"""Say whether ``answer`` is the gold answer. Safe from any thread; never raises for what the texts hold.
+    r"""Say whether ``answer`` is the gold answer. Safe from any thread and any process.
 
     Args:
         gold: The gold answer: a number, an expression, a set, words. A ``\boxed{}`` in it is opened.
         answer: The policy's answer, as a dialect extracted it; ``None`` or blank is ``no_answer``.
-        kind: How to read both: "auto" or "number".
-        tolerance: Relative tolerance between numbers; ``None`` compares exactly.
-        strict: Apply the rules of docs/verification.md; ``False`` is lenient where they say so.
-        timeout: Seconds that a worker may compute. Exact text and plain numbers need no worker.
+        kind: See :class:`~rstar2_env.verify.options.Options`, as for the four below.
+        tolerance: Relative tolerance between numbers.
+        strict: Apply the default rules.
+        undone: How much work an answer may leave undone.
+        question: The question, if an expression copied out of it shall be no answer.
+        timeout: Seconds that a worker may compute.
 
     Raises:
-        ConfigurationError: ``kind``, ``tolerance`` or ``timeout`` is not one that can be used.
+        ConfigurationError: An option is not one of its values, or out of its range.
     """
-    start = time.perf_counter()
-    options = _options(kind, tolerance, strict, timeout)
-    verdict = _decide_here(gold, answer, kind, tolerance)
-    if verdict is None:
-        reply = shared_pool().submit(_request(gold, answer, options), timeout).result()
-        return _verdict(reply, start)
-    return Verdict(verdict.reason is Reason.EQUAL, verdict.reason, verdict.method, time.perf_counter() - start)
+    return verify_with(_options(kind, tolerance, strict, undone, timeout), gold, answer, question)
 
 
 async def averify(
@@ -67,15 +58,20 @@ async def averify(
     kind: str = "auto",
     tolerance: float | None = None,
     strict: bool = True,
+    undone: str = "arithmetic",
+    question: str | None = None,
     timeout: float = TIMEOUT_S,
 ) -> Verdict:
-    """The same as :func:`verify` without blocking the event loop."""
+    """The same as :func:`verify`, without blocking the event loop.
+
+    Cancelling it gives up the wait; a computation that has begun ends by itself or at its deadline.
+    """
+    options = _options(kind, tolerance, strict, undone, timeout)
     start = time.perf_counter()
-    options = _options(kind, tolerance, strict, timeout)
-    reply = _decide_here(gold, answer, kind, tolerance)
-    if reply is None:
-        reply = await asyncio.wrap_future(shared_pool().submit(_request(gold, answer, options), timeout))
-    return _verdict(reply, start)
+    reply = _begin(options, gold, answer, question)
+    if isinstance(reply, Future):
+        reply = await asyncio.wrap_future(reply)
+    return _verdict(reply, time.perf_counter() - start)
 
 
 def verify_many(
@@ -84,79 +80,114 @@ def verify_many(
     kind: str = "auto",
     tolerance: float | None = None,
     strict: bool = True,
+    undone: str = "arithmetic",
     timeout: float = TIMEOUT_S,
 ) -> list[Verdict]:
     """Verify many ``(gold, answer)`` pairs at once, on all workers; verdicts come in the order of the pairs.
 
-    ``Verdict.seconds`` of a pair that waited for a worker includes the wait.
+    ``Verdict.seconds`` counts from a pair's submission, so it includes the wait for a worker.
     """
-    options = _options(kind, tolerance, strict, timeout)
-    pending: list[tuple[float, Reply | Future[Reply]]] = []
+    options = _options(kind, tolerance, strict, undone, timeout)
+    begun: list[tuple[float, float, Reply | Future[Reply]]] = []
     for gold, answer in pairs:
         start = time.perf_counter()
-        reply = _decide_here(gold, answer, kind, tolerance)
-        if reply is None:
-            pending.append((start, shared_pool().submit(_request(gold, answer, options), timeout)))
+        reply = _begin(options, gold, answer, None)
+        begun.append((start, time.perf_counter(), reply))
+    verdicts: list[Verdict] = []
+    for start, stop, reply in begun:
+        if isinstance(reply, Future):
+            result = reply.result()
+            verdicts.append(_verdict(result, time.perf_counter() - start))
         else:
-            pending.append((start - time.perf_counter(), reply))
-    return [
-        _verdict(reply.result(), start) if isinstance(reply, Future) else _finished(reply, -start)
-        for start, reply in pending
-    ]
+            verdicts.append(_verdict(reply, stop - start))
+    return verdicts
+
+
+def verify_response(
+    gold: str,
+    response: str | None,
+    *,
+    kind: str = "auto",
+    tolerance: float | None = None,
+    strict: bool = True,
+    undone: str = "arithmetic",
+    timeout: float = TIMEOUT_S,
+) -> Verdict:
+    """Grade a whole response against a gold text that may be a worked solution: for files, not for rewards.
+
+    Both texts are taken as bare answers first; where that fails and either is more than that, the answers are
+    extracted (see ``response``). An environment grades only what its dialect extracts.
+    """
+    options = _options(kind, tolerance, strict, undone, timeout)
+    first = verify_with(options, gold, response)
+    if first.correct or response is None or not (is_response(gold) or is_response(response)):
+        return first
+    inner_gold, inner = extract_answer(gold, gold=True), extract_answer(response)
+    if inner_gold is None or (inner_gold == gold and inner == response):
+        return first
+    second = verify_with(options, inner_gold, inner)
+    return Verdict(second.correct, second.reason, second.method, first.seconds + second.seconds)
+
+
+def verify_with(options: Options, gold: str, answer: str | None, question: str | None = None) -> Verdict:
+    """The same as :func:`verify` with options that have been checked before."""
+    start = time.perf_counter()
+    reply = _begin(options, gold, answer, question)
+    if isinstance(reply, Future):
+        reply = reply.result()
+    return _verdict(reply, time.perf_counter() - start)
 
 
 def math_verify_alone(gold: str, answer: str | None, *, timeout: float = TIMEOUT_S) -> Verdict:
     """What math-verify says with no layer of ours before it, for comparison; under our deadline, in our workers."""
     start = time.perf_counter()
     if answer is None or not answer.strip():
-        return _verdict(_NO_ANSWER, start)
-    if len(answer) + len(gold) > 200_000:
-        return _verdict(Reply(Reason.TOO_LARGE, "length"), start)
+        return _verdict(_NO_ANSWER, 0.0)
+    if len(answer) + len(gold) > MAX_TEXT_CHARS:
+        return _verdict(Reply(Reason.TOO_LARGE, "length"), 0.0)
     request = {"alone": "math-verify", "gold": gold, "answer": answer, "timeout": timeout}
-    return _verdict(shared_pool().submit(request, timeout).result(), start)
+    reply = shared_pool().submit(request, timeout).result()
+    return _verdict(reply, time.perf_counter() - start)
 
 
-def _options(kind: str, tolerance: float | None, strict: bool, timeout: float) -> dict[str, Any]:
-    if kind not in KINDS:
-        raise ConfigurationError(f"kind must be one of {', '.join(map(repr, KINDS))}, not {kind!r}.")
-    if tolerance is not None and not (math.isfinite(tolerance) and tolerance >= 0):
-        raise ConfigurationError(f"tolerance must be a number of at least 0, or None, not {tolerance!r}.")
-    if not (math.isfinite(timeout) and timeout > 0):
-        raise ConfigurationError(f"timeout must be a positive number of seconds, not {timeout!r}.")
-    return {"kind": kind, "tolerance": tolerance, "strict": strict, "timeout": timeout}
+def _options(kind: str, tolerance: float | None, strict: bool, undone: str, timeout: float) -> Options:
+    if kind == "auto" and tolerance is None and strict and undone == "arithmetic" and timeout == TIMEOUT_S:
+        return DEFAULTS
+    return Options(kind=kind, tolerance=tolerance, strict=strict, undone=undone, timeout=timeout)
 
 
-def _request(gold: str, answer: str | None, options: dict[str, Any]) -> dict[str, Any]:
-    return {"gold": _opened(gold), "answer": _opened(answer or ""), **options}
-
-
-def _opened(text: str) -> str:
-    box = last_boxed(text)
-    return strip_dollars(text) if box is None else box
-
-
-def _verdict(reply: Reply, start: float) -> Verdict:
-    return _finished(reply, time.perf_counter() - start)
-
-
-def _finished(reply: Reply, seconds: float) -> Verdict:
+def _verdict(reply: Reply, seconds: float) -> Verdict:
     return Verdict(reply.reason is Reason.EQUAL, reply.reason, reply.method, seconds)
 
 
-def _decide_here(gold: str, answer: str | None, kind: str, tolerance: float | None) -> Reply | None:
-    """The layers that need no worker; ``None`` when one is needed."""
+def _begin(options: Options, gold: str, answer: str | None, question: str | None) -> Reply | Future[Reply]:
+    """Decide here what can be decided here; else hand the pair to a worker."""
     if answer is None:
         return _NO_ANSWER
-    gold_number = read_plain(gold)
-    if gold_number is not None:
-        answer_number = read_plain(answer)
-        if answer_number is not None:
-            same = same_number(gold_number, answer_number, Fraction(tolerance) if tolerance is not None else None)
-            return _SAME_NUMBER if same else _OTHER_NUMBER
-    answer = answer.strip()
+    if options.undone != "none":
+        reply = _same_plain(options, gold, answer)
+        if reply is not None:
+            return reply
+    if len(gold) > MAX_TEXT_CHARS or len(answer) > MAX_TEXT_CHARS:
+        return Reply(Reason.TOO_LARGE if len(answer) > MAX_TEXT_CHARS else Reason.UNPARSABLE_GOLD, "length")
+    boxed = "box" in answer
+    box = last_boxed(answer) if boxed else None
+    joined = joined_boxes(answer) if box is not None else None
+    gold = gold_answer(gold) if "box" in gold else gold.strip()
+    answer = answer.strip() if box is None else box
+    reply = _decide_here(options, gold, answer)
+    if reply is not None and (joined is None or reply.reason is Reason.EQUAL):
+        return reply
+    request = options.request(gold, answer, question if question is None else question[:MAX_TEXT_CHARS])
+    if joined is not None and too_large(joined) is None:
+        request["joined"] = joined
+    return shared_pool().submit(request, options.timeout)
+
+
+def _decide_here(options: Options, gold: str, answer: str) -> Reply | None:
+    """The layers that need no worker; ``None`` when one is needed."""
     if not answer:
         return _NO_ANSWER
-    gold = gold.strip()
     if not gold:
         return Reply(Reason.UNPARSABLE_GOLD, "empty")
     if gold == answer:
@@ -165,11 +196,29 @@ def _decide_here(gold: str, answer: str | None, kind: str, tolerance: float | No
         return Reply(Reason.TOO_LARGE, guard)
     if (guard := too_large(gold)) is not None:
         return Reply(Reason.UNPARSABLE_GOLD, guard)
-    if kind == "number":
-        return Reply(Reason.UNPARSABLE_GOLD if gold_number is None else Reason.UNPARSABLE_ANSWER, "number")
+    if options.undone != "none" and (reply := _same_plain(options, gold, answer)) is not None:
+        return reply
+    if options.kind == "number":
+        return Reply(Reason.UNPARSABLE_GOLD if read_plain(gold) is None else Reason.UNPARSABLE_ANSWER, "number")
     return None
+
+
+def _same_plain(options: Options, gold: str, answer: str) -> Reply | None:
+    """Compare plain numbers; ``None`` unless both are."""
+    if options.kind not in ("auto", "number"):
+        return None
+    gold_number = read_plain(gold)
+    if gold_number is None:
+        return None
+    answer_number = read_plain(answer)
+    if answer_number is None:
+        return None
+    tolerance = None if options.tolerance is None else Fraction(options.tolerance)
+    return _SAME_NUMBER if same_number(gold_number, answer_number, tolerance) else _OTHER_NUMBER
 
 
 _NO_ANSWER = Reply(Reason.NO_ANSWER, "empty")
 _SAME_NUMBER = Reply(Reason.EQUAL, "number")
 _OTHER_NUMBER = Reply(Reason.DIFFERENT, "number")
+
+__all__ = ["averify", "math_verify_alone", "verify", "verify_many", "verify_response", "verify_with"]

@@ -10,6 +10,10 @@ from __future__ import annotations
 import re
 
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*(?:(?P<brace>\{)|(?P<bare>-?[0-9A-Za-z.]+))")
+_WORDS = re.compile(r"[^\W\d_]+|[=<>]")
+_COMMANDS = re.compile(r"\\[a-zA-Z]+")
+_CONNECTIVE = re.compile(r"(?:[\s,;${}()\[\]\\.]|\b(?:and|or)\b)*")
+_MAX_WORDS_BETWEEN = 2
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 
 
@@ -19,24 +23,27 @@ def extract_boxed(text: str) -> list[str]:
     A box that never closes is passed over. ``\boxed 7`` without braces holds the run of letters and digits after it.
     A box that holds nothing but another box gives the inner one's content.
     """
-    found: list[str] = []
+    return [content for _, _, content in _spans(text)]
+
+
+def _spans(text: str) -> list[tuple[int, int, str]]:
+    """Start, end and content of every outermost balanced box."""
+    found: list[tuple[int, int, str]] = []
     at = 0
     budget = 64 * len(text) + 4096
     while (match := _BOX.search(text, at)) is not None:
+        at = match.end()
         if match["bare"] is not None:
-            found.append(match["bare"].rstrip("."))
-            at = match.end()
+            found.append((match.start(), match.end(), match["bare"].rstrip(".")))
             continue
-        end = _closing(text, match.end())
-        budget -= (end if end is not None else len(text)) - match.end()
-        if end is None:
-            # Unbalanced: boxes may still stand inside. The budget keeps a wall of openings from costing a square.
-            at = match.end()
-            if budget < 0:
-                break
-            continue
-        found.append(_unwrap(text[match.end() : end]))
-        at = end + 1
+        end = _closing(text, at)
+        budget -= (end if end is not None else len(text)) - at
+        if end is not None:
+            found.append((match.start(), end + 1, _unwrap(text[at:end])))
+            at = end + 1
+        elif budget < 0:
+            # Unbalanced, and boxes may still stand inside; the budget keeps a wall of openings from costing a square.
+            break
     return found
 
 
@@ -47,6 +54,40 @@ def last_boxed(text: str) -> str | None:
     """
     boxes = extract_boxed(text)
     return strip_dollars(boxes[-1]) if boxes else None
+
+
+def joined_boxes(text: str) -> str | None:
+    r"""Several boxes with nothing between them but commas, "and" or "or", as one list; ``None`` where there are none.
+
+    ``\boxed{1} and \boxed{2}`` states two values. With any other word between them the last box stands alone: a policy
+    that changes its mind has one answer.
+    """
+    spans = _spans(text)
+    kept = spans[-1:]
+    for span in reversed(spans[:-1]):
+        if not _CONNECTIVE.fullmatch(_COMMANDS.sub(" ", text[span[1] : kept[0][0]])):
+            break
+        kept.insert(0, span)
+    return ", ".join(strip_dollars(content) for _, _, content in kept) if len(kept) > 1 else None
+
+
+def gold_answer(text: str) -> str:
+    r"""The answer that a gold text states: its boxes, joined where little stands between them, or the text itself.
+
+    Data sets box the parts of an answer one by one (``\boxed{1} and \boxed{2}``). Only a gold text is read so: of a
+    policy's boxes the last one counts.
+    """
+    spans = _spans(text)
+    if not spans:
+        opened = _BOX.search(text)
+        return strip_dollars(text[opened.end() :]) if opened is not None and opened["brace"] else text.strip()
+    kept = [spans[-1]]
+    for start, end, content in reversed(spans[:-1]):
+        between = _WORDS.findall(_COMMANDS.sub(" ", text[end : kept[0][0]]))
+        if len(between) > _MAX_WORDS_BETWEEN:
+            break
+        kept.insert(0, (start, end, content))
+    return strip_dollars(kept[0][2]) if len(kept) == 1 else ", ".join(strip_dollars(content) for _, _, content in kept)
 
 
 def strip_dollars(text: str) -> str:

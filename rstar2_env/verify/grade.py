@@ -1,52 +1,149 @@
-"""Grading inside a worker: the layers that need more than text.
+"""Grading inside a worker: the layers that need more than text, cheapest first.
 
-Covered for now: math-verify on both texts. Runs only in a worker process, which may be killed at any moment.
+Spelling, multiple choice, structures with evaluation at the leaves, words, and SymPy for what is left. Runs only in a
+worker process, which may be killed at any moment. Not covered: exact text, guards and plain numbers (see ``api``).
 """
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable
+import re
+from fractions import Fraction
 from typing import Any
 
-_notify: Callable[[str], None] | None = None
-_loaded = False
+from rstar2_env.verify import symbolic, words
+from rstar2_env.verify.choice import option_of, same_choice
+from rstar2_env.verify.clean import clean
+from rstar2_env.verify.compare import same_answer
+from rstar2_env.verify.conduct import echoes, work_left
+from rstar2_env.verify.equality import Rules
+from rstar2_env.verify.interval import TooLargeError
+from rstar2_env.verify.lexer import ReadError
+from rstar2_env.verify.nodes import Node, Words
+from rstar2_env.verify.prose import same_prose
+from rstar2_env.verify.readings import readings
+from rstar2_env.verify.verdict import Reason
 
+on_load = symbolic.on_load
 
-def on_load(notify: Callable[[str], None]) -> None:
-    """Set what is called with "loading" and "loaded" around the first import of SymPy."""
-    global _notify
-    _notify = notify
+_SPACE = re.compile(r"(?<!\d)\s+|\s+(?!\d)")
+_BROKEN = re.compile(r"\\(?!text|mathrm|textbf|mbox|quad|[ ,;!%$&#_{}])")
 
 
 def grade_request(request: dict[str, Any]) -> tuple[str, str]:
     """Grade one request; return the reason and the method."""
     gold, answer = str(request["gold"]), str(request["answer"])
     if request.get("alone") == "math-verify":
-        return _math_verify(gold, answer)
-    return _math_verify(f"\\boxed{{{gold}}}", f"\\boxed{{{answer}}}")
+        return symbolic.math_verify_alone(gold, answer)
+    tolerance = request.get("tolerance")
+    rules = Rules(
+        tolerance=None if tolerance is None else Fraction(tolerance),
+        strict=bool(request.get("strict", True)),
+        undone=str(request.get("undone", "arithmetic")),
+    )
+    kind = str(request.get("kind", "auto"))
+    question = request.get("question")
+    reason, method = grade(gold, answer, rules, kind=kind, question=question)
+    if reason is not Reason.EQUAL and (joined := request.get("joined")) is not None:
+        # The last box wins; boxes that only "and" joins may also be one list.
+        second, second_method = grade(gold, str(joined), rules, kind=kind, question=question)
+        if second is Reason.EQUAL:
+            return second.value, second_method
+    return reason.value, method
 
 
-def _load() -> Any:
-    """Import math-verify (and with it SymPy), telling the parent, whose deadline must not count it."""
-    global _loaded
-    if not _loaded and _notify is not None:
-        _notify("loading")
-    module = importlib.import_module("math_verify")  # it ships no types
-    if not _loaded and _notify is not None:
-        _notify("loaded")
-    _loaded = True
-    return module
+def grade(
+    gold: str, answer: str, rules: Rules, *, kind: str = "auto", question: str | None = None
+) -> tuple[Reason, str]:
+    """Grade an answer against a gold answer."""
+    if _spelled(gold) == _spelled(answer):
+        return Reason.EQUAL, "text"
+    if kind in ("auto", "choice") and (chosen := same_choice(gold, answer, forced=kind == "choice")) is not None:
+        return chosen, "choice"
+    if kind == "words":
+        return (Reason.EQUAL if _same_words(gold, answer, rules) else Reason.DIFFERENT), "words"
+    if kind == "auto" and (option := option_of(gold)) is not None:
+        gold = option[1]
+    gold_trees, answer_trees = _read(gold), _read(answer)
+    if gold_trees and answer_trees:
+        result, trees = _compare(gold_trees, answer_trees, rules)
+        if result is True:
+            return _accept(trees, answer, rules, question)
+        if result is False and not (_all_words(gold_trees) and _all_words(answer_trees)):
+            return Reason.DIFFERENT, "structure"
+    if _same_words(gold, answer, rules):
+        return Reason.EQUAL, "words"
+    if gold_trees and answer_trees:
+        return _last_resort(gold_trees[0], answer_trees[0], rules) if result is None else (Reason.DIFFERENT, "words")
+    if not gold_trees and _is_formula(gold):
+        return Reason.UNPARSABLE_GOLD, "reader"
+    if not answer_trees and _is_formula(answer):
+        return Reason.UNPARSABLE_ANSWER, "reader"
+    return Reason.DIFFERENT, "words"
 
 
-def _math_verify(gold: str, answer: str) -> tuple[str, str]:
-    library = _load()
-    # The parent keeps the deadline: math-verify's own alarm does not interrupt C code, and costs signals.
-    gold_parsed = library.parse(gold, parsing_timeout=None)
-    if not gold_parsed:
-        return "unparsable_gold", "math-verify"
-    answer_parsed = library.parse(answer, parsing_timeout=None)
-    if not answer_parsed:
-        return "unparsable_answer", "math-verify"
-    equal = library.verify(gold_parsed, answer_parsed, timeout_seconds=None)
-    return ("equal" if equal else "different"), "math-verify"
+def _compare(
+    gold_trees: tuple[Node, ...], answer_trees: tuple[Node, ...], rules: Rules
+) -> tuple[bool | None, tuple[Node, Node]]:
+    """Compare every reading of one with every reading of the other."""
+    unknown = False
+    for one in gold_trees:
+        for other in answer_trees:
+            result = same_answer(one, other, rules)
+            if result:
+                return True, (one, other)
+            unknown = unknown or result is None
+    return (None if unknown else False), (gold_trees[0], answer_trees[0])
+
+
+def _accept(trees: tuple[Node, Node], answer: str, rules: Rules, question: str | None) -> tuple[Reason, str]:
+    work = work_left(*trees, rules.undone)
+    if work is not None:
+        return Reason.NO_ANSWER, f"undone {work}"
+    if question and echoes(*trees, answer, question):
+        return Reason.NO_ANSWER, "echo"
+    return Reason.EQUAL, "structure"
+
+
+def _last_resort(gold: Node, answer: Node, rules: Rules) -> tuple[Reason, str]:
+    """Ask SymPy about what evaluation could not decide."""
+    if not symbolic.same_symbolic(gold, answer):
+        return Reason.DIFFERENT, "symbolic"
+    work = work_left(gold, answer, rules.undone)
+    return (Reason.EQUAL, "symbolic") if work is None else (Reason.NO_ANSWER, f"undone {work}")
+
+
+def _read(text: str) -> tuple[Node, ...]:
+    try:
+        return readings(text)
+    except ReadError:
+        return ()
+
+
+def _all_words(trees: tuple[Node, ...]) -> bool:
+    return all(isinstance(tree, Words) for tree in trees)
+
+
+def _same_words(gold: str, answer: str, rules: Rules) -> bool:
+    if words.same_text(gold, answer):
+        return True
+
+    def same_formula(one: str, other: str) -> bool:
+        trees, others = _read(one), _read(other)
+        return bool(trees and others) and _compare(trees, others, rules)[0] is True
+
+    if same_prose(gold, answer, same_formula):
+        return True
+    return not rules.strict and words.is_contained(gold, answer)
+
+
+def _spelled(text: str) -> str:
+    """The text in one spelling, without the spaces that do not part digits."""
+    return _SPACE.sub("", clean(text)).replace("$", "").rstrip(".")
+
+
+def _is_formula(text: str) -> bool:
+    """Whether a text that could not be read was meant as a formula rather than as a sentence."""
+    return len(words.plain_words(text).split()) < 4 or _BROKEN.search(text) is not None
+
+
+__all__ = ["TooLargeError", "grade", "grade_request", "on_load"]

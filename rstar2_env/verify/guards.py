@@ -12,6 +12,9 @@ import re
 MAX_CHARS = 4000
 """Longest text that is read, in characters."""
 
+MAX_TEXT_CHARS = 200_000
+"""Longest text in which boxes are looked for, in characters."""
+
 MAX_NESTING = 24
 """Deepest nesting of brackets that is read. Legitimate answers (a matrix of fractions in a set) stay under twelve."""
 

@@ -23,7 +23,7 @@ _MINUS = str.maketrans({"−": "-", "–": "-", "﹣": "-", "－": "-", "＋": "
 _PLAIN = re.compile(
     r"""(?P<sign>[+-]?)\s*
     (?:
-      (?P<whole>\d{1,3}(?:(?:,|\{,\}|\\,|\\!,\\!)\d{3})+|\d+)?(?:\.(?P<part>\d*))?
+      (?P<whole>[1-9]\d{0,2}(?:(?:,|\{,\}|\\,|\\!,\\!)\d{3})+|\d+)?(?:\.(?P<part>\d*))?
       (?:[eE](?P<exp>[+-]?\d{1,4})|\s*(?:\\times|\\cdot|×|\*)\s*10\s*\^\s*(?:\{\s*(?P<pow>[+-]?\d{1,4})\s*\}|(?P<digit>\d)))?
       (?:\s*/\s*(?P<over>\d+))?
     | \\[dtc]?frac\s*\{\s*(?P<top>[+-]?\d+)\s*\}\s*\{\s*(?P<bottom>[+-]?\d+)\s*\}
@@ -97,6 +97,10 @@ def _ratio(top: int, bottom: int) -> PlainNumber | None:
     return PlainNumber(top, bottom) if bottom > 0 else PlainNumber(-top, -bottom)
 
 
+FLOAT_DIGITS = 12
+"""An answer written with at least so many digits that count is a machine number for an exact value."""
+
+
 def same_number(gold: PlainNumber, answer: PlainNumber, tolerance: Fraction | None = None) -> bool:
     """Whether the answer is the gold number.
 
@@ -107,9 +111,22 @@ def same_number(gold: PlainNumber, answer: PlainNumber, tolerance: Fraction | No
         return True
     if tolerance is not None:
         return within(gold.value, answer.value, tolerance)
+    if is_float_of(answer, gold.value):
+        return True
     if gold.decimals is None:
         return False
     return rounds_to(gold, answer.value, answer.decimals)
+
+
+def is_float_of(answer: PlainNumber, value: Fraction) -> bool:
+    """Whether a long decimal is ``value`` as a machine prints it: every digit right, the last one or two apart.
+
+    A short decimal never equals a fraction that it only approximates; the sixteen digits that a program prints do.
+    """
+    if answer.decimals is None or len(str(abs(answer.top)).lstrip("0")) < FLOAT_DIGITS or value == 0:
+        return False
+    ulp = Fraction(10) ** (answer.exponent - answer.decimals)
+    return abs(answer.value - value) <= max(4 * ulp, abs(value) / 10**15)
 
 
 def within(gold: Fraction, answer: Fraction, tolerance: Fraction) -> bool:

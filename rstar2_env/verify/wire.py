@@ -12,7 +12,7 @@ from typing import Any
 
 HEADER = struct.Struct(">I")
 
-MAX_BYTES = 1 << 20
+MAX_BYTES = 4 << 20
 """Largest frame, in bytes."""
 
 

@@ -116,7 +116,7 @@ def main() -> None:
         _limit_cpu(float(request.get("timeout", 1.0)))
         try:
             reason, method = grade.grade_request(request)
-        except (MemoryError, RecursionError, OverflowError):
+        except (MemoryError, RecursionError, OverflowError, grade.TooLargeError):
             reason, method = "too_large", "worker"
         send({"reason": reason, "method": method, "rss_mb": _rss_mb()})
 

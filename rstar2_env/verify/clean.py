@@ -1,0 +1,124 @@
+r"""Bring a text into one spelling before it is read: Unicode, LaTeX spacing and sizing, broken escapes, HTML.
+
+Covered: spelling only; nothing here changes what a text says. Digit grouping (``1{,}000``) is joined here where it is
+beyond doubt; commas that may mean several things are left to ``readings``.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_SUPERSCRIPTS = {**dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿⁱˣ", "0123456789+-()nix", strict=True))}
+_SUBSCRIPTS = {**dict(zip("₀₁₂₃₄₅₆₇₈₉₊₋₍₎ₙₓ", "0123456789+-()nx", strict=True))}
+_CIRCLED = {chr(0x2460 + n): str(n + 1) for n in range(20)}
+
+_SYMBOLS = {
+    "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "﹣": "-", "×": r"\times ", "⋅": r"\cdot ", "·": r"\cdot ",
+    "∙": r"\cdot ", "÷": r"\div ", "∕": "/", "⁄": "/", "π": r"\pi ", "∞": r"\infty ", "≤": r"\le ", "⩽": r"\le ",
+    "≦": r"\le ", "≥": r"\ge ", "⩾": r"\ge ", "≧": r"\ge ", "≠": r"\ne ", "≈": r"\approx ", "≡": r"\equiv ",
+    "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ", "∅": r"\emptyset ", "±": r"\pm ", "∓": r"\mp ", "°": r"^{\circ}",
+    "º": r"^{\circ}", "√": r"\sqrt ", "∛": r"\sqrt[3] ", "′": "'", "’": "'", "‘": "'", "“": '"', "”": '"', "″": "''",
+    "→": r"\to ", "∑": r"\sum ", "∏": r"\prod ", "∫": r"\int ", "ℝ": r"\mathbb{R}", "ℤ": r"\mathbb{Z}",
+    "ℕ": r"\mathbb{N}", "ℚ": r"\mathbb{Q}", "ℂ": r"\mathbb{C}", "∣": "|", "…": r"\ldots ", "∀": r"\forall ",
+    "∃": r"\exists ", "∠": r"\angle ", "△": r"\triangle ", "∖": r"\setminus ", "⟨": r"\langle ", "⟩": r"\rangle ",
+    "⌊": r"\lfloor ", "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil ", "，": ",", "；": ";", "：": ":", "。": ".",
+    "、": ",", "％": "%", "\u200b": "", "\ufeff": "",
+}  # fmt: skip
+_GREEK = {
+    "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "ζ": "zeta", "η": "eta", "θ": "theta",
+    "κ": "kappa", "λ": "lambda", "μ": "mu", "ν": "nu", "ξ": "xi", "ρ": "rho", "σ": "sigma", "τ": "tau", "φ": "phi",
+    "ϕ": "phi", "χ": "chi", "ψ": "psi", "ω": "omega", "Γ": "Gamma", "Δ": "Delta", "Θ": "Theta", "Λ": "Lambda",
+    "Σ": "Sigma", "Φ": "Phi", "Ψ": "Psi", "Ω": "Omega",
+}  # fmt: skip
+_TRANSLATION = str.maketrans({**_SYMBOLS, **{letter: f"\\{name} " for letter, name in _GREEK.items()}})
+
+_RUN_UP = re.compile(f"[{re.escape(''.join(_SUPERSCRIPTS))}]+")
+_RUN_DOWN = re.compile(f"[{re.escape(''.join(_SUBSCRIPTS))}]+")
+_RUN_CIRCLED = re.compile(f"[{''.join(_CIRCLED)}]+")
+_VULGAR = re.compile(r"(\d*)\s*([¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])")
+
+# A form feed never stands in an answer: it is what is left of "\f" when a text went through one unescaping too many. A
+# tab may be layout; it is taken for "\t" only before what can be nothing but the rest of a command.
+_BROKEN = re.compile("\x0c(?=rac|box)|\x08(?=oxed|inom|eta|ar|egin)|\r(?=ight|ho)|\t(?=extcirc|imes|heta|herefore)")
+_BROKEN_LETTER = {"\x0c": "\\f", "\x08": "\\b", "\r": "\\r", "\t": "\\t"}
+_DOUBLED = re.compile(
+    r"(?<!\\)\\\\(?=(?:[dtc]?frac|sqrt|left|right|text|math|pi|infty|cdot|times|leq?|geq?|neq?|in|cup|cap|pm|sin|cos|tan|ln|log|"
+    r"circ|boxed|begin|end|theta|alpha|beta|quad|bmod|binom|overline|angle|approx|mid)(?![a-z]))"
+)
+_DOUBLED_ANYWHERE = re.compile(r"(?<!\\)\\\\(?=[a-zA-Z])")
+_SIZES = re.compile(
+    r"\\(?:left|right|middle|[bB]igg?[lrm]?|displaystyle|textstyle|limits|nolimits|rm|bf|it|hfill|noindent|strut)"
+    r"(?![a-zA-Z])"
+)
+_NULL_DELIMITER = re.compile(r"\\(?:left|right)\s*\.")
+_RAISED_PRIME = re.compile(r"\^\s*\{?\s*('+)\s*\}?")
+_NEXT_LINE = re.compile(r"\$\s*\n\s*\$(?=[^$=<>]{1,24}=)")  # the next formula defines something else
+_SPACES = re.compile(
+    r"(?<!\\)\\[;: ]|~|\\(?:q?quad|(?:enspace|thinspace|hspace\*?\{[^{}]*\})(?![a-zA-Z]))"
+    r"|[\s\u00a0\u2000-\u200a\u202f]+"
+)
+_GROUPED = re.compile(r"(?<=\d)\s*(?:\{\s*,\s*\}|(?<!\\)\\[, ]|(?:\\!)?,\\!|\\!,)\s*(?=\d{3}(?!\d))")
+_DELIMITERS = re.compile(r"(?<!\\)\\[()\[\]]|\$\$")
+_ROW_SPACING = re.compile(r"\\\\\s*\[\s*-?[\d.]+\s*(?:pt|em|ex|mm|cm|in)\s*\]")
+_PLAIN_SPACED = re.compile(r"(?<![\d.,])(\d{1,3}(?: \d{3})+)(?![\d])")
+_HTML_UP = re.compile(r"<sup>(.*?)</sup>", re.IGNORECASE)
+_HTML_DOWN = re.compile(r"<sub>(.*?)</sub>", re.IGNORECASE)
+_HTML = re.compile(r"</?(?:b|i|em|strong|p|span|br|div)\s*/?>", re.IGNORECASE)
+_FRAC = re.compile(r"\\[dtc]frac(?![a-zA-Z])")
+_REPLACED = (
+    (r"\leqslant", r"\le "), (r"\geqslant", r"\ge "), (r"\leq", r"\le "), (r"\geq", r"\ge "), (r"\neq", r"\ne "),
+    (r"\lt", "<"), (r"\gt", ">"), (r"\cupdot", r"\cup "), (r"\varnothing", r"\emptyset "), (r"\rightarrow", r"\to "),
+    (r"\longrightarrow", r"\to "), (r"\lbrace", r"\{"), (r"\rbrace", r"\}"), (r"\lbrack", "["), (r"\rbrack", "]"),
+    (r"\vert", "|"), (r"\lvert", "|"), (r"\rvert", "|"), (r"\degree", r"^{\circ}"), (r"\dots", r"\ldots "),
+    (r"\cdots", r"\ldots "), (r"\dotsm", r"\ldots "), (r"\dotsb", r"\ldots "), (r"\dotsc", r"\ldots "),
+    (r"\varepsilon", r"\epsilon "), (r"\varphi", r"\phi "), (r"\vartheta", r"\theta "), (r"\textdegree", r"^{\circ}"),
+    (r"\textcirc", r"\circ "), (r"\div", "/"), (r"\backslash", r"\setminus "), (r"\And", r"\&"), (r"\colon", ":"),
+    (r"\lparen", "("), (r"\rparen", ")"), (r"\prime", "'"), (r"\medspace", " "), (r"\coloneqq", "="), (r"\land", ","),
+)  # fmt: skip
+_COMMAND = re.compile(r"\\[a-zA-Z]+")
+_REPLACEMENT = dict(_REPLACED)
+
+
+def clean(text: str) -> str:
+    """Return the text in the one spelling that the lexer knows."""
+    text = _BROKEN.sub(lambda match: _BROKEN_LETTER[match[0]], text)
+    if not text.isascii():
+        text = _ascii(text)
+    if "<" in text:
+        text = _HTML.sub(" ", _HTML_DOWN.sub(r"_{\1}", _HTML_UP.sub(r"^{\1}", text)))
+    if "\\" in text:
+        text = _ROW_SPACING.sub(r"\\\\", text)
+        # Two backslashes end a row in a matrix; elsewhere they are an escape too many.
+        text = (_DOUBLED if "\\begin" in text else _DOUBLED_ANYWHERE).sub(lambda _: "\\", text)
+        text = _DELIMITERS.sub("$", text)
+        text = _NULL_DELIMITER.sub("", text)
+        text = _SIZES.sub("", text)
+        text = _GROUPED.sub("", text)
+        text = text.replace("\\!", "").replace("\\,", " ").replace("\\/", "")
+        text = _FRAC.sub(r"\\frac", text)
+        text = _COMMAND.sub(lambda match: _REPLACEMENT.get(match[0], match[0]), text)
+    elif "{,}" in text:
+        text = _GROUPED.sub("", text)
+    text = _RAISED_PRIME.sub(r"\1", text.replace("$$", "$"))
+    text = _NEXT_LINE.sub("$, $", text)
+    text = _SPACES.sub(" ", text)
+    text = _PLAIN_SPACED.sub(lambda match: match[0].replace(" ", ""), text)
+    return text.rstrip("\\ \t").strip()
+
+
+def _ascii(text: str) -> str:
+    text = _RUN_UP.sub(lambda match: "^{" + "".join(_SUPERSCRIPTS[char] for char in match[0]) + "}", text)
+    text = _RUN_DOWN.sub(lambda match: "_{" + "".join(_SUBSCRIPTS[char] for char in match[0]) + "}", text)
+    text = _RUN_CIRCLED.sub(lambda match: ",".join(_CIRCLED[char] for char in match[0]), text)
+    text = _VULGAR.sub(_vulgar, text)
+    text = text.translate(_TRANSLATION)
+    if not text.isascii():
+        # Full-width forms and styled letters become plain ones; accents and other scripts stay as they are.
+        text = "".join(unicodedata.normalize("NFKC", char) for char in text).translate(_TRANSLATION)
+    return text
+
+
+def _vulgar(match: re.Match[str]) -> str:
+    top, bottom = unicodedata.normalize("NFKC", match[2]).split("⁄")
+    return f"{match[1]}\\frac{{{top}}}{{{bottom}}}"

@@ -1,0 +1,242 @@
+"""The tree that the reader makes of an answer: expressions at the leaves, structures above them.
+
+Covered: the node classes and what can be asked of a tree without computing (its symbols, its canonical key). Not
+covered: how text becomes a tree (``parser``), values (``evaluate``), and equality (``compare``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Num:
+    """A rational number as written; ``decimals`` is the count of digits after the point, ``None`` without one."""
+
+    value: Fraction
+    decimals: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sym:
+    """A variable, with its subscript and accents in the name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A constant: ``pi``, ``e``, ``i``, ``oo``; a set of numbers: ``R``, ``Z``, …; ``empty`` for the empty set."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """An operation: ``add mul neg div pow root abs fact sin log …``; the name of an unknown function as it is."""
+
+    op: str
+    args: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Big:
+    """A sum, product, integral or limit: ``kind``, bound variable, bounds, body. A missing bound is ``None``."""
+
+    kind: str
+    variable: str
+    lower: Node | None
+    upper: Node | None
+    body: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Items between brackets, or with none (``open`` and ``close`` empty: a bare list)."""
+
+    open: str
+    close: str
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Rows of entries."""
+
+    rows: tuple[tuple[Node, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A chain such as ``a < b <= c``: one operator fewer than sides."""
+
+    ops: tuple[str, ...]
+    sides: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Builder:
+    """A set by its condition: ``{head | condition}``."""
+
+    head: Node
+    conditions: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Plain words, normalised."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A value with a unit as written: ``%``, a currency, ``cm^2``, or words that name what is counted."""
+
+    value: Node
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A statement with the condition or remark that follows it."""
+
+    body: Node
+    condition: str
+
+
+Node = Num | Sym | Const | Apply | Big | Group | Matrix | Relation | Builder | Words | Quantity | Given
+
+ZERO = Num(Fraction(0))
+ONE = Num(Fraction(1))
+TEN = Num(Fraction(10))
+
+_COMMUTATIVE = frozenset({"add", "mul", "union", "inter", "gcd", "lcm", "max", "min"})
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """The nodes directly below."""
+    match node:
+        case Apply(args=args) | Group(items=args) | Relation(sides=args):
+            return args
+        case Big(lower=lower, upper=upper, body=body):
+            return tuple(part for part in (lower, upper, body) if part is not None)
+        case Matrix(rows=rows):
+            return tuple(entry for row in rows for entry in row)
+        case Builder(head=head, conditions=conditions):
+            return (head, *conditions)
+        case Quantity(value=inner) | Given(body=inner):
+            return (inner,)
+        case _:
+            return ()
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Every node of the tree, from the top."""
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        yield top
+        stack.extend(reversed(children(top)))
+
+
+def symbols(node: Node) -> frozenset[str]:
+    """Names of the free variables."""
+    if isinstance(node, Sym):
+        return frozenset((node.name,))
+    if isinstance(node, Big):
+        free: frozenset[str] = frozenset().union(*(symbols(part) for part in children(node)))
+        return free - {node.variable}
+    return frozenset().union(*(symbols(child) for child in children(node)))
+
+
+def rebuild(node: Node, change: Callable[[Node], Node | None]) -> Node:
+    """A copy in which ``change`` replaced every node for which it returns one; replaced nodes are not entered."""
+    new = change(node)
+    if new is not None:
+        return new
+    match node:
+        case Apply(op=op, args=args):
+            return Apply(op, tuple(rebuild(arg, change) for arg in args))
+        case Group(open=opening, close=closing, items=items):
+            return Group(opening, closing, tuple(rebuild(item, change) for item in items))
+        case Relation(ops=ops, sides=sides):
+            return Relation(ops, tuple(rebuild(side, change) for side in sides))
+        case Big(kind=kind, variable=variable, lower=lower, upper=upper, body=body):
+            low = None if lower is None else rebuild(lower, change)
+            high = None if upper is None else rebuild(upper, change)
+            return Big(kind, variable, low, high, rebuild(body, change))
+        case Matrix(rows=rows):
+            return Matrix(tuple(tuple(rebuild(entry, change) for entry in row) for row in rows))
+        case Builder(head=head, conditions=conditions):
+            return Builder(rebuild(head, change), tuple(rebuild(condition, change) for condition in conditions))
+        case Quantity(value=inner, unit=unit):
+            return Quantity(rebuild(inner, change), unit)
+        case Given(body=inner, condition=condition):
+            return Given(rebuild(inner, change), condition)
+        case _:
+            return node
+
+
+def rename(node: Node, names: dict[str, str]) -> Node:
+    """A copy with variables renamed."""
+
+    def change(part: Node) -> Node | None:
+        return Sym(names[part.name]) if isinstance(part, Sym) and part.name in names else None
+
+    return rebuild(node, change)
+
+
+def replace_symbol(node: Node, name: str, value: Node) -> Node:
+    """A copy with an expression in place of a variable."""
+
+    def change(part: Node) -> Node | None:
+        return value if isinstance(part, Sym) and part.name == name else None
+
+    return rebuild(node, change)
+
+
+def key(node: Node) -> str:
+    """A canonical text: two trees with the same key are the same up to the order of sums and products."""
+    match node:
+        case Num(value=value):
+            return str(value)
+        case Sym(name=name):
+            return f"'{name}'"
+        case Const(name=name):
+            return f"#{name}"
+        case Apply(op=op, args=args):
+            keys = [key(arg) for arg in _flat(op, args)]
+            if op in _COMMUTATIVE:
+                keys.sort()
+            return f"{op}({','.join(keys)})"
+        case Big(kind=kind, variable=variable, lower=lower, upper=upper, body=body):
+            # The bound variable's name does not matter; no text can hold this one.
+            inner = key(rename(body, {variable: "\0"}))
+            bounds = ";".join("" if bound is None else key(bound) for bound in (lower, upper))
+            return f"{kind}[{bounds}]({inner})"
+        case Group(open=opening, close=closing, items=items):
+            return f"{opening or '<'}{','.join(map(key, items))}{closing or '>'}"
+        case Matrix(rows=rows):
+            return "matrix" + ";".join(",".join(map(key, row)) for row in rows)
+        case Relation(ops=ops, sides=sides):
+            return key(sides[0]) + "".join(f" {op} {key(side)}" for op, side in zip(ops, sides[1:], strict=True))
+        case Builder(head=head, conditions=conditions):
+            return f"{{{key(head)}|{','.join(map(key, conditions))}}}"
+        case Words(text=text):
+            return f'"{text}"'
+        case Quantity(value=inner, unit=unit):
+            return f"{key(inner)}~{unit}"
+        case Given(body=inner, condition=condition):
+            return f"{key(inner)} given {condition}"
+
+
+def _flat(op: str, args: tuple[Node, ...]) -> Iterator[Node]:
+    """The terms of nested sums or products, as one sequence."""
+    for arg in args:
+        if op in ("add", "mul") and isinstance(arg, Apply) and arg.op == op:
+            yield from _flat(op, arg.args)
+        else:
+            yield arg

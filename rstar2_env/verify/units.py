@@ -1,0 +1,180 @@
+"""Units: what a text after a value means, and when two of them are the same.
+
+Covered: lengths, areas, volumes, masses, times, speeds, angles, forces, energies, pressures, electrical units, data,
+temperatures (as names), money by currency, with SI prefixes, powers, products and quotients. Words that are no unit
+name what is counted. Conversion is exact, by rationals.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+Dimension = tuple[tuple[str, int], ...]
+
+PERCENT = "%"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A unit as a multiple of base units.
+
+    Attributes:
+        factor: How many of the base unit it is.
+        dimension: Base units and their powers.
+    """
+
+    factor: Fraction
+    dimension: Dimension
+
+
+def _table() -> dict[str, tuple[Fraction, str]]:
+    """Every unit by name: its factor, and its base units written as ``m^2 s^-1``."""
+    units: dict[str, tuple[Fraction, str]] = {}
+
+    def add(names: str, factor: Fraction | int | str, base: str) -> None:
+        for name in names.split():
+            units[name.replace("_", " ")] = (Fraction(factor), base)
+
+    add("m meter metre", 1, "m")
+    add("cm centimeter centimetre", "1/100", "m")
+    add("mm millimeter millimetre", "1/1000", "m")
+    add("dm decimeter decimetre", "1/10", "m")
+    add("km kilometer kilometre", 1000, "m")
+    add("nm nanometer", "1/1000000000", "m")
+    add("um micrometer micron", "1/1000000", "m")
+    add("inch in inche", "127/5000", "m")
+    add("ft foot feet", "381/1250", "m")
+    add("yd yard", "1143/1250", "m")
+    add("mi mile", "201168/125", "m")
+    add("g gram gramme gm", "1/1000", "kg")
+    add("kg kilogram kilo", 1, "kg")
+    add("mg milligram", "1/1000000", "kg")
+    add("t ton tonne", 1000, "kg")
+    add("lb lbs pound", "45359237/100000000", "kg")
+    add("oz ounce", "45359237/1600000000", "kg")
+    add("s sec second", 1, "s")
+    add("ms millisecond", "1/1000", "s")
+    add("min minute", 60, "s")
+    add("h hr hour", 3600, "s")
+    add("day d", 86400, "s")
+    add("week wk", 604800, "s")
+    add("month mo", 1, "month")
+    add("year yr", 12, "month")
+    add("mph miles_per_hour", "201168/450000", "m s^-1")
+    add("kph kmph kmh", "5/18", "m s^-1")
+    add("L l liter litre", "1/1000", "m^3")
+    add("mL ml milliliter millilitre cc", "1/1000000", "m^3")
+    add("gal gallon", "473176473/125000000000", "m^3")
+    add("acre", "316160658/78125", "m^2")
+    add("ha hectare", 10000, "m^2")
+    add("N newton", 1, "kg m s^-2")
+    add("kN kilonewton", 1000, "kg m s^-2")
+    add("J joule", 1, "kg m^2 s^-2")
+    add("kJ kilojoule", 1000, "kg m^2 s^-2")
+    add("W watt", 1, "kg m^2 s^-3")
+    add("kW kw kilowatt", 1000, "kg m^2 s^-3")
+    add("kWh kwh", 3600000, "kg m^2 s^-2")
+    add("Pa pascal", 1, "kg m^-1 s^-2")
+    add("kPa", 1000, "kg m^-1 s^-2")
+    add("Hz hertz", 1, "s^-1")
+    add("A amp ampere", 1, "A")
+    add("mA", "1/1000", "A")
+    add("V volt", 1, "kg m^2 s^-3 A^-1")
+    add("ohm Omega", 1, "kg m^2 s^-3 A^-2")
+    add("C coulomb", 1, "A s")
+    add("T tesla", 1, "kg s^-2 A^-1")
+    add("F farad", 1, "kg^-1 m^-2 s^4 A^2")
+    add("K kelvin", 1, "K")
+    add("degC celsius", 1, "degC")
+    add("degF fahrenheit", 1, "degF")
+    add("mol mole", 1, "mol")
+    add("deg degree °", 1, "deg")
+    add("rad radian", 1, "")
+    add("$ dollar usd buck", 1, "USD")
+    add("cent", "1/100", "USD")
+    add("€ eur euro", 1, "EUR")
+    add("£ gbp", 1, "GBP")
+    add("¥ yuan rmb cny", 1, "CNY")
+    add("yen jpy", 1, "JPY")
+    add("₹ rs rupee inr", 1, "INR")
+    add("ruble rouble rub", 1, "RUB")
+    add("bit", 1, "bit")
+    add("byte", 8, "bit")
+    add("unit", 1, "?")
+    add("dozen", 12, "")
+    return units
+
+
+_UNITS = _table()
+_POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
+_PART = re.compile(
+    r"\s*(?:(?P<slash>/|\bper\b)|(?P<name>[^\W\d_]+|[$€£¥₹°%])\.?\s*(?:\^?\s*(?P<power>-?\d+))?|(?P<skip>[*·.]))"
+)
+
+
+@lru_cache(maxsize=1024)
+def read_unit(text: str) -> Unit | None:
+    """Read a unit, or return ``None`` when the text is something else (words that name what is counted)."""
+    factor, dimension = Fraction(1), dict[str, int]()
+    direction, pending = 1, 1
+    at, text = 0, text.strip()
+    if not text:
+        return None
+    while at < len(text):
+        match = _PART.match(text, at)
+        if match is None or match.end() == at:
+            return None
+        at = match.end()
+        if match["slash"]:
+            direction = -1
+            continue
+        if match["skip"]:
+            continue
+        name = match["name"]
+        if name.lower() in _POWERS:
+            pending = _POWERS[name.lower()]
+            continue
+        known = _UNITS.get(name) or _UNITS.get(name.lower()) or _UNITS.get(_singular(name.lower()))
+        if known is None:
+            return None
+        after = re.match(r"\s+(squared|cubed)\b", text[at:])
+        power = int(match["power"] or pending)
+        if after is not None:
+            power = 2 if after[1] == "squared" else 3
+            at += after.end()
+        if abs(power) > 9:
+            return None
+        pending = 1
+        factor *= known[0] ** (direction * power)
+        for part in known[1].split():
+            base, _, exponent = part.partition("^")
+            dimension[base] = dimension.get(base, 0) + direction * power * int(exponent or 1)
+    return Unit(factor, tuple(sorted((base, power) for base, power in dimension.items() if power)))
+
+
+def _singular(name: str) -> str:
+    if name.endswith("ies"):
+        return name[:-3] + "y"
+    return name[:-1] if name.endswith("s") and len(name) > 2 else name
+
+
+ANY_UNIT: Dimension = (("?", 1),)
+"""The dimension of the word "units", which stands for any unit."""
+
+_FORBIDDEN = frozenset({"or", "and", "not", "maybe", "either", "perhaps", "no", "than", "but", "versus", "vs"})
+
+
+def is_remark(text: str) -> bool:
+    """Whether words after a value merely name what is counted: a few, with no digits and nothing that takes it back."""
+    words = text.lower().replace("^", " ").split()
+    return 0 < len(words) <= 6 and not any(char.isdigit() for char in text) and not _FORBIDDEN.intersection(words)
+
+
+def same_words(gold: str, answer: str) -> bool:
+    """Whether two names of what is counted agree: one's words are among the other's, plurals aside."""
+    one = {_singular(word) for word in re.findall(r"[^\W\d_]+", gold.lower())}
+    other = {_singular(word) for word in re.findall(r"[^\W\d_]+", answer.lower())}
+    return bool(one) and bool(other) and (one <= other or other <= one)
