@@ -5,11 +5,13 @@ from __future__ import annotations
 from rstar2_env.tools.base import CallContext, Tool, ToolCall, ToolResult, ToolSpec
 from rstar2_env.tools.chain import Handler, Middleware, ToolChain
 from rstar2_env.tools.cut import cut_middle
+from rstar2_env.tools.function import FunctionTool
 from rstar2_env.tools.python import PYTHON_TOOL_NAME, PythonTool
 
 __all__ = [
     "PYTHON_TOOL_NAME",
     "CallContext",
+    "FunctionTool",
     "Handler",
     "Middleware",
     "PythonTool",

@@ -1,0 +1,115 @@
+"""``FunctionTool``: a typed function as a tool, with its schema read from its signature.
+
+Covered: arguments of the types that JSON has, lists of them, ``Literal``, ``| None``, defaults, descriptions through
+``Annotated``. The function runs in this process, so it must bound its own work and trust nothing. Not covered: running
+a policy's code, which is a sandbox's work.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from rstar2_env.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.status import ToolStatus
+from rstar2_env.tools.base import CallContext, ToolResult, ToolSpec
+
+_NAMES: Mapping[Any, str] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    list: "array",
+    dict: "object",
+    types.NoneType: "null",
+}
+
+
+class FunctionTool:
+    """A function that the policy may call. What it returns is shown as text.
+
+    An exception of the function is the policy's error (status ``exception``) and its message is shown, so raise
+    ``ValueError`` with words that a model can act on; ``SandboxUnavailableError`` is our own failure (``unavailable``).
+    A parameter annotated ``CallContext`` is not the policy's: it gets the place of the call, with a seed to draw from.
+
+    Args:
+        function: Every parameter has an annotation; the docstring's first paragraph tells the model what it does.
+        name: The name that calls use; the function's own by default.
+
+    Raises:
+        ConfigurationError: A parameter has no annotation, or one that JSON has no type for; there is no docstring.
+    """
+
+    def __init__(self, function: Callable[..., Any], *, name: str | None = None) -> None:
+        self._function = function
+        self._context: str | None = None
+        shown = name or function.__name__
+        description = inspect.getdoc(function)
+        if not description:
+            raise ConfigurationError(f"The tool {shown!r} needs a docstring: it tells the model what the tool does.")
+        properties: dict[str, Any] = {}
+        required: list[str] = []
+        hints = get_type_hints(function, include_extras=True)
+        for parameter in inspect.signature(function).parameters.values():
+            where = f"The parameter {parameter.name!r} of the tool {shown!r}"
+            if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+                raise ConfigurationError(f"{where} cannot be given by name, as a model gives its arguments.")
+            if hints.get(parameter.name) is CallContext:
+                self._context = parameter.name
+                continue
+            if parameter.name not in hints:
+                raise ConfigurationError(f"{where} needs an annotation: it tells the model what to give.")
+            properties[parameter.name] = _schema(hints[parameter.name], where)
+            if parameter.default is parameter.empty:
+                required.append(parameter.name)
+        parameters = {
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": False,
+        }
+        self._spec = ToolSpec(shown, " ".join(description.split("\n\n")[0].split()), parameters)
+
+    @property
+    def spec(self) -> ToolSpec:
+        """The schema that was read from the signature."""
+        return self._spec
+
+    def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
+        """Call the function with arguments that fit the schema."""
+        place = {} if self._context is None else {self._context: context}
+        try:
+            text = str(self._function(**arguments, **place))
+        except SandboxUnavailableError as error:
+            return ToolResult(self._spec.name, ToolStatus.UNAVAILABLE, f"The tool is not available: {error}")
+        except Exception as error:
+            kind = type(error).__name__
+            return ToolResult(self._spec.name, ToolStatus.EXCEPTION, f"{kind}: {error}", error_type=kind)
+        return ToolResult(self._spec.name, ToolStatus.OK if text else ToolStatus.EMPTY, text)
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def _schema(annotation: Any, where: str) -> dict[str, Any]:
+    """JSON schema of one annotation."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        words = [extra for extra in arguments[1:] if isinstance(extra, str)]
+        return {**_schema(arguments[0], where), **({"description": words[0]} if words else {})}
+    if origin is Literal:
+        return {"enum": list(arguments)}
+    if origin in (Union, types.UnionType):
+        parts = [_schema(part, where) for part in arguments]
+        if all(set(part) == {"type"} and isinstance(part["type"], str) for part in parts):
+            return {"type": [part["type"] for part in parts]}
+    elif origin is list:
+        return {"type": "array", "items": _schema(arguments[0], where)}
+    elif origin is dict or annotation in _NAMES:
+        return {"type": _NAMES[origin or annotation]}
+    raise ConfigurationError(
+        f"{where} is annotated {annotation!r}, which JSON has no type for. Use str, int, float, bool, list[...], dict, "
+        "Literal[...], or one of the simple types or None."
+    )
