@@ -6,6 +6,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rstar2_env.dialects import make_dialect
 from rstar2_env.errors import ConfigurationError, EpisodeOverError, UnknownNameError
@@ -195,6 +197,42 @@ class TestOnlyThePolicysOwnText:
     def test_a_box_outside_an_answer_counts_by_option(self):
         env, _ = make(dialect="rstar2:boxed_anywhere=true")
         assert play(env, "it is \\boxed{10}")[1] == 1.0
+
+
+PIECES = st.sampled_from(
+    [
+        "<tool_call>",
+        "</tool_call>",
+        "<answer>",
+        "</answer>",
+        "\\boxed{",
+        "}",
+        '{"name"',
+        '"',
+        call(),
+        call(name="x"),
+        RIGHT,
+    ]
+)
+TURNS = st.lists(PIECES | st.text(alphabet=st.characters(codec=None), max_size=5), max_size=12).map("".join)
+
+
+class TestAnyText:
+    @given(st.lists(TURNS, min_size=1, max_size=4))
+    def test_no_text_raises_or_breaks_an_invariant(self, turns):
+        env, tool = make(max_turns=3)
+        env.reset(seed=1, **GOLD)
+        for number, turn in enumerate(turns, start=1):
+            text, reward, terminated, truncated, info = env.step(turn)
+            assert text in env.observation_space
+            assert not (terminated and truncated)
+            assert terminated == ("<tool_call>" not in turn)
+            assert reward in ((0.0, 1.0) if terminated else (0.0,))
+            json.dumps((text, info), ensure_ascii=False).encode("utf-8")
+            if terminated or truncated:
+                assert (info["turns"], text) == (number, "")
+                assert len(tool.calls) <= info["tool_calls_total"]
+                break
 
 
 class TestBudgets:
