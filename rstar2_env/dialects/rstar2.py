@@ -20,7 +20,9 @@ ANSWER_OPEN, ANSWER_CLOSE = "<answer>", "</answer>"
 _SYSTEM = """\
 You solve mathematical problems. First think step by step between <reason> and </reason>; you may do so several times. \
 When you are sure, give the final answer exactly once, between <answer> and </answer>, with the result itself in \
-\\boxed{}.
+\\boxed{}."""
+
+_TOOLS = """
 
 # Tools
 You may call functions whenever a computation helps. Their signatures, one JSON object a line:
@@ -58,14 +60,17 @@ class Rstar2Dialect:
     def __init__(
         self, *, system: str | None = None, instruction: str | None = None, boxed_anywhere: bool = False
     ) -> None:
-        self._system = _SYSTEM if system is None else system
+        self._system = system
         self._instruction = _USER if instruction is None else (instruction or "%s")
         self._boxed_anywhere = boxed_anywhere
 
     def system(self, tools: Sequence[ToolSpec]) -> str:
-        """The instructions and the tools' schemas."""
+        """The instructions and the tools' schemas; without tools not a word about them."""
+        if self._system is None and not tools:
+            return _SYSTEM
         schemas = "\n".join(json.dumps(tool.schema(), ensure_ascii=False) for tool in tools)
-        return self._system.replace("%s", schemas, 1)
+        text = _SYSTEM + _TOOLS if self._system is None else self._system
+        return text.replace("%s", schemas, 1)
 
     def user(self, question: str) -> str:
         """The instruction and the question."""

@@ -322,6 +322,12 @@ class TestWhatThePolicyReads:
         assert lines[start + 3] == "</tools>"
         assert "π in 100% of cases: %s" in lines[start + 2]
 
+    def test_without_tools_the_system_message_does_not_speak_of_any(self):
+        text = RSTAR2.system([])
+        assert "<answer>" in text
+        assert not [word for word in ("# Tools", "<tools>", "<tool_call>", "<tool_response>", "%s") if word in text]
+        assert RSTAR2.system([StubTool().spec]).startswith(text + "\n\n# Tools\n")
+
     def test_the_system_message_can_be_replaced_or_left_out(self):
         assert make_dialect("rstar2", system="Tools: %s!").system([]) == "Tools: !"
         assert make_dialect("rstar2", system="").system([StubTool().spec]) == ""
