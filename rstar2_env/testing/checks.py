@@ -24,7 +24,7 @@ from gymnasium.utils.env_checker import check_env
 
 from rstar2_env.errors import EpisodeOverError
 from rstar2_env.status import ToolStatus
-from rstar2_env.testing.harness import MAX_STEPS, Harness, TextEnv, canonical, require, write_call
+from rstar2_env.testing.harness import MAX_STEPS, Harness, TextEnv, canonical, require, typical_call
 from rstar2_env.testing.hostile import HOSTILE_TURNS, REPEATED
 
 _CALL_KEYS = {"name", "status", "error_type", "exit_code", "truncated", "injected"}
@@ -79,8 +79,9 @@ def end_of_episode(harness: Harness) -> None:
 def budget(harness: Harness) -> None:
     """A policy that never stops calling is stopped by the environment's own budget."""
     env = harness.env()
-    env.reset(seed=harness.seeds[0])
-    _play_out(env, write_call(env, "no_such_tool", {}))
+    _, info = env.reset(seed=harness.seeds[0])
+    calls = [typical_call(env, tool) for tool in info["tools"]]
+    _play_out(env, calls[0] if calls else "I do not know.")
 
 
 def hostile_turns(harness: Harness) -> None:
