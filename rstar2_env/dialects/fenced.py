@@ -1,0 +1,190 @@
+r"""The dialect ``fenced``: programs in code fences, as base models write them (ZeroTIR, Agent RL Scaling Law).
+
+Covered: a program between ```` ```python ```` and a closing fence is a call of the Python tool with empty input; its
+result comes back in an ``output`` fence; the answer is the last ``\boxed{}`` of the policy's own text. Every fence of
+Python that cannot be run has the status ``malformed``. Not covered: fences of other languages, which are plain text;
+tools that take something else than a program.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rstar2_env.dialects.base import dialects
+from rstar2_env.status import ToolStatus
+from rstar2_env.tools.base import ToolCall, ToolResult, ToolSpec
+
+_SYSTEM = """\
+Solve the problem step by step. Whenever a computation helps, write a Python program in a code fence and stop there:
+```python
+print(6 * 7)
+```
+It is run, and what it printed comes back in a fence of its own:
+```output
+42
+```
+Each program runs on its own; nothing is kept between them. Go on reasoning until you are sure, then put the final \
+answer in \\boxed{}."""
+
+# Possessive, and only at the start of a run of backticks: else a long run would cost its square.
+_OPEN = re.compile(
+    r"(?<!`)(?P<fence>`{3,}+)[ \t]*+(?P<tag>python3?|py|output)\b(?P<line_end>[ \t\r]*+(?:\n|\Z))?", re.IGNORECASE
+)
+_LINE = re.compile(r"^[ \t]*+(?P<fence>`{3,}+)[ \t]*+(?P<tag>[^\s`]*+)[ \t\r]*+$", re.MULTILINE)
+_FENCE_LINE = re.compile(r"^[ \t]*+(`{3,}+)", re.MULTILINE)
+_OWN_TAGS = frozenset({"python", "python3", "py", "output"})
+
+_UNCLOSED = "The code fence was not closed: ``` is missing on a line of its own after the program. Nothing was run."
+_SAME_LINE = "The program must start on the line after ```python. Nothing was run."
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A fence of Python or of output, from ``start`` to ``end``; ``code`` is ``None`` where nothing can be run."""
+
+    start: int
+    end: int
+    output: bool
+    code: str | None
+    fault: str = ""
+
+
+class FencedDialect:
+    r"""Calls in ```` ```python ```` fences, results in ``output`` fences, the answer in the last ``\boxed{}``.
+
+    Args:
+        system: Replaces the system message; ``""`` means none.
+        instruction: What the user message says around the problem; ``"%s"`` stands for the question.
+        tool: The tool that runs the programs.
+        stdin: Whether that tool takes an ``input`` beside ``code``; it gets an empty one.
+    """
+
+    name = "fenced"
+    role = "user"
+    stop: tuple[str, ...] = ("\n```\n", "```output")
+    """The first ends a turn after its program; the second when a model begins to make a result up."""
+
+    def __init__(
+        self,
+        *,
+        system: str | None = None,
+        instruction: str | None = None,
+        tool: str = "execute_python_code_with_standard_io",
+        stdin: bool = True,
+    ) -> None:
+        self._system = _SYSTEM if system is None else system
+        self._instruction = instruction or "%s"
+        self._tool = tool
+        self._stdin = stdin
+
+    def system(self, tools: Sequence[ToolSpec]) -> str:
+        """The protocol in words; the tools' schemas say nothing to a model that writes fences."""
+        return self._system
+
+    def user(self, question: str) -> str:
+        """The question."""
+        return self._instruction.replace("%s", question, 1)
+
+    def calls(self, turn: str) -> list[ToolCall]:
+        """Every Python fence of the turn, in order.
+
+        A program ends at the first line that is a bare fence at least as long as the one that opened it; to print such
+        a line, a program opens with a longer fence. A fence that lacks its closing does not swallow the next.
+        """
+        return [self._call(block) for block in _blocks(turn) if not block.output]
+
+    def results(self, results: Sequence[ToolResult]) -> str:
+        """One ``output`` fence a call, in the order of the calls."""
+        return "\n".join(_fenced("output", result.text.removesuffix("\n")) for result in results)
+
+    def answer(self, turns: Sequence[str]) -> str | None:
+        r"""The last ``\boxed{}`` outside Python and output fences; ``None`` without one."""
+        from rstar2_env.verify import last_boxed
+
+        boxes = (last_boxed(_own_text(turn)) for turn in reversed(turns))
+        return next((box for box in boxes if box is not None), None)
+
+    def answer_tags(self, turns: Sequence[str]) -> int:
+        """Complete boxes outside Python and output fences."""
+        from rstar2_env.verify import extract_boxed
+
+        return sum(len(extract_boxed(_own_text(turn))) for turn in turns)
+
+    def format_call(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """The program in its fence.
+
+        Raises:
+            ValueError: It is not a call of the one tool that fences reach, or it has an input.
+        """
+        code = arguments.get("code")
+        if name != self._tool or not isinstance(code, str) or arguments.get("input") or set(arguments) - _ARGUMENTS:
+            raise ValueError(
+                f"A code fence can only call {self._tool!r} with a program under 'code' and an empty 'input', not "
+                f"{name!r} with {dict(arguments)!r:.200}."
+            )
+        return _fenced("python", code)
+
+    def format_answer(self, answer: str) -> str:
+        """The answer in its box."""
+        return f"\\boxed{{{answer}}}"
+
+    def _call(self, block: _Block) -> ToolCall:
+        if block.code is None:
+            return ToolCall("", problem=(ToolStatus.MALFORMED, block.fault))
+        return ToolCall(self._tool, {"code": block.code, **({"input": ""} if self._stdin else {})})
+
+
+_ARGUMENTS = {"code", "input"}
+
+
+def _blocks(turn: str) -> list[_Block]:
+    """Every fence of Python and of output, in order, in time linear in the turn."""
+    blocks: list[_Block] = []
+    opening = _OPEN.search(turn)
+    while opening is not None:
+        block = _read(turn, opening)
+        blocks.append(block)
+        opening = _OPEN.search(turn, block.end)
+    return blocks
+
+
+def _read(turn: str, opening: re.Match[str]) -> _Block:
+    output = opening["tag"].lower() == "output"
+    start = opening.start()
+    if opening["line_end"] is None:
+        # Its end is the next fence, on this line or on a later one.
+        close = turn.find("```", opening.end("tag"))
+        return _Block(start, len(turn) if close < 0 else close + 3, output, None, _SAME_LINE)
+    body = opening.end()
+    for line in _LINE.finditer(turn, body):
+        if len(line["fence"]) < len(opening["fence"]):
+            continue
+        if not line["tag"]:
+            code = turn[body : max(body, line.start() - 1)]
+            return _Block(start, line.end(), output, code)
+        if line["tag"].lower() in _OWN_TAGS:
+            return _Block(start, line.start(), output, None, _UNCLOSED)
+    return _Block(start, len(turn), output, None, _UNCLOSED)
+
+
+def _own_text(turn: str) -> str:
+    """The turn without programs and results: a program that prints an answer is no answer of the policy's."""
+    if "```" not in turn:
+        return turn
+    kept, done = [], 0
+    for block in _blocks(turn):
+        kept.append(turn[done : block.start])
+        done = block.end
+    return "".join([*kept, turn[done:]])
+
+
+def _fenced(tag: str, text: str) -> str:
+    longest = max((len(match[1]) for match in _FENCE_LINE.finditer(text)), default=2)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{tag}\n{text}\n{fence}\n"
+
+
+dialects.register("fenced", FencedDialect)
