@@ -84,6 +84,8 @@ def make_tiny_model(folder: str | Path, *, hidden: int = 128, layers: int = 3, s
         num_key_value_heads=max(1, hidden // 64),
         head_dim=32,
         max_position_embeddings=2048,
+        # Three times the usual: a model this small then learns to copy numbers in half the steps.
+        initializer_range=0.06,
         tie_word_embeddings=True,
         pad_token_id=tokenizer.pad_token_id,
         eos_token_id=tokenizer.eos_token_id,
