@@ -11,5 +11,15 @@ from rstar2_env.testing.harness import ConformanceError
 from rstar2_env.testing.hostile import HOSTILE_TURNS
 from rstar2_env.testing.stub_sandbox import StubSandbox
 from rstar2_env.testing.stub_tool import StubTool
+from rstar2_env.testing.toy_env import ToyEnv, same_text
 
-__all__ = ["CHECKS", "HOSTILE_TURNS", "ConformanceError", "StubSandbox", "StubTool", "check_text_env"]
+__all__ = [
+    "CHECKS",
+    "HOSTILE_TURNS",
+    "ConformanceError",
+    "StubSandbox",
+    "StubTool",
+    "ToyEnv",
+    "check_text_env",
+    "same_text",
+]
