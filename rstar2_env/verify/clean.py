@@ -98,7 +98,7 @@ def clean(text: str) -> str:
         text = text.replace("\\!", "").replace("\\,", " ").replace("\\/", "")
         text = _FRAC.sub(r"\\frac", text)
         text = _COMMAND.sub(lambda match: _REPLACEMENT.get(match[0], match[0]), text)
-    elif "{,}" in text:
+    elif "{" in text:
         text = _GROUPED.sub("", text)
     text = _RAISED_PRIME.sub(r"\1", text.replace("$$", "$"))
     text = _NEXT_LINE.sub("$, $", text)

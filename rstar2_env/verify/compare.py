@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import pairwise, permutations
 
 from rstar2_env.verify.equality import Rules, same_expression
 from rstar2_env.verify.linear import components
-from rstar2_env.verify.measure import same_quantity, same_words
+from rstar2_env.verify.measure import same_in_base, same_quantity, same_words
 from rstar2_env.verify.nodes import (
     Apply,
     Builder,
@@ -28,7 +28,7 @@ from rstar2_env.verify.nodes import (
     rename,
     symbols,
 )
-from rstar2_env.verify.normal import as_quantity, is_constant_name, is_parameter
+from rstar2_env.verify.normal import as_quantity, is_constant_name, same_role
 from rstar2_env.verify.realset import is_infinite, read_set, same_set
 from rstar2_env.verify.relations import same_equation, same_relation, solves
 from rstar2_env.verify.structure import (
@@ -63,15 +63,17 @@ def same_answer(gold: Node, answer: Node, rules: Rules) -> bool | None:
 
 def _renamings(gold: Node, answer: Node, rules: Rules) -> list[Node]:
     """The answer with parameters (``n`` in ``n pi``, constants of integration) called as the gold calls them."""
+    if rules.strict and any(isinstance(item.value, Sym) for item in items_of(without_condition(answer))):
+        return []  # a variable alone is not the name of something: it is the answer
     one, other = _value_symbols(gold), _value_symbols(answer)
     only_gold, only_answer = sorted(one - other), sorted(other - one)
     shared = sorted(name for name in one & other if is_constant_name(name) and "_" in name)
     found: list[Node] = []
     if only_gold and len(only_gold) == len(only_answer) <= 3:
-        free = not rules.strict
-        if free or all(is_parameter(name) for name in (*only_gold, *only_answer)):
-            for order in permutations(only_gold):
-                found.append(rename(answer, dict(zip(only_answer, order, strict=True))))
+        for order in permutations(only_gold):
+            names = dict(zip(only_answer, order, strict=True))
+            if not rules.strict or all(same_role(name, other) for name, other in names.items()):
+                found.append(rename(answer, names))
     elif not only_gold and not only_answer and 2 <= len(shared) <= 3:
         for order in list(permutations(shared))[1:]:
             found.append(rename(answer, dict(zip(shared, order, strict=True))))
@@ -142,6 +144,8 @@ class Comparer:
     def _item(self, gold: Item, answer: Item) -> bool | None:
         """Compare two single values with their labels."""
         one, other = gold.value, answer.value
+        if answer.label is None and self._untrue(other):
+            return False
         if gold.label is not None and answer.label is not None and key(gold.label) != key(answer.label):
             renamed = _align_arguments(gold.label, answer.label)
             if renamed is not None:
@@ -158,6 +162,12 @@ class Comparer:
             return self._equation(one, Relation(("=",), (answer.label, other)))
         return result
 
+    def _untrue(self, node: Node) -> bool:
+        """Whether an answer states that numbers are equal that are not: ``2 + 2 = 24`` is no 24."""
+        if not isinstance(node, Relation) or set(node.ops) != {"="} or symbols(node):
+            return False
+        return any(same_expression(one, other, Rules()) is False for one, other in pairwise(node.sides))
+
     def _equation(self, gold: Relation, answer: Relation) -> bool | None:
         return same_equation(gold, answer, self.rules, self._ordered)
 
@@ -173,6 +183,8 @@ class Comparer:
         gold, answer = as_quantity(gold, answer), as_quantity(answer, gold)
         if isinstance(gold, Quantity) or isinstance(answer, Quantity):
             return same_quantity(gold, answer, self.rules, self.values)
+        if (in_base := same_in_base(gold, answer)) is not None:
+            return in_base
         if isinstance(gold, Words) or isinstance(answer, Words):
             return same_words(gold, answer, self.rules)
         as_sets = self._sets(gold, answer)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*(?:(?P<brace>\{)|(?P<bare>-?[0-9A-Za-z.]+))")
+_INNER_BOX = re.compile(r"\s*\\(?:boxed|fbox)\s*\{")
 _WORDS = re.compile(r"[^\W\d_]+|[=<>]")
 _COMMANDS = re.compile(r"\\[a-zA-Z]+")
 _CONNECTIVE = re.compile(r"(?:[\s,;${}()\[\]\\.]|\b(?:and|or)\b)*")
@@ -28,22 +29,18 @@ def extract_boxed(text: str) -> list[str]:
 
 def _spans(text: str) -> list[tuple[int, int, str]]:
     """Start, end and content of every outermost balanced box."""
+    closings = _closings(text)
     found: list[tuple[int, int, str]] = []
     at = 0
-    budget = 64 * len(text) + 4096
     while (match := _BOX.search(text, at)) is not None:
         at = match.end()
         if match["bare"] is not None:
-            found.append((match.start(), match.end(), match["bare"].rstrip(".")))
+            found.append((match.start(), at, match["bare"].rstrip(".")))
             continue
-        end = _closing(text, at)
-        budget -= (end if end is not None else len(text)) - at
-        if end is not None:
-            found.append((match.start(), end + 1, _unwrap(text[at:end])))
+        end = closings.get(at - 1)
+        if end is not None:  # unbalanced otherwise, and boxes may still stand inside
+            found.append((match.start(), end + 1, _unwrapped(text, at, end, closings)))
             at = end + 1
-        elif budget < 0:
-            # Unbalanced, and boxes may still stand inside; the budget keeps a wall of openings from costing a square.
-            break
     return found
 
 
@@ -103,25 +100,23 @@ def strip_dollars(text: str) -> str:
     return text
 
 
-def _closing(text: str, at: int) -> int | None:
-    """Index of the brace that closes the group whose content starts at ``at``."""
-    depth = 1
-    for match in _BRACE.finditer(text, at):
-        token = match[0]
-        if token == "{":
-            depth += 1
-        elif token == "}":
-            depth -= 1
-            if depth == 0:
-                return match.start()
-    return None
+def _closings(text: str) -> dict[int, int]:
+    """For every brace that opens a group, where it closes; escaped braces are text. One pass, however deep."""
+    closings: dict[int, int] = {}
+    pending: list[int] = []
+    for match in _BRACE.finditer(text):
+        if match[0] == "{":
+            pending.append(match.start())
+        elif match[0] == "}" and pending:
+            closings[pending.pop()] = match.start()
+    return closings
 
 
-def _unwrap(content: str) -> str:
-    content = content.strip()
-    while (match := _BOX.match(content)) is not None and match["brace"] is not None:
-        end = _closing(content, match.end())
-        if end is None or end != len(content) - 1:
+def _unwrapped(text: str, start: int, end: int, closings: dict[int, int]) -> str:
+    """The content of a box, or of the innermost one where boxes hold nothing but a box."""
+    while (match := _INNER_BOX.match(text, start)) is not None:
+        inner_end = closings.get(match.end() - 1)
+        if inner_end is None or inner_end > end or text[inner_end + 1 : end].strip():
             break
-        content = content[match.end() : end].strip()
-    return content
+        start, end = match.end(), inner_end
+    return text[start:end].strip()

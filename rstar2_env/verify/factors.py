@@ -120,6 +120,9 @@ class FactorReader(AppliedReader):
                 parts.append("^" + self.raw_script())
             elif token.kind == "op" and token.text in "/*-" and after is not None and after.kind == "text":
                 parts.append(" " if self.next().text == "-" else token.text)
+            elif token.kind == "op" and token.text == "/" and after is not None and after.kind == "let":
+                parts.append(f"/{self.tokens[self.at + 1].text}")  # "km/h"
+                self.at += 2
             else:
                 break
         unit = " ".join(parts)

@@ -106,10 +106,10 @@ def _accept(trees: tuple[Node, Node], answer: str, rules: Rules, question: str |
 
 def _last_resort(gold: Node, answer: Node, rules: Rules) -> tuple[Reason, str]:
     """Ask SymPy about what evaluation could not decide."""
-    if not symbolic.same_symbolic(gold, answer):
-        return Reason.DIFFERENT, "symbolic"
     work = work_left(gold, answer, rules.undone)
-    return (Reason.EQUAL, "symbolic") if work is None else (Reason.NO_ANSWER, f"undone {work}")
+    if work is not None:
+        return Reason.NO_ANSWER, f"undone {work}"
+    return (Reason.EQUAL if symbolic.same_symbolic(gold, answer) else Reason.DIFFERENT), "symbolic"
 
 
 def _read(text: str) -> tuple[Node, ...]:

@@ -24,16 +24,18 @@ MAX_DIGITS = 400
 MAX_EXPONENT = 100_000
 """Largest constant exponent."""
 
+MAX_TOWER = 2
+"""Most powers that may stand on top of each other, as in ``e^{x^2}``."""
+
 MAX_FACTORIAL = 5_000
 """Largest constant under a factorial, or on top of a binomial."""
 
 _DIGITS = re.compile(rf"\d{{{MAX_DIGITS + 1},}}")
-_TOWER = re.compile(
-    r"(?:\^|\*\*)\s*[{(\s]*-?\s*[0-9.a-z\\]+[\s})]*(?:\^|\*\*)\s*[{(\s]*-?\s*[0-9.a-z\\]+[\s})]*(?:\^|\*\*)"
-)
+_CARET = re.compile(r"\^|\*\*|[{(\[]|[})\]]")
+_AFTER_CARET = re.compile(r"\s*(?:(?P<open>[{(])|-?\s*(?:\\[a-zA-Z]+|\d+|[a-zA-Z])(?P<chain>\s*(?:\^|\*\*))?)")
 _POWER = re.compile(r"(?:\^|\*\*)\s*[{(\s]*-?\s*(\d[\d,]*)")
 _NESTED_POWER = re.compile(r"(\d+)\s*\}?\s*(?:\^|\*\*)\s*[{(\s]*(\d+)\s*(?:\^|\*\*)\s*[{(\s]*(\d+)")
-_FACTORIALS = re.compile(r"!\s*(?:\)\s*)*!\s*(?:\)\s*)*!")
+_FACTORIALS = re.compile(r"[\d)}]\s*!\s*(?:\)\s*)*!\s*(?:\)\s*)*!")
 _FACTORIAL = re.compile(r"(\d+)\s*\}?\s*!|(\d+)\s*\^\s*\{?\s*(\d+)\s*\}?\s*[)}\s]*!")
 _BINOMIAL = re.compile(r"\\[dt]?binom\s*\{([^{}]*(?:\{[^{}]*\}[^{}]*)*)\}")
 _BIG = re.compile(r"\d{5,}|\^")
@@ -59,7 +61,7 @@ def too_large(text: str) -> str | None:
     if "^" in text or "**" in text:
         if any(len(power) > 6 or int(power.replace(",", "")) > MAX_EXPONENT for power in _POWER.findall(text)):
             return "power"
-        if _TOWER.search(text):
+        if _tower_height(text) > MAX_TOWER:
             return "power"
         for _, base, power in _NESTED_POWER.findall(text):
             if len(base) > 6 or len(power) > 6 or (int(base) > 1 and int(base) ** min(int(power), 64) > MAX_EXPONENT):
@@ -75,3 +77,30 @@ def too_large(text: str) -> str | None:
     if "binom" in text and any(_BIG.search(top) for top in _BINOMIAL.findall(text)):
         return "binomial"
     return None
+
+
+def _tower_height(text: str) -> int:
+    """How many powers stand on top of each other at most: 2 for ``2^{3^4}``, also as ``2^3^4``."""
+    highest = height = 0
+    pending: list[int] = []  # for each open bracket, how far the height falls when it closes
+    chain = 0
+    at = 0
+    while (match := _CARET.search(text, at)) is not None:
+        at = match.end()
+        token = match[0]
+        if token in _OPEN:
+            pending.append(0)
+        elif token in _CLOSE:
+            if pending:
+                height -= pending.pop()
+        elif (after := _AFTER_CARET.match(text, at)) is not None:
+            if after["open"]:
+                height += chain + 1
+                pending.append(chain + 1)
+                chain = 0
+                at = after.end()
+                highest = max(highest, height)
+            else:
+                chain = chain + 1 if after["chain"] else 0
+                highest = max(highest, height + chain + 1)
+    return highest

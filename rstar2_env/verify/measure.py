@@ -48,6 +48,23 @@ def _same_percent(value: Node, unit: str | None, other: Node, other_unit: str | 
     return False
 
 
+def same_in_base(gold: Node, answer: Node) -> bool | None:
+    """Compare numerals with a base, ``204_5``; ``None`` where there are none.
+
+    A missing base is like a missing unit; a value in another base is another numeral, and a base that the gold does not
+    have is work left undone.
+    """
+    match gold, answer:
+        case Apply(op="base"), Apply(op="base"):
+            return gold == answer
+        case Apply(op="base", args=(digits, _)), Num():
+            return digits == answer
+        case (Apply(op="base"), _) | (_, Apply(op="base")):
+            return False
+        case _:
+            return None
+
+
 def same_words(gold: Node, answer: Node, rules: Rules) -> bool:
     """Compare two answers of which at least one is words. A word of one letter is still that letter."""
     if isinstance(gold, Words) and isinstance(answer, Words):

@@ -35,15 +35,36 @@ def normal(node: Node) -> Node:
 
 
 def as_quantity(node: Node, other: Node) -> Node:
-    """Read a letter after a number as a unit (``5 m``) where the other side has no variables."""
-    if symbols(other) or not isinstance(node, Apply) or node.op != "mul":
+    """Read letters after a number as a unit (``5 m/s``) where the other side has no variables."""
+    if not isinstance(node, Apply) or symbols(other) or not symbols(node):
         return node
-    *head, last = node.args
-    if not isinstance(last, Sym) or not head or any(symbols(part) for part in head):
+    parts = _split_unit(node)
+    if parts is None or parts[0] is None or units.read_unit(parts[1]) is None:
         return node
-    if len(last.name) != 1 or units.read_unit(last.name) is None:
-        return node
-    return Quantity(head[0] if len(head) == 1 else Apply("mul", tuple(head)), last.name)
+    return Quantity(parts[0], parts[1])
+
+
+def _split_unit(node: Node) -> tuple[Node | None, str] | None:
+    """The value (``None`` for 1) and the unit of a product or quotient of numbers and letters; else ``None``."""
+    match node:
+        case Sym(name=name) if len(name) == 1:
+            return None, name
+        case Apply(op="pow", args=(Sym(name=name), Num(value=power))) if len(name) == 1 and power.denominator == 1:
+            return None, f"{name}^{power}"
+        case Apply(op="mul", args=args):
+            found = [_split_unit(arg) for arg in args]
+            values = tuple(part[0] for part in found if part is not None and part[0] is not None)
+            if any(part is None for part in found) or not values:
+                return None
+            unit = " ".join(part[1] for part in found if part is not None and part[1])
+            return (values[0] if len(values) == 1 else Apply("mul", values)), unit
+        case Apply(op="div", args=(top, bottom)):
+            over, under = _split_unit(top), _split_unit(bottom)
+            if over is None or under is None or under[0] is not None:
+                return None
+            return over[0], f"{over[1]}/{under[1]}"
+        case _:
+            return None if symbols(node) else (node, "")
 
 
 def is_constant_name(name: str) -> bool:
@@ -51,6 +72,8 @@ def is_constant_name(name: str) -> bool:
     return _CONSTANT_NAME.fullmatch(name) is not None
 
 
-def is_parameter(name: str) -> bool:
-    """Whether a variable is called as parameters are: ``n`` in ``n pi``, ``t`` on a line, a constant."""
-    return is_constant_name(name) or _PARAMETER.fullmatch(name) is not None
+def same_role(name: str, other: str) -> bool:
+    """Whether two variables may stand for each other: both constants of integration, or both parameters (``n pi``)."""
+    if is_constant_name(name) and is_constant_name(other):
+        return True
+    return _PARAMETER.fullmatch(name) is not None and _PARAMETER.fullmatch(other) is not None

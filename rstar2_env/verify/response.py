@@ -1,9 +1,9 @@
 r"""Find the answer in a whole text: a model's response, a worked solution.
 
 Covered, in this order: the last box; what follows the last "final answer is", then the last "answer is"; the last
-formula; where there is no formula at all, the last number. A text that is a bare answer comes back as it is. For files of
-responses and for reading gold answers out of solutions; an environment grades what its dialect extracts, which is
-stricter. Linear in the text.
+formula; where there is no formula at all, the last number. A text that is a bare answer comes back as it is. For files
+of responses and for gold answers in solutions: an environment grades what its dialect extracts, which is stricter.
+Linear in the text.
 """
 
 from __future__ import annotations

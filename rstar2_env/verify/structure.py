@@ -139,7 +139,10 @@ def _from_relation(part: Relation) -> Item:
         sides.pop(0)
         ops.pop(0)
     if len(sides) == 1:
-        return Item(label, without_condition(sides[0]))
+        value = without_condition(sides[0])
+        if label is not None and key(label) == key(value):
+            return Item(None, part)  # x = x
+        return Item(label, value)
     if label is None and len(sides) == 2 and ops == ["="]:
         return Item(None, part)  # an equation
     return Item(label, Relation(tuple(ops), tuple(sides)))
