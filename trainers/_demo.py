@@ -22,6 +22,7 @@ import gymnasium as gym
 from rstar2_env.traces import generate_traces
 
 from ._callbacks import RunFiles
+from ._model import be_quiet
 from ._plot import plot_runs
 from ._tiny import make_tiny_model
 from .base import TrainResult, make
@@ -134,6 +135,7 @@ def _cold_start(folder: Path, options: DemoOptions, seconds: dict[str, float]) -
         file.writelines(json.dumps(trace.record()) + "\n" for trace in written)
     seconds["traces"] = time.monotonic() - began
     began = time.monotonic()
+    be_quiet()
     make_tiny_model(start, seed=options.seed)
     sft(
         read_traces(traces),

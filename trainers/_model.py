@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 import transformers
+from accelerate import PartialState
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from rstar2_env.errors import ConfigurationError
@@ -20,6 +21,11 @@ from .config import TrainConfig
 def on_accelerator() -> bool:
     """Whether torch sees an accelerator (CUDA or ROCm)."""
     return torch.cuda.is_available()
+
+
+def processes() -> PartialState:
+    """The processes of this run; the first call joins them (over gloo where there is no accelerator)."""
+    return PartialState(cpu=not on_accelerator())
 
 
 def dtype_of(config: TrainConfig) -> torch.dtype:

@@ -12,7 +12,6 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import torch
-from accelerate import PartialState
 from accelerate.utils import gather_object
 from datasets import Dataset
 from transformers import PrinterCallback
@@ -25,7 +24,7 @@ from rstar2_env.problems import FiniteSource
 from rstar2_env.rollout import Budget, EpisodeRequest, Player, SamplingParams, TransformersEngine
 
 from ._callbacks import BEST_DIR, Console, Evaluation, RunFiles
-from ._model import codec, load_policy, lora, precision_options
+from ._model import codec, load_policy, lora, precision_options, processes
 from ._trl import Batch, RolloutGRPOTrainer
 from .base import TrainResult, make_advantage, make_selector
 from .config import TrainConfig
@@ -53,10 +52,10 @@ class TrlRun:
         if config.threads is not None:
             torch.set_num_threads(config.threads)
         self._folder = Path(config.output_dir)
-        shape = batch_shape(config, PartialState().num_processes)
+        shape = batch_shape(config, processes().num_processes)
         self._checkpoint = self._find_checkpoint()
         model, tokenizer = load_policy(config)
-        self._files = RunFiles(self._folder, rank=PartialState().process_index, keep_episodes=config.keep_episodes)
+        self._files = RunFiles(self._folder, rank=processes().process_index, keep_episodes=config.keep_episodes)
         self._console = Console(name, self._files, visible=config.progress)
         with warnings.catch_warnings():
             # transformers warns about arguments that TRL itself sets.
@@ -132,7 +131,7 @@ class TrlRun:
 
     def evaluate(self) -> dict[str, float]:
         """Play the held-out episodes, shared between the processes; see ``Trainer``."""
-        config, state = self.config, PartialState()
+        config, state = self.config, processes()
         options = {**config.env_options, **config.eval_env_options}
         starts = self._make_sampler(options, _EVAL_SEED).starts(0, config.eval_episodes)
         requests = [
@@ -163,7 +162,7 @@ class TrlRun:
     def _play_groups(self, count: int) -> list[list[Episode]]:
         config, step = self.config, self.trl.state.global_step
         self.engine.update_weights(step)
-        state = PartialState()
+        state = processes()
         first = state.process_index * count
         starts = self._sampler.starts(step, count * state.num_processes)[first : first + count]
         size = config.group_size * (config.oversample or 1)
