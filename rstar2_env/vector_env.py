@@ -1,0 +1,213 @@
+"""``ThreadVectorEnv``: a vector environment whose sub-environments take their steps at once, each in a thread.
+
+A step of a text environment waits: for a sandbox, a judge, a service. ``SyncVectorEnv`` waits for one after the other,
+``AsyncVectorEnv`` pays a process each. Here all wait together, in one process, into one shared sandbox. Covered:
+Gymnasium's autoreset modes and ``reset_mask``, with the results of ``SyncVectorEnv``, whose code puts them together.
+Not covered: environments that compute in Python all the time (one interpreter lock; take ``AsyncVectorEnv``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.vector.utils import iterate
+
+from rstar2_env.errors import ConfigurationError, EpisodeOverError
+
+_MODULE = "rstar2_env.vector_env"
+
+
+class ThreadVectorEnv(SyncVectorEnv[Any, Any]):
+    """Runs ``reset`` and ``step`` of every sub-environment at once, and returns what ``SyncVectorEnv`` would.
+
+    Args:
+        env_fns: Each makes one environment.
+        autoreset_mode: Gymnasium's: ``NextStep``, ``SameStep`` or ``Disabled``.
+        threads: Sub-environments that run at once; all of them by default.
+
+    Raises:
+        ConfigurationError: There is no sub-environment, or ``threads`` is not a positive integer.
+    """
+
+    def __init__(
+        self,
+        env_fns: Sequence[Callable[[], gym.Env[str, str]]],
+        *,
+        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        threads: int | None = None,
+    ) -> None:
+        if not env_fns:
+            raise ConfigurationError("A vector environment needs at least one sub-environment (num_envs of 1 or more).")
+        if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+            raise ConfigurationError(f"threads must be a positive integer or None, not {threads!r}.")
+        # Texts cannot be changed in place, so there is nothing to copy.
+        super().__init__([partial(_ahead, env_fn) for env_fn in env_fns], copy=False, autoreset_mode=autoreset_mode)
+        self._size = threads or len(env_fns)
+        self._threads: ThreadPoolExecutor | None = None
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Reset every sub-environment, or those of ``options["reset_mask"]``.
+
+        Args:
+            seed: One for all (the next ones take ``seed + 1`` and so on), a list, or ``None``.
+            options: Those of every sub-environment; ``reset_mask`` may name which ones to reset.
+        """
+        seeds = [seed + i for i in range(self.num_envs)] if isinstance(seed, (int, np.integer)) else seed
+        seeds = [None] * self.num_envs if seeds is None else list(seeds)
+        mask = (options or {}).get("reset_mask")
+        # What does not fit is refused by Gymnasium, below, before anything is reset.
+        fits = mask is None or (isinstance(mask, np.ndarray) and mask.shape == (self.num_envs,) and mask.dtype == bool)
+        if len(seeds) == self.num_envs and fits:
+            own = {key: value for key, value in (options or {}).items() if key != "reset_mask"}
+            chosen = [index for index in range(self.num_envs) if mask is None or mask[index]]
+            # As Gymnasium does: with a mask the options stay a dict, without one they stay what they were.
+            self._at_once(
+                {
+                    index: partial(self._env(index).reset_ahead, seeds[index], own if options is not None else None)
+                    for index in chosen
+                }
+            )
+        observations, infos = super().reset(seed=seeds, options=options)
+        return tuple(observations), infos
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Step every sub-environment; one that ended in the last step is reset, as the autoreset mode says.
+
+        Raises:
+            EpisodeOverError: The mode is ``Disabled`` and an ended sub-environment was not reset.
+        """
+        over = self._autoreset_envs
+        if self.autoreset_mode is AutoresetMode.DISABLED and over.any():
+            numbers = ", ".join(map(str, np.flatnonzero(over)))
+            raise EpisodeOverError(
+                f"The episodes of sub-environments {numbers} are over: reset them with "
+                'options={"reset_mask": ...}, or choose another autoreset mode.'
+            )
+        turns = list(iterate(self.action_space, actions))
+        if len(turns) != self.num_envs:
+            raise ConfigurationError(f"Expected {self.num_envs} actions, one a sub-environment, got {len(turns)}.")
+        same_step = self.autoreset_mode is AutoresetMode.SAME_STEP
+        next_step = self.autoreset_mode is AutoresetMode.NEXT_STEP
+        self._at_once(
+            {
+                index: partial(self._env(index).reset_ahead, None, None)
+                if next_step and over[index]
+                else partial(self._env(index).step_ahead, turn, same_step)
+                for index, turn in enumerate(turns)
+            }
+        )
+        observations, rewards, terminated, truncated, infos = super().step(turns)
+        return tuple(observations), rewards, terminated, truncated, infos
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Close the sub-environments and end the threads."""
+        super().close_extras(**kwargs)
+        if self._threads is not None:
+            self._threads.shutdown()
+            self._threads = None
+
+    def _env(self, index: int) -> _Ahead:
+        env = self.envs[index]
+        assert isinstance(env, _Ahead)
+        return env
+
+    def _at_once(self, work: dict[int, Callable[[], None]]) -> None:
+        """Do everything, wait for all of it, and raise the first failure."""
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self._size, thread_name_prefix="rstar2-vector")
+        futures: list[Future[None]] = [self._threads.submit(job) for job in work.values()]
+        wait(futures)
+        for future in futures:
+            if (error := future.exception()) is not None:
+                for env in self.envs:
+                    if isinstance(env, _Ahead):
+                        env.forget()
+                raise error
+
+
+class _Ahead(gym.Wrapper[str, str, str, str]):
+    """Does its work when told to, in whatever thread, and hands the result over when ``SyncVectorEnv`` asks."""
+
+    def __init__(self, env: gym.Env[str, str]) -> None:
+        super().__init__(env)
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop what was done ahead."""
+        self._step: Any = None
+        self._reset: Any = None
+
+    def reset_ahead(self, seed: int | None, options: dict[str, Any] | None) -> None:
+        self._reset = self.env.reset(seed=seed, options=options)
+
+    def step_ahead(self, action: str, reset_at_end: bool) -> None:
+        self._step = self.env.step(action)
+        if reset_at_end and (self._step[2] or self._step[3]):
+            self._reset = self.env.reset()
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+        """What was done ahead, or else a reset now."""
+        done, self._reset = self._reset, None
+        return self.env.reset(seed=seed, options=options) if done is None else done
+
+    def step(self, action: str) -> Any:
+        """What was done ahead, or else a step now."""
+        done, self._step = self._step, None
+        return self.env.step(action) if done is None else done
+
+
+def _ahead(env_fn: Callable[[], gym.Env[str, str]]) -> _Ahead:
+    return _Ahead(env_fn())
+
+
+def make_threaded(
+    env_id: str,
+    num_envs: int = 1,
+    *,
+    autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+    threads: int | None = None,
+    **options: Any,
+) -> ThreadVectorEnv:
+    """Make ``num_envs`` environments of one id, and step them at once.
+
+    Args:
+        env_id: A registered id.
+        num_envs: How many.
+        autoreset_mode: See ``ThreadVectorEnv``.
+        threads: See ``ThreadVectorEnv``.
+        **options: Of ``gym.make``.
+    """
+    make = partial(gym.make, env_id, **options)
+    return ThreadVectorEnv([make] * num_envs, autoreset_mode=autoreset_mode, threads=threads)
+
+
+def vector_entry_point(env_id: str) -> str:
+    """What to register as an id's ``vector_entry_point``: text, so that the specification stays JSON."""
+    return f"{_MODULE}:{env_id}"
+
+
+def add_vector_forms(namespace: str = "rstar2") -> list[str]:
+    """Give every registered id of a namespace that has no vector form of its own this one.
+
+    Returns:
+        The ids that got it.
+    """
+    added = []
+    for env_id, spec in gym.registry.items():
+        if spec.namespace == namespace and spec.vector_entry_point is None:
+            spec.vector_entry_point = vector_entry_point(env_id)
+            added.append(env_id)
+    return added
+
+
+def __getattr__(name: str) -> Callable[..., ThreadVectorEnv]:
+    """Resolve ``rstar2_env.vector_env:<id>``: an entry point is not told the id that it is called for."""
+    if "-v" in name:
+        return partial(make_threaded, name)
+    raise AttributeError(f"module {_MODULE!r} has no attribute {name!r}")

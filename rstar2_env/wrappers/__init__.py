@@ -1,0 +1,29 @@
+"""Wrappers that compose with every text environment; faults, budgets and limits act in the chain of its tools."""
+
+from rstar2_env.wrappers.components import AnswerFormat, CosineLength, ToolUse, WrongByTurns
+from rstar2_env.wrappers.fault_injection import Fault, FaultInjection
+from rstar2_env.wrappers.observation_limit import ObservationLimit
+from rstar2_env.wrappers.record_episodes import RecordEpisodes, read_episodes
+from rstar2_env.wrappers.reward_shaping import Component, RewardShaping
+from rstar2_env.wrappers.save_state import RestoreError, SavedState, SaveState
+from rstar2_env.wrappers.tool_budget import ToolBudget
+from rstar2_env.wrappers.unary_feedback import UnaryFeedback
+
+__all__ = [
+    "AnswerFormat",
+    "Component",
+    "CosineLength",
+    "Fault",
+    "FaultInjection",
+    "ObservationLimit",
+    "RecordEpisodes",
+    "RestoreError",
+    "RewardShaping",
+    "SaveState",
+    "SavedState",
+    "ToolBudget",
+    "ToolUse",
+    "UnaryFeedback",
+    "WrongByTurns",
+    "read_episodes",
+]

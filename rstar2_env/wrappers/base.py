@@ -1,0 +1,71 @@
+"""What the wrappers share: typed steps, the environment's chain of tools, seeds by which to start again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeAlias
+
+import gymnasium as gym
+import numpy as np
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.tools.chain import Middleware
+
+Step: TypeAlias = "tuple[str, float, bool, bool, dict[str, Any]]"
+"""What ``step`` returns: text, reward, ``terminated``, ``truncated``, ``info``."""
+
+TextEnv: TypeAlias = "gym.Env[str, str]"
+
+
+class Chain(Protocol):
+    """The part of a ``ToolChain`` that wrappers need."""
+
+    def use(self, middleware: Middleware) -> None:
+        """Add a middleware around all that are there."""
+        ...
+
+
+class TextWrapper(gym.Wrapper[str, str, str, str]):
+    """A wrapper of a text environment; ``take`` is the wrapped environment's ``step``, with a ``float`` reward."""
+
+    def take(self, action: str) -> Step:
+        """One step of the wrapped environment."""
+        text, reward, terminated, truncated, info = self.env.step(action)
+        return text, float(reward), terminated, truncated, info
+
+
+def use_middleware(env: TextEnv, middleware: Middleware, wrapper: str) -> None:
+    """Add a middleware to the tools of ``env``.
+
+    Raises:
+        ConfigurationError: The environment has no chain of tools.
+    """
+    chain: Chain | None = getattr(env.unwrapped, "tools", None)
+    if chain is None or not callable(getattr(chain, "use", None)):
+        raise ConfigurationError(
+            f"{wrapper} acts where tools are called and expects a ToolChain as env.unwrapped.tools; "
+            f"{type(env.unwrapped).__name__} has none. Build the environment on rstar2_env.text_env.ToolEnv."
+        )
+    chain.use(middleware)
+
+
+class EpisodeSeeds:
+    """Gives every episode a seed that is known, so that it can be started again, also where ``reset`` got none.
+
+    The same sequence of resets gives the same seeds once one of them had a seed.
+    """
+
+    def __init__(self) -> None:
+        self._rng = np.random.default_rng()
+
+    def next(self, seed: int | None) -> int:
+        """The seed to reset with."""
+        if seed is not None:
+            self._rng = np.random.default_rng(seed)
+            return seed
+        return int(self._rng.integers(2**31))
+
+
+def copied(options: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Options of a reset, kept for the next one whatever becomes of the caller's dict."""
+    return None if options is None else dict(options)

@@ -1,0 +1,212 @@
+"""``FaultInjection``: seeded, labelled faults of the tool, so that "environment noise" becomes a knob and a label.
+
+Covered: time-outs, lost, truncated and misplaced output, transient errors, latency; by rate and kind; which call was
+hit and whether the fault landed. Not covered: faults inside a program's run (a disk that fills up halfway through it).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.status import ToolStatus
+from rstar2_env.tools import CallContext, ToolCall, ToolResult
+from rstar2_env.tools.chain import Handler
+from rstar2_env.wrappers.base import Step, TextEnv, TextWrapper, use_middleware
+
+
+class Fault(StrEnum):
+    """The kinds of faults."""
+
+    TIMEOUT = "timeout"
+    """The answer is a time-out, although the program ended in time."""
+    LOST = "lost"
+    """The program's output does not arrive: the call looks as if it had printed nothing."""
+    TRUNCATED = "truncated"
+    """The second half of the output is missing, with nothing to say so."""
+    TRANSIENT = "transient"
+    """The tool says that it is unavailable for the moment; the same call again may work."""
+    WRONG_ORDER = "wrong_order"
+    """What an earlier call of the episode answered arrives in place of this call's own answer."""
+    LATENCY = "latency"
+    """The right answer, late."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """What befell one call.
+
+    Attributes:
+        fault: Which fault was drawn for it.
+        landed: Whether it changed anything. One that meets a call which failed by itself does not: the policy's own
+            error is never covered up.
+        own_status: The status that the call had by itself.
+    """
+
+    fault: Fault
+    landed: bool
+    own_status: ToolStatus
+
+    def record(self) -> dict[str, Any]:
+        """As ``info`` shows it."""
+        return {"kind": str(self.fault), "landed": self.landed, "own_status": str(self.own_status)}
+
+
+class FaultInjection(TextWrapper, gym.utils.RecordConstructorArgs):
+    """Injects faults into tool calls, the same ones for the same seeds.
+
+    Whether a call is hit depends on ``seed``, the episode's seed and the call's number in the episode alone, so an
+    episode replays exactly and all episodes of a group meet the same noise at the same call. A call that a fault was
+    drawn for has ``fault`` (``kind``, ``landed``, ``own_status``) in its record of ``info["tool_calls"]``; where it
+    landed also ``injected: true``, and the environment counts the call neither among the policy's calls nor its errors.
+    At the end, ``info["faults"]`` counts the landed ones by kind.
+
+    Args:
+        env: An environment with tools.
+        rate: Chance that a call is hit: one number, shared evenly by ``kinds``, or a chance for each kind.
+        kinds: The kinds that share ``rate``; all of them by default.
+        seed: Of the faults.
+        latency_s: Seconds that ``latency`` adds.
+
+    Raises:
+        ConfigurationError: A rate is not a chance, a kind is unknown, or the environment has no tools' chain.
+    """
+
+    def __init__(
+        self,
+        env: TextEnv,
+        rate: float | Mapping[str, float] = 0.1,
+        *,
+        kinds: Iterable[str] | None = None,
+        seed: int = 0,
+        latency_s: float = 0.5,
+    ) -> None:
+        kinds = None if kinds is None else tuple(kinds)
+        gym.utils.RecordConstructorArgs.__init__(self, rate=rate, kinds=kinds, seed=seed, latency_s=latency_s)
+        super().__init__(env)
+        if latency_s < 0:
+            raise ConfigurationError(f"latency_s must be seconds of 0 or more, not {latency_s!r}.")
+        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+            raise ConfigurationError(f"The seed of FaultInjection must be an integer of 0 or more, not {seed!r}.")
+        self._faults = _Faults(_chances(rate, kinds), seed, latency_s)
+        self._landed: dict[str, int] = {}
+        use_middleware(env, self._faults, "FaultInjection")
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+        """Start an episode without a hit."""
+        self._faults.start()
+        self._landed = {}
+        return self.env.reset(seed=seed, options=options)
+
+    def step(self, action: str) -> Step:
+        """Play a turn, and label the calls that were hit."""
+        self._faults.hits.clear()
+        text, reward, terminated, truncated, info = self.take(action)
+        first = self._faults.first
+        for number, hit in self._faults.hits.items():
+            place = number - first
+            if 0 <= place < len(info["tool_calls"]):
+                info["tool_calls"][place]["fault"] = hit.record()
+            if hit.landed:
+                self._landed[hit.fault] = self._landed.get(hit.fault, 0) + 1
+        if terminated or truncated:
+            info["faults"] = {str(kind): count for kind, count in sorted(self._landed.items())}
+        return text, reward, terminated, truncated, info
+
+
+class _Faults:
+    """The middleware: lets the call run, then spoils what came of it."""
+
+    def __init__(self, chances: Mapping[Fault, float], seed: int, latency_s: float) -> None:
+        self._chances, self._seed, self._latency_s = dict(chances), seed, latency_s
+        self.hits: dict[int, Hit] = {}
+        self.first = 0
+        self._turn: tuple[int, int] | None = None
+        self._answers: list[str] = []
+
+    def start(self) -> None:
+        self.hits.clear()
+        self._answers.clear()
+        self._turn = None
+
+    def __call__(self, call: ToolCall, context: CallContext, handler: Handler) -> ToolResult:
+        if self._turn != (context.seed, context.turn) or context.number < self.first:
+            self._turn, self.first = (context.seed, context.turn), context.number
+        own = handler(call, context)
+        fault = self._draw(context)
+        shown = own
+        # A call that failed by itself, or whose failure is ours, keeps what it is: errors must not be covered up.
+        if fault is not None and own.status in (ToolStatus.OK, ToolStatus.EMPTY):
+            shown = self._spoil(fault, own)
+        if fault is not None:
+            self.hits[context.number] = Hit(fault, shown is not own, own.status)
+        if own.text.strip():
+            self._answers.append(own.text)
+        return shown
+
+    def _draw(self, context: CallContext) -> Fault | None:
+        entropy = np.random.SeedSequence([self._seed, context.seed, context.number])
+        draw = float(np.random.Generator(np.random.PCG64(entropy)).random())
+        for fault, chance in self._chances.items():
+            if draw < chance:
+                return fault
+            draw -= chance
+        return None
+
+    def _spoil(self, fault: Fault, own: ToolResult) -> ToolResult:
+        match fault:
+            case Fault.TIMEOUT:
+                text = "The program was stopped: it ran longer than its time limit."
+                return _failed(own, ToolStatus.TIMEOUT, text)
+            case Fault.TRANSIENT:
+                text = "The tool is not available at the moment. Nothing was run; the same call may work again."
+                return _failed(own, ToolStatus.UNAVAILABLE, text)
+            case Fault.LOST:
+                if own.status is ToolStatus.EMPTY:
+                    return own
+                return replace(own, status=ToolStatus.EMPTY, text="", injected=True)
+            case Fault.TRUNCATED:
+                if len(own.text) < 2:
+                    return own
+                return replace(own, text=own.text[: len(own.text) // 2], truncated=True, injected=True)
+            case Fault.WRONG_ORDER:
+                other = next((text for text in reversed(self._answers) if text != own.text), None)
+                return own if other is None else replace(own, status=ToolStatus.OK, text=other, injected=True)
+            case Fault.LATENCY:
+                time.sleep(self._latency_s)
+                return replace(own, wall_s=own.wall_s + self._latency_s, injected=True)
+
+
+def _failed(own: ToolResult, status: ToolStatus, text: str) -> ToolResult:
+    return ToolResult(own.name, status, text, error_type=str(status), injected=True, wall_s=own.wall_s)
+
+
+def _chances(rate: float | Mapping[str, float], kinds: Iterable[str] | None) -> dict[Fault, float]:
+    if isinstance(rate, Mapping):
+        if kinds is not None:
+            raise ConfigurationError("kinds= goes with one rate for all of them; here rate names the kinds already.")
+        chances = {_kind(kind): float(chance) for kind, chance in rate.items()}
+    else:
+        chosen = list(Fault) if kinds is None else [_kind(kind) for kind in kinds]
+        if not chosen:
+            raise ConfigurationError("FaultInjection needs at least one kind of fault.")
+        chances = {kind: float(rate) / len(chosen) for kind in chosen}
+    # The sum of a few floats may exceed 1 by rounding alone.
+    if not all(chance >= 0 for chance in chances.values()) or not sum(chances.values()) <= 1 + 1e-9:
+        raise ConfigurationError(f"Rates of faults are chances from 0 to 1, at most 1 together, not {rate!r}.")
+    return chances
+
+
+def _kind(name: str) -> Fault:
+    try:
+        return Fault(name)
+    except ValueError:
+        known = ", ".join(Fault)
+        raise ConfigurationError(f"There is no kind of fault named {name!r}. The kinds are: {known}.") from None

@@ -1,0 +1,83 @@
+"""``ObservationLimit``: how much of a tool's result, or of any other observation, the policy is shown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias, get_args
+
+import gymnasium as gym
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.tools import CallContext, ToolCall, ToolResult
+from rstar2_env.tools.chain import Handler
+from rstar2_env.tools.cut import Tokenizer, cut_middle
+from rstar2_env.wrappers.base import Step, TextEnv, TextWrapper
+
+Cut: TypeAlias = Literal["head", "middle", "tail"]
+
+
+class ObservationLimit(TextWrapper, gym.utils.RecordConstructorArgs):
+    """Cuts long text, and says in it how much was left out.
+
+    Each tool result is cut by itself, before the dialect writes its tags around it, so that no tag is ever lost; its
+    record has ``truncated: true``. An observation that holds no tool result (an opponent's move, feedback) is cut as a
+    whole. The first message, which holds the problem, never is.
+
+    Args:
+        env: A text environment.
+        limit: Units to keep of one result; the note on what was left out comes on top.
+        cut: Which part is left out: the ``"head"``, the ``"middle"`` or the ``"tail"``.
+        tokenizer: Count in its tokens instead of in characters.
+
+    Raises:
+        ConfigurationError: The limit is not a positive integer, or ``cut`` is none of the three.
+    """
+
+    def __init__(self, env: TextEnv, limit: int, *, cut: Cut = "middle", tokenizer: Tokenizer | None = None) -> None:
+        gym.utils.RecordConstructorArgs.__init__(self, limit=limit, cut=cut, tokenizer=tokenizer)
+        super().__init__(env)
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+            raise ConfigurationError(f"limit must be a positive integer, not {limit!r}.")
+        if cut not in get_args(Cut):
+            raise ConfigurationError(f'cut must be "head", "middle" or "tail", not {cut!r}.')
+        self._limit = _Limit(limit, cut, tokenizer)
+        tools = getattr(env.unwrapped, "tools", None)
+        if tools is not None and hasattr(tools, "use"):
+            tools.use(self._limit)
+
+    def step(self, action: str) -> Step:
+        """Play a turn; what comes back is short."""
+        text, reward, terminated, truncated, info = self.take(action)
+        if not info.get("tool_calls"):
+            text, left_out = self._limit.cut(text)
+            if left_out:
+                info["observation_left_out"] = left_out
+        return text, reward, terminated, truncated, info
+
+
+class _Limit:
+    def __init__(self, limit: int, where: Cut, tokenizer: Tokenizer | None) -> None:
+        self._limit, self._where, self._tokenizer = limit, where, tokenizer
+
+    def __call__(self, call: ToolCall, context: CallContext, handler: Handler) -> ToolResult:
+        result = handler(call, context)
+        text, left_out = self.cut(result.text)
+        return replace(result, text=text, truncated=True) if left_out else result
+
+    def cut(self, text: str) -> tuple[str, int]:
+        """The text, and how many units were left out."""
+        if self._where == "middle":
+            return cut_middle(text, self._limit, tokenizer=self._tokenizer)
+        units: Any = text
+        if self._tokenizer is not None:
+            if len(text.encode("utf-8", "replace")) <= self._limit:
+                return text, 0  # a token stands for at least one byte
+            units = list(self._tokenizer.encode(text, add_special_tokens=False))
+        left_out = len(units) - self._limit
+        if left_out <= 0:
+            return text, 0
+        kept: Any = units[left_out:] if self._where == "head" else units[: self._limit]
+        if self._tokenizer is not None:
+            kept = self._tokenizer.decode(kept)
+        note = f"[... {left_out} {'characters' if self._tokenizer is None else 'tokens'} left out ...]"
+        return (f"{note}\n{kept}" if self._where == "head" else f"{kept}\n{note}"), left_out

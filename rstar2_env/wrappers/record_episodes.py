@@ -1,0 +1,153 @@
+"""``RecordEpisodes``: every episode that ends, as one line of JSON; compressed by the file's name, resumable.
+
+Covered: a file cut short by a crash, files of several runs. Not covered: episodes that were given up before their end;
+several processes that write one file (give each its own).
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import zlib
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+
+from rstar2_env.episode import Episode, Message
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.wrappers.base import Step, TextEnv, TextWrapper
+from rstar2_env.wrappers.reward_shaping import follow
+
+_PIECE = 1 << 14
+
+
+class RecordEpisodes(TextWrapper, gym.utils.RecordConstructorArgs):
+    """Writes the episodes as they end.
+
+    A line is ``Episode.record()`` with ``index`` (the number of the episode in the file) in place of ``group``, and
+    ``info``, what the environment said at the end. A name that ends in ``.gz`` is compressed, every episode as a member
+    of its own, so that a crash loses no more than the episode that was being written.
+
+    Args:
+        env: A text environment.
+        path: The file; its folder is made.
+        resume: Go on in a file that exists; a broken end is cut off.
+        overwrite: Replace a file that exists.
+
+    Attributes:
+        path: The file.
+        count: How many episodes it holds.
+        played: Seed and problem id of each of them, by which a run that resumes knows what to leave out.
+
+    Raises:
+        ConfigurationError: The file exists and neither ``resume`` nor ``overwrite`` was asked for, or is damaged.
+    """
+
+    def __init__(
+        self, env: TextEnv, path: str | os.PathLike[str], *, resume: bool = False, overwrite: bool = False
+    ) -> None:
+        # The spec must be JSON, and an environment made from it goes on in the same file.
+        gym.utils.RecordConstructorArgs.__init__(self, path=str(path), resume=True)
+        super().__init__(env)
+        self.path = Path(path)
+        self.played: list[tuple[int | None, str]] = []
+        if self.path.exists() and not (resume or overwrite):
+            raise ConfigurationError(
+                f"{self.path} exists already: pass resume=True or overwrite=True, or another path."
+            )
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if resume and self.path.exists():
+                self._resume()
+            else:
+                self.path.write_bytes(b"")
+        except OSError as error:
+            raise ConfigurationError(f"{self.path} cannot be written: {error.strerror or error}.") from error
+        self._episode = Episode()
+
+    @property
+    def count(self) -> int:
+        """How many episodes the file holds."""
+        return len(self.played)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+        """Start an episode; one that has not ended is not recorded."""
+        text, info = self.env.reset(seed=seed, options=options)
+        self._episode = Episode(seed=seed, problem_id=str(info.get("problem_id", "")))
+        if info.get("system"):
+            self._episode.messages.append(Message("system", info["system"]))
+        self._episode.messages.append(Message("user", text))
+        return text, info
+
+    def step(self, action: str) -> Step:
+        """Play a turn; the last one writes the episode."""
+        step = self.take(action)
+        follow(self._episode, action, step)
+        if step[2] or step[3]:
+            self._write(step[4])
+        return step
+
+    def _write(self, info: dict[str, Any]) -> None:
+        record = self._episode.record()
+        del record["group"]
+        line = json.dumps({"index": self.count, **record, "info": info}, ensure_ascii=False, default=str) + "\n"
+        data = line.encode("utf-8", "backslashreplace")
+        with self.path.open("ab") as file:
+            file.write(gzip.compress(data, mtime=0) if self.path.suffix == ".gz" else data)
+        self.played.append((self._episode.seed, self._episode.problem_id))
+
+    def _resume(self) -> None:
+        data = self.path.read_bytes()
+        kept = 0
+        for line, end in _members(data) if self.path.suffix == ".gz" else _lines(data):
+            try:
+                record = json.loads(line)
+                self.played.append((record["seed"], record["problem_id"]))
+            except (ValueError, KeyError, TypeError) as error:
+                raise ConfigurationError(
+                    f"{self.path}: line {self.count + 1} is no episode ({error!r}); choose another file."
+                ) from error
+            kept = end
+        if kept < len(data):
+            if not self.played:
+                raise ConfigurationError(f"{self.path} holds no whole episode, so it may be something else's file.")
+            with self.path.open("r+b") as file:
+                file.truncate(kept)
+
+
+def read_episodes(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """The lines of a file that ``RecordEpisodes`` wrote, without a broken end."""
+    path = Path(path)
+    data = path.read_bytes()
+    return [json.loads(line) for line, _ in (_members(data) if path.suffix == ".gz" else _lines(data))]
+
+
+def _lines(data: bytes) -> list[tuple[bytes, int]]:
+    """Each whole line and where it ends."""
+    found, start = [], 0
+    while (end := data.find(b"\n", start) + 1) > 0:
+        found.append((data[start:end], end))
+        start = end
+    return found
+
+
+def _members(data: bytes) -> list[tuple[bytes, int]]:
+    """Each whole gzip member, decompressed, and where it ends."""
+    found, start = [], 0
+    while start < len(data):
+        reader, parts, position = zlib.decompressobj(wbits=31), [], start
+        try:
+            # In pieces: given everything at once it would copy the rest of the file for every member.
+            while not reader.eof and position < len(data):
+                piece = data[position : position + _PIECE]
+                parts.append(reader.decompress(piece))
+                position += len(piece)
+        except zlib.error:
+            break
+        if not reader.eof:
+            break
+        start = position - len(reader.unused_data)
+        found.append((b"".join(parts), start))
+    return found

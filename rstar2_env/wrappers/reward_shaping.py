@@ -1,0 +1,152 @@
+"""``RewardShaping``: a reward made of named parts, each logged apart.
+
+Covered: weights, gates, clips of each part and of the sum; parts paid at the end or at every turn. Not covered: parts
+that compare the episodes of a group, which a trainer's reward or advantage must do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import gymnasium as gym
+
+from rstar2_env.episode import Episode, Message
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.wrappers.base import Step, TextEnv, TextWrapper
+
+Score: TypeAlias = Callable[[Episode, Mapping[str, Any]], float]
+"""Scores the episode so far; the mapping is the ``info`` of its last step. ``episode.reward`` is the environment's own
+return. Must be a function of a module, or a frozen dataclass with ``__call__``, for the environment to be pickled."""
+
+Gate: TypeAlias = "Literal['always', 'correct', 'wrong'] | Callable[[Episode, Mapping[str, Any]], bool]"
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One named part of a reward.
+
+    Attributes:
+        name: As ``info["reward_components"]`` shows it; ``task`` is the environment's own reward.
+        score: What it is worth.
+        weight: Factor on it.
+        gate: When it counts: ``"always"``, only in ``"correct"`` or ``"wrong"`` episodes, or what a function says. A
+            part whose gate is shut is worth 0.
+        clip: Lowest and highest value before the weight; ``None`` for no bounds.
+        when: ``"end"`` pays once, at the end; ``"step"`` at every turn.
+    """
+
+    name: str
+    score: Score
+    weight: float = 1.0
+    gate: Gate = "always"
+    clip: tuple[float, float] | None = None
+    when: Literal["end", "step"] = "end"
+
+    def value(self, episode: Episode, info: Mapping[str, Any]) -> float:
+        """The weighted value; 0 behind a shut gate.
+
+        Raises:
+            ConfigurationError: The score is not a finite number.
+        """
+        if not self._open(episode, info):
+            return 0.0
+        score = float(self.score(episode, info))
+        if not math.isfinite(score):
+            raise ConfigurationError(f"The reward component {self.name!r} gave {score}; expected a finite number.")
+        return self.weight * _clipped(score, self.clip)
+
+    def _open(self, episode: Episode, info: Mapping[str, Any]) -> bool:
+        if callable(self.gate):
+            return bool(self.gate(episode, info))
+        return self.gate == "always" or episode.correct == (self.gate == "correct")
+
+
+class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
+    """Replaces the reward by the weighted sum of the environment's own and further parts.
+
+    ``info["reward_components"]`` of every step that pays something, and of the end, has each part's weighted value;
+    their sum, clipped, is the reward. An ``unavailable`` episode ends with 0, whatever the parts say.
+
+    Args:
+        env: A text environment.
+        components: The further parts, with distinct names.
+        task_weight: Factor on the environment's own reward.
+        clip: Lowest and highest reward of one step.
+
+    Raises:
+        ConfigurationError: Two parts have the same name, or an option is out of its range.
+    """
+
+    def __init__(
+        self,
+        env: TextEnv,
+        components: Sequence[Component],
+        *,
+        task_weight: float = 1.0,
+        clip: tuple[float, float] | None = None,
+    ) -> None:
+        gym.utils.RecordConstructorArgs.__init__(self, components=components, task_weight=task_weight, clip=clip)
+        super().__init__(env)
+        names = ["task", *(component.name for component in components)]
+        if len(set(names)) < len(names):
+            raise ConfigurationError(f"Reward components need distinct names, none of them 'task': {names[1:]}.")
+        for component in components:
+            if not callable(component.gate) and component.gate not in ("always", "correct", "wrong"):
+                raise ConfigurationError(
+                    f"The gate of {component.name!r} must be 'always', 'correct', 'wrong' or a function, not "
+                    f"{component.gate!r}."
+                )
+            if component.when not in ("end", "step"):
+                raise ConfigurationError(f"{component.name!r} is paid at 'end' or 'step', not {component.when!r}.")
+        for bounds in (clip, *(component.clip for component in components)):
+            if bounds is not None and not bounds[0] <= bounds[1]:
+                raise ConfigurationError(f"clip must be (lowest, highest), not {bounds!r}.")
+        self._components, self._task_weight, self._clip = tuple(components), task_weight, clip
+        self._episode = Episode()
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+        """Start an episode."""
+        text, info = self.env.reset(seed=seed, options=options)
+        self._episode = Episode(seed=seed, problem_id=str(info.get("problem_id", "")))
+        if info.get("system"):
+            self._episode.messages.append(Message("system", info["system"]))
+        self._episode.messages.append(Message("user", text))
+        return text, info
+
+    def step(self, action: str) -> Step:
+        """Play a turn; its reward is the sum of the parts."""
+        text, reward, terminated, truncated, info = self.take(action)
+        episode, over = self._episode, terminated or truncated
+        follow(episode, action, (text, reward, terminated, truncated, info))
+        if over and not episode.available:
+            parts = dict.fromkeys(["task", *(component.name for component in self._components)], 0.0)
+            info["reward_components"] = parts
+            return text, 0.0, terminated, truncated, info
+        parts = {"task": self._task_weight * reward}
+        for component in self._components:
+            if over or component.when == "step":
+                parts[component.name] = component.value(episode, info)
+        if over or any(parts.values()):
+            info["reward_components"] = parts
+        return text, _clipped(sum(parts.values()), self._clip), terminated, truncated, info
+
+
+def follow(episode: Episode, action: str, step: Step) -> None:
+    """Add one step to the record of its episode."""
+    text, reward, terminated, truncated, info = step
+    episode.messages.append(Message("assistant", action))
+    if text:
+        episode.messages.append(Message(str(info.get("role", "user")), text))
+    episode.reward += reward
+    episode.turns += 1
+    episode.note(info)
+    if terminated or truncated:
+        episode.end = str(info.get("end", "terminated" if terminated else "truncated"))
+        episode.correct = bool(info.get("correct", episode.reward > 0))
+
+
+def _clipped(value: float, bounds: tuple[float, float] | None) -> float:
+    return value if bounds is None else min(max(value, bounds[0]), bounds[1])

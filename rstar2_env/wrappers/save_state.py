@@ -1,0 +1,119 @@
+"""``SaveState``: branch an episode from any of its turns.
+
+Covered: every environment that is deterministic for its seed and actions, which the contract demands: a state is the
+seed and the turns so far, and restoring replays them, tool calls included. Not covered: environments with clocks in
+what they return; restoring one says that the replay differs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+
+from rstar2_env.errors import EpisodeOverError, Rstar2Error
+from rstar2_env.wrappers.base import EpisodeSeeds, Step, TextEnv, TextWrapper, copied
+
+
+class RestoreError(Rstar2Error, RuntimeError):
+    """A replay did not give what the episode gave before, so the state cannot be restored."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedState:
+    """An episode up to a turn; may be pickled and restored by another instance of the same environment.
+
+    Attributes:
+        seed: Of its ``reset``.
+        options: Of its ``reset``.
+        actions: The policy's turns so far.
+        digest: Of everything that the environment showed, by which a replay is checked.
+    """
+
+    seed: int
+    options: Mapping[str, Any] | None
+    actions: tuple[str, ...]
+    digest: str
+
+
+class SaveState(TextWrapper, gym.utils.RecordConstructorArgs):
+    """Adds ``save`` and ``restore``. Put it outermost: wrappers inside it are replayed too.
+
+    Example::
+
+        env = SaveState(gym.make("rstar2/MathTool-v0"))
+        env.reset(seed=1)
+        env.step(first_turn)
+        here = env.save()
+        for turn in candidates:
+            env.restore(here)
+            env.step(turn)
+
+    Args:
+        env: A deterministic environment.
+    """
+
+    def __init__(self, env: TextEnv) -> None:
+        gym.utils.RecordConstructorArgs.__init__(self)
+        super().__init__(env)
+        self._seeds = EpisodeSeeds()
+        self._seed: int | None = None
+        self._options: dict[str, Any] | None = None
+        self._actions: list[str] = []
+        self._digest = ""
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+        """Start an episode, from a seed that is drawn where none is given."""
+        return self._begin(self._seeds.next(seed), options)
+
+    def step(self, action: str) -> Step:
+        """Play a turn, and remember it."""
+        returned = self.take(action)
+        self._actions.append(action)
+        self._digest = _digest(self._digest, returned[0], returned[1])
+        return returned
+
+    def save(self) -> SavedState:
+        """The state of the episode at this turn, also of one that is over.
+
+        Raises:
+            EpisodeOverError: No episode was started.
+        """
+        if self._seed is None:
+            raise EpisodeOverError("There is no episode to save: call reset() first.")
+        return SavedState(self._seed, copied(self._options), tuple(self._actions), self._digest)
+
+    def restore(self, state: SavedState) -> tuple[str, dict[str, Any]]:
+        """Bring the episode to a saved turn, by replay.
+
+        Returns:
+            The observation and ``info`` that the policy had before its next turn.
+
+        Raises:
+            RestoreError: The replay shows something else than the episode did; play on after a ``reset`` only.
+        """
+        text, info = self._begin(state.seed, copied(state.options))
+        for number, action in enumerate(state.actions):
+            try:
+                text, *_, info = self.step(action)
+            except EpisodeOverError as error:
+                raise RestoreError(f"The replay ended before turn {number}; {_ADVICE}") from error
+        if self._digest != state.digest:
+            raise RestoreError(f"The replay of {len(state.actions)} turns shows something else; {_ADVICE}")
+        return text, info
+
+    def _begin(self, seed: int, options: dict[str, Any] | None) -> tuple[str, dict[str, Any]]:
+        self._seed, self._options, self._actions = seed, copied(options), []
+        text, info = self.env.reset(seed=seed, options=copied(options))
+        self._digest = _digest("", text, 0.0)
+        return text, info
+
+
+_ADVICE = "restore into an environment made with the same options, whose tools print no clocks or addresses."
+
+
+def _digest(before: str, text: str, reward: float) -> str:
+    return hashlib.blake2b(f"{before}|{reward!r}|{text}".encode(), digest_size=16).hexdigest()

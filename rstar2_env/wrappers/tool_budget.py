@@ -1,0 +1,81 @@
+"""``ToolBudget``: at most so many tool calls in an episode, or in a turn; acts where the calls are made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.status import ToolStatus
+from rstar2_env.tools import CallContext, ToolCall, ToolResult
+from rstar2_env.tools.chain import Handler
+from rstar2_env.wrappers.base import Step, TextEnv, TextWrapper, use_middleware
+
+
+class ToolBudget(TextWrapper, gym.utils.RecordConstructorArgs):
+    """Refuses tool calls beyond a budget; the episode goes on, and the policy is told why nothing ran.
+
+    Every call counts, also one that did not parse. A refused call has the status ``blocked`` with the error type
+    ``budget``; it is the policy's error, since the refusals before it said so. ``info["tool_calls_left"]`` says what is
+    left of the episode's budget.
+
+    Args:
+        env: An environment with tools.
+        calls: Calls in one episode; ``None`` for no limit.
+        per_turn: Calls in one turn; ``None`` for no limit.
+
+    Raises:
+        ConfigurationError: Neither limit was given, one is not an integer of 0 or more, or there is no tools' chain.
+    """
+
+    def __init__(self, env: TextEnv, calls: int | None = None, *, per_turn: int | None = None) -> None:
+        gym.utils.RecordConstructorArgs.__init__(self, calls=calls, per_turn=per_turn)
+        super().__init__(env)
+        if calls is None and per_turn is None:
+            raise ConfigurationError("ToolBudget needs calls= (in an episode), per_turn=, or both.")
+        for name, limit in (("calls", calls), ("per_turn", per_turn)):
+            if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+                raise ConfigurationError(f"{name} must be an integer of 0 or more, or None, not {limit!r}.")
+        self._budget = _Budget(calls, per_turn)
+        use_middleware(env, self._budget, "ToolBudget")
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+        """Start an episode with the whole budget."""
+        self._budget.start()
+        text, info = self.env.reset(seed=seed, options=options)
+        return text, self._told(info)
+
+    def step(self, action: str) -> Step:
+        """Play a turn within the budget."""
+        self._budget.turn = 0
+        text, reward, terminated, truncated, info = self.take(action)
+        return text, reward, terminated, truncated, self._told(info)
+
+    def _told(self, info: dict[str, Any]) -> dict[str, Any]:
+        if (left := self._budget.left) is not None:
+            info["tool_calls_left"] = left
+        return info
+
+
+class _Budget:
+    def __init__(self, calls: int | None, per_turn: int | None) -> None:
+        self._calls, self._per_turn = calls, per_turn
+        self.episode = self.turn = 0
+
+    @property
+    def left(self) -> int | None:
+        return None if self._calls is None else max(0, self._calls - self.episode)
+
+    def start(self) -> None:
+        self.episode = self.turn = 0
+
+    def __call__(self, call: ToolCall, context: CallContext, handler: Handler) -> ToolResult:
+        for limit, spent, what in ((self._calls, self.episode, "episode"), (self._per_turn, self.turn, "turn")):
+            if limit is not None and spent >= limit:
+                some = "No tool calls are" if limit == 0 else f"Only {limit} tool call{'s are' if limit > 1 else ' is'}"
+                text = f"{some} allowed in one {what}. Nothing was run."
+                return ToolResult(call.name, ToolStatus.BLOCKED, text, error_type="budget")
+        self.episode += 1
+        self.turn += 1
+        return handler(call, context)

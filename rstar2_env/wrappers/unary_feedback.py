@@ -1,0 +1,104 @@
+"""``UnaryFeedback``: "try again" turns from any world that grades one answer (UFO; "A Simple 'Try Again'", F8).
+
+Covered: halving rewards, the penalty on repeated answers, budgets of attempts. Not covered: hints in the feedback; it
+says that the answer is wrong, and no more.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.wrappers.base import EpisodeSeeds, Step, TextEnv, TextWrapper, copied
+
+FEEDBACK = "That answer is not right. Think it over and answer again."
+_OF_THE_END = ("end", "answer", "correct", "turns", "tool_errors", "tool_calls_total", "answer_tags")
+
+
+class UnaryFeedback(TextWrapper, gym.utils.RecordConstructorArgs):
+    """After a wrong answer the episode goes on, with feedback, until the answer is right or the attempts are used up.
+
+    Each attempt is an episode of the wrapped environment, started from the same seed, so its budget of turns and the
+    answer that it grades are those of the attempt. Success at attempt ``t`` (0-based) earns ``decay ** t``; at the end
+    ``penalty * (1 - E / T)`` is subtracted, where ``E`` of the ``T`` answers given are distinct (compared in lower case
+    without white space). An attempt without an answer is a wrong one, and in neither ``E`` nor ``T``.
+
+    The end's ``info`` sums ``turns``, ``tool_errors`` and ``tool_calls_total`` over the attempts; ``answer``,
+    ``correct``, ``answer_tags`` and ``end`` are the last one's. It also has ``attempts`` (how many) and
+    ``reward_components`` (``success``, ``repetition``). ``truncated`` inside an attempt ends the whole episode.
+
+    Args:
+        env: The environment; ``info["correct"]`` of its end, or a positive reward, means right.
+        attempts: Answers that the policy may give.
+        feedback: What it is shown after a wrong one.
+        decay: Factor on the reward for each wrong attempt before.
+        penalty: Weight of the penalty on repetition.
+
+    Raises:
+        ConfigurationError: An option is out of its range.
+    """
+
+    def __init__(
+        self,
+        env: TextEnv,
+        attempts: int = 5,
+        *,
+        feedback: str = FEEDBACK,
+        decay: float = 0.5,
+        penalty: float = 0.5,
+    ) -> None:
+        gym.utils.RecordConstructorArgs.__init__(
+            self, attempts=attempts, feedback=feedback, decay=decay, penalty=penalty
+        )
+        super().__init__(env)
+        if isinstance(attempts, bool) or not isinstance(attempts, int) or attempts < 1:
+            raise ConfigurationError(f"attempts must be a positive integer, not {attempts!r}.")
+        if not 0 <= decay <= 1 or not penalty >= 0:
+            raise ConfigurationError(f"decay must be from 0 to 1 and penalty 0 or more, not {decay!r} and {penalty!r}.")
+        self._attempts, self._feedback, self._decay, self._penalty = attempts, feedback, decay, penalty
+        self._seeds = EpisodeSeeds()
+        self._start()
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+        """Start an episode with all its attempts."""
+        self._start()
+        self._seed, self._options = self._seeds.next(seed), copied(options)
+        return self.env.reset(seed=self._seed, options=copied(options))
+
+    def step(self, action: str) -> Step:
+        """Play a turn of the attempt that runs."""
+        text, reward, terminated, truncated, info = self.take(action)
+        if not (terminated or truncated):
+            return text, 0.0, False, False, info
+        self._attempt += 1
+        for name in self._sums:
+            self._sums[name] += int(info.get(name, 0))
+        answer = info.get("answer")
+        if isinstance(answer, str) and (normal := "".join(answer.lower().split())):
+            self._answers.append(normal)
+        right = bool(info.get("correct", reward > 0))
+        if terminated and not right and self._attempt < self._attempts:
+            self.env.reset(seed=self._seed, options=copied(self._options))
+            going_on = {key: value for key, value in info.items() if key not in _OF_THE_END}
+            return self._feedback, 0.0, False, False, going_on | {"attempts": self._attempt}
+        available = info.get("end") != "unavailable"
+        success = self._decay ** (self._attempt - 1) if right else 0.0
+        repetition = -self._repetition() if available else 0.0
+        info |= self._sums
+        info |= {
+            "attempts": self._attempt,
+            "reward_components": {"success": success, "repetition": repetition},
+        }
+        return text, success + repetition, terminated, truncated, info
+
+    def _start(self) -> None:
+        self._attempt = 0
+        self._answers: list[str] = []
+        self._sums = {"turns": 0, "tool_errors": 0, "tool_calls_total": 0}
+
+    def _repetition(self) -> float:
+        if not self._answers:
+            return 0.0
+        return self._penalty * (1 - len(set(self._answers)) / len(self._answers))

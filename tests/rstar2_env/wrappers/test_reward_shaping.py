@@ -1,0 +1,108 @@
+"""Rewards made of named parts: weights, gates, clips, each logged apart."""
+
+import pytest
+from wrapper_env import answer, call, make, right
+
+from rstar2_env.episode import Episode, Message
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.status import ToolStatus
+from rstar2_env.wrappers import AnswerFormat, Component, CosineLength, RewardShaping, ToolUse, WrongByTurns
+
+
+def turns(episode, info):
+    return episode.turns
+
+
+def play(env, *script, seed=1):
+    env.reset(seed=seed)
+    for turn in script:
+        step = env.step(turn(env) if callable(turn) else turn)
+    return step
+
+
+def test_the_reward_is_the_weighted_sum_and_each_part_is_logged():
+    env = RewardShaping(make("x"), [Component("turns", turns, weight=0.1)], task_weight=2.0)
+    _, reward, *_, info = play(env, call(), right)
+    assert info["reward_components"] == {"task": 2.0, "turns": 0.2}
+    assert reward == pytest.approx(2.2)
+
+
+@pytest.mark.parametrize(
+    ("gate", "when_right", "when_wrong"),
+    [
+        ("always", 1.0, 1.0),
+        ("correct", 1.0, 0.0),
+        ("wrong", 0.0, 1.0),
+        (lambda episode, info: episode.tool_calls > 0, 0.0, 0.0),
+    ],
+)
+def test_a_part_counts_only_behind_its_open_gate(gate, when_right, when_wrong):
+    env = RewardShaping(make("x"), [Component("turns", turns, gate=gate)])
+    assert play(env, right)[4]["reward_components"]["turns"] == when_right
+    assert play(env, answer("wrong"))[4]["reward_components"]["turns"] == when_wrong
+
+
+def test_a_part_is_clipped_before_its_weight_and_the_sum_after():
+    env = RewardShaping(make("x"), [Component("turns", turns, weight=0.5, clip=(0, 2))], clip=(0, 1.5))
+    _, reward, *_, info = play(env, call(), call(), right)
+    assert info["reward_components"] == {"task": 1.0, "turns": 1.0}
+    assert reward == 1.5
+
+
+def test_a_part_paid_by_the_step_is_paid_at_every_turn():
+    env = RewardShaping(make("x"), [Component("turns", turns, when="step")])
+    env.reset(seed=1)
+    assert [env.step(call())[1] for _ in range(3)] == [1.0, 2.0, 3.0]
+
+
+def test_an_unavailable_episode_stays_at_nought():
+    env = RewardShaping(make(ToolStatus.UNAVAILABLE), [Component("turns", turns)])
+    _, reward, *_, info = play(env, call())
+    assert reward == 0.0
+    assert info["reward_components"] == {"task": 0.0, "turns": 0.0}
+
+
+def test_a_score_that_is_no_number_is_refused():
+    env = RewardShaping(make(), [Component("nan", lambda episode, info: float("nan"))])
+    with pytest.raises(ConfigurationError, match="'nan'"):
+        play(env, "no")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"components": [Component("a", turns), Component("a", turns)]},
+        {"components": [Component("task", turns)]},
+        {"components": [Component("a", turns, gate="maybe")]},
+        {"components": [Component("a", turns, when="never")]},
+        {"components": [], "clip": (1, 0)},
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options):
+    with pytest.raises(ConfigurationError):
+        RewardShaping(make(), **options)
+
+
+def test_a_wrong_answer_costs_less_the_more_turns_were_tried():
+    # Turns of both sides: 2, 4, 6, 10, 16 (F21c).
+    scores = [WrongByTurns()(Episode(turns=turns), {}) for turns in (1, 2, 3, 5, 8)]
+    assert scores == pytest.approx([-1.0, -0.9, -0.8, -0.6, -0.6])
+
+
+def test_the_tool_bonus_grows_up_to_its_cap():
+    scores = [ToolUse()(Episode(statuses=[ToolStatus.OK] * calls), {}) for calls in range(8)]
+    assert scores == sorted(scores)
+    assert scores[0] == 0
+    assert scores[-1] == scores[-2] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(("correct", "expected"), [(True, [1, 0.75, 0.5, 0.5]), (False, [-1, -0.75, -0.5, -0.5])])
+def test_the_cosine_has_its_golden_values_at_nought_half_and_full_length(correct, expected):
+    def score(length):
+        return CosineLength(100)(Episode(correct=correct, messages=[Message("assistant", "x" * length)]), {})
+
+    assert [score(length) for length in (0, 50, 100, 300)] == pytest.approx(expected)
+
+
+def test_one_answer_is_the_right_format():
+    assert [AnswerFormat()(Episode(answer_tags=tags), {}) for tags in (0, 1, 2)] == [0, 1, 0]
