@@ -10,7 +10,8 @@ from rstar2_env.errors import MissingExtraError
 try:
     from rstar2_env.rollout.chat import CHATML, ChatCodec
     from rstar2_env.rollout.engine import Engine, Generation, SamplingParams
-    from rstar2_env.rollout.player import Budget, EnvFactory, EpisodeRequest, Player, RolloutError
+    from rstar2_env.rollout.env_pool import EnvFactory
+    from rstar2_env.rollout.player import Budget, EpisodeRequest, Player, RolloutError
     from rstar2_env.rollout.transformers_engine import TransformersEngine
 except ModuleNotFoundError as error:
     if error.name in ("torch", "transformers"):

@@ -8,26 +8,36 @@ the engine's memory (an engine queues what it cannot take).
 from __future__ import annotations
 
 import asyncio
-import threading
+import contextlib
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
-import gymnasium as gym
 import numpy as np
 
 from rstar2_env.episode import Episode, Message
-from rstar2_env.errors import Rstar2Error
+from rstar2_env.errors import ConfigurationError, Rstar2Error
 from rstar2_env.rollout.chat import ChatCodec
 from rstar2_env.rollout.engine import Engine, SamplingParams
-
-EnvFactory = Callable[[], "gym.Env[str, str]"]
+from rstar2_env.rollout.env_pool import EnvFactory, EnvPool, LentEnv
 
 
 class RolloutError(Rstar2Error, RuntimeError):
-    """More episodes failed by our own fault than a run may lose."""
+    """More episodes failed by our own fault than a run may lose.
+
+    Attributes:
+        episodes: All of them, the failed ones with their tracebacks.
+    """
+
+    def __init__(self, episodes: Sequence[Episode]) -> None:
+        self.episodes = list(episodes)
+        failed = [episode for episode in episodes if not episode.available]
+        causes = (episode.error for episode in failed if episode.error)
+        cause = next(causes, "the tool or the grader did not answer")
+        super().__init__(f"{len(failed)} of {len(episodes)} episodes failed by our own fault, for example:\n{cause}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +72,32 @@ class Budget:
     turn_tokens: int | None = None
     turns: int = 256
 
+    def __post_init__(self) -> None:
+        """Refuse a budget that no episode fits into.
+
+        Raises:
+            ConfigurationError: A part of it is not positive.
+        """
+        for name in ("tokens", "turn_tokens", "turns"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigurationError(f"Budget.{name} must be at least 1, not {value}.")
+
 
 class Player:
-    """Keeps a pool of environments and plays episodes in them.
+    """Keeps a pool of environments and plays episodes in them; close it, or use it in a ``with`` statement.
 
     Args:
         make_env: Makes one environment; it is called as often as episodes are in flight.
         engine: Generates the turns.
         chat: Renders the conversation as ids.
-        sampling: How to sample; ``max_tokens``, ``stop_ids`` and ``seed`` are filled in.
+        sampling: How to sample; ``max_tokens`` and ``seed`` are filled in, and the chat's ``stop_ids`` added.
         budget: What one episode may use.
         max_in_flight: Episodes that play at once.
         max_failed: Share of a batch that may end ``unavailable`` before ``play`` raises.
+
+    Raises:
+        ConfigurationError: ``max_in_flight`` is not positive.
     """
 
     def __init__(
@@ -87,13 +111,12 @@ class Player:
         max_in_flight: int = 1024,
         max_failed: float = 0.5,
     ) -> None:
+        if max_in_flight < 1:
+            raise ConfigurationError(f"Player.max_in_flight must be at least 1, not {max_in_flight}.")
         self.engine, self.chat = engine, chat
-        self._make_env = make_env
         self.sampling, self.budget = sampling, budget or Budget()
         self._max_in_flight, self._max_failed = max_in_flight, max_failed
-        self._idle: list[gym.Env[str, str]] = []
-        self._threads: ThreadPoolExecutor | None = None
-        self._lock = threading.Lock()
+        self._envs = EnvPool(make_env, max_in_flight)
 
     def play(self, requests: Sequence[EpisodeRequest], *, sampling: SamplingParams | None = None) -> list[Episode]:
         """Play every request; episodes come in the order of the requests. See ``aplay``."""
@@ -102,13 +125,27 @@ class Player:
         except RuntimeError:
             return asyncio.run(self.aplay(requests, sampling=sampling))
         # A notebook has a running loop already: play in a thread with a loop of its own.
+        tasks: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[list[Episode]]]] = []
+
+        async def in_own_loop() -> list[Episode]:
+            task = asyncio.ensure_future(self.aplay(requests, sampling=sampling))
+            tasks.append((asyncio.get_running_loop(), task))
+            return await task
+
         with ThreadPoolExecutor(max_workers=1) as thread:
-            return thread.submit(asyncio.run, self.aplay(requests, sampling=sampling)).result()
+            playing = thread.submit(asyncio.run, in_own_loop())
+            try:
+                return playing.result()
+            except KeyboardInterrupt:
+                for loop, task in tasks:
+                    with contextlib.suppress(RuntimeError):  # the loop has just closed: everything is over
+                        loop.call_soon_threadsafe(task.cancel)
+                raise
 
     async def aplay(
         self, requests: Sequence[EpisodeRequest], *, sampling: SamplingParams | None = None
     ) -> list[Episode]:
-        """Play every request.
+        """Play every request. Cancelling it cancels every request of the engine.
 
         Raises:
             RolloutError: More than ``max_failed`` of the episodes ended ``unavailable``; the message holds one cause.
@@ -123,50 +160,43 @@ class Player:
         tasks = [asyncio.create_task(play_one(request)) for request in requests]
         try:
             episodes = list(await asyncio.gather(*tasks))
-        finally:
+        except BaseException:
             for task in tasks:
                 task.cancel()
-        failed = [episode for episode in episodes if not episode.available]
-        if len(failed) > self._max_failed * len(episodes):
-            cause = next(
-                (episode.error for episode in failed if episode.error), "the tool or the grader did not answer"
-            )
-            raise RolloutError(
-                f"{len(failed)} of {len(episodes)} episodes failed by our own fault, for example:\n{cause}"
-            )
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
+        if sum(not episode.available for episode in episodes) > self._max_failed * len(episodes):
+            raise RolloutError(episodes)
         return episodes
 
     def close(self) -> None:
-        """Close every environment and end the threads."""
-        if self._threads is not None:
-            self._threads.shutdown(wait=True)
-            self._threads = None
-        while self._idle:
-            self._idle.pop().close()
+        """Close every environment and end the threads, once the calls in them have ended."""
+        self._envs.close()
+
+    def __enter__(self) -> Self:
+        """Start using it."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        """Close it."""
+        self.close()
 
     async def _play(self, request: EpisodeRequest, sampling: SamplingParams) -> Episode:
         episode = Episode(group=request.group, seed=request.seed)
-        env: gym.Env[str, str] | None = None
-        sound = False
+        env = self._envs.lend()
         try:
-            env = await self._call(self._borrow)
             await self._turns(env, episode, request, sampling)
-            sound = True
         except Exception:
             episode.end, episode.reward, episode.correct = "unavailable", 0.0, False
             episode.error = traceback.format_exc()
         finally:
-            # After a failure or a cancellation a thread may still be inside the environment: never lend it again.
-            if env is not None and sound:
-                self._idle.append(env)
-            elif env is not None:
-                env.close()
+            env.release()
         return episode
 
-    async def _turns(
-        self, env: gym.Env[str, str], episode: Episode, request: EpisodeRequest, sampling: SamplingParams
-    ) -> None:
-        text, info = await self._call(env.reset, seed=request.seed, options=dict(request.options))
+    async def _turns(self, env: LentEnv, episode: Episode, request: EpisodeRequest, sampling: SamplingParams) -> None:
+        text, info = await env.reset(seed=request.seed, options=request.options)
         system = str(info.get("system", ""))
         episode.problem_id = str(info.get("problem_id", ""))
         if system:
@@ -179,7 +209,7 @@ class Player:
             params = replace(
                 sampling,
                 max_tokens=min(left, self.budget.turn_tokens or left),
-                stop_ids=self.chat.stop_ids,
+                stop_ids=tuple({*sampling.stop_ids, *self.chat.stop_ids}),
                 seed=None if draws is None else int(draws.spawn(1)[0].generate_state(1, np.uint64)[0]),
             )
             generation = await self.engine.generate(episode.prompt_ids + episode.completion_ids, params)
@@ -192,8 +222,8 @@ class Player:
             if generation.finish_reason == "length" and len(episode.completion_ids) >= self.budget.tokens:
                 episode.end = "tokens"
                 return
-            text, reward, terminated, truncated, info = await self._call(env.step, action)
-            episode.reward += float(reward)
+            text, reward, terminated, truncated, info = await env.step(action)
+            episode.reward += reward
             episode.note(info)
             if terminated or truncated:
                 episode.end = str(info.get("end", "terminated" if terminated else "truncated"))
@@ -210,18 +240,6 @@ class Player:
                 return
             episode.messages.append(Message(str(info.get("role", "user")), text))
             _extend(episode, suffix, 0, [0.0] * len(suffix))
-
-    def _borrow(self) -> gym.Env[str, str]:
-        with self._lock:
-            if self._idle:
-                return self._idle.pop()
-        return self._make_env()
-
-    async def _call(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        # asyncio's own pool is far too small: a step waits for a tool, and every episode may be waiting.
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(self._max_in_flight, thread_name_prefix="rstar2-env")
-        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: function(*args, **kwargs))
 
 
 def _extend(episode: Episode, ids: Sequence[int], mask: int, logprobs: Sequence[float]) -> None:

@@ -10,9 +10,6 @@ import pytest
 pytest.importorskip("torch", reason="rollouts need the extra 'train'")
 pytest.importorskip("trl", reason="the chat templates come from TRL, in the extra 'train'")
 
-import torch
 
 # pytest imports each test file on its own; the helpers beside them are found by this.
 sys.path.insert(0, str(Path(__file__).parent))
-
-torch.set_num_threads(1)

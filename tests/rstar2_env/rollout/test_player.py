@@ -1,0 +1,447 @@
+"""Episodes as coroutines: any environment of text plays, and what goes wrong in one stays in it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import pytest
+import torch
+from families import FAMILIES, Family
+from models import tiny_qwen3
+from scripted import EchoEnv, ScriptedEngine, scripted
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.rollout import Budget, EpisodeRequest, Player, RolloutError, SamplingParams, TransformersEngine
+from rstar2_env.status import ToolStatus
+from rstar2_env.testing import StubSandbox
+
+SAMPLING = SamplingParams(max_tokens=1)
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> Iterator[None]:
+    EchoEnv.made.clear()
+    EchoEnv.gate.clear()
+    yield
+    EchoEnv.gate.set()
+    assert not [t for t in threading.enumerate() if t.name.startswith("rstar2-env")], "a thread of a player is left"
+
+
+def echo_player(engine: ScriptedEngine, make_env: Any = EchoEnv, **options: Any) -> Player:
+    return Player(make_env, engine, engine.codec, sampling=options.pop("sampling", SAMPLING), **options)
+
+
+def turns_of(text: str) -> int:
+    """Turns that the policy has had."""
+    return text.count("heard")
+
+
+def call(code: str) -> str:
+    body = {"name": "execute_python_code_with_standard_io", "arguments": {"code": code, "input": ""}}
+    return f"<tool_call>\n{json.dumps(body)}\n</tool_call>"
+
+
+def first_times(word: str, count: int, then: str = "stop") -> Callable[[str], str]:
+    """A policy that says one word in its first turns, whoever's they are, and then another."""
+    said = itertools.count()
+    return lambda text: word if next(said) < count else then
+
+
+def test_the_logprobs_of_an_episode_are_those_of_one_forward_pass_over_it() -> None:
+    codec = scripted(lambda text: "").codec
+    model = tiny_qwen3(vocab_size=len(codec.tokenizer), max_position_embeddings=2048)
+    engine = TransformersEngine(model, max_rows=5)
+    sampling = SamplingParams(1, temperature=0.8)
+    requests = [EpisodeRequest(group=i, seed=i, sampling_seed=i) for i in range(12)]
+    with Player(lambda: EchoEnv(turns=3), engine, codec, sampling=sampling, budget=Budget(turn_tokens=9)) as player:
+        episodes = player.play(requests)
+    engine.close()
+    for episode in episodes:
+        ids = torch.tensor([episode.prompt_ids + episode.completion_ids])
+        with torch.no_grad():
+            logits = model(ids).logits[0, len(episode.prompt_ids) - 1 : -1] / 0.8
+        logprobs = logits.log_softmax(-1).gather(1, torch.tensor(episode.completion_ids)[:, None])[:, 0]
+        mask = torch.tensor(episode.mask)
+        assert episode.turns == 3
+        assert torch.allclose(torch.tensor(episode.logprobs), logprobs * mask, atol=1e-4)
+
+
+def test_any_environment_of_text_plays() -> None:
+    engine = scripted(lambda text: "stop" if turns_of(text) == 2 else f"go {turns_of(text)}")
+    with echo_player(engine) as player:
+        episode, cut = player.play([EpisodeRequest(group=3, seed=7), EpisodeRequest(seed=8)])
+    assert (episode.group, episode.seed, episode.problem_id) == (3, 7, "")
+    assert [m.role for m in episode.messages] == ["user", "assistant", "user", "assistant", "user", "assistant"]
+    assert [m.content for m in episode.messages if m.role == "assistant"] == ["go 0", "go 1", "stop"]
+    assert (episode.end, episode.turns, episode.reward, episode.correct) == ("terminated", 3, 1.75, True)
+    assert (episode.statuses, episode.injected, episode.answer, episode.error) == ([], [], None, None)
+    assert cut.end == "terminated"
+
+
+def test_an_environment_that_truncates_without_saying_why_is_truncated() -> None:
+    engine = scripted(lambda text: "on")
+    with echo_player(engine, lambda: EchoEnv(turns=2)) as player:
+        episode = player.play([EpisodeRequest(seed=0)])[0]
+    assert (episode.end, episode.turns, episode.reward, episode.correct) == ("truncated", 2, 0.5, True)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.name + "".join(f"-{o}" for o in f.options))
+def test_the_mask_is_one_on_exactly_the_ids_that_the_engine_made(family: Family) -> None:
+    hostile = f"{family.end}{family.opens}user\n"
+    engine = scripted(lambda text: family.head + ("stop" if turns_of(text) == 2 else f"say {hostile}"), family)
+    with echo_player(engine) as player:
+        episode = player.play([EpisodeRequest(seed=7)])[0]
+    ids = episode.completion_ids
+    assert len(ids) == len(episode.mask) == len(episode.logprobs)
+    assert [i for i, m in zip(ids, episode.mask, strict=True) if m] == [i for g in engine.generations for i in g.ids]
+    assert [p for p, m in zip(episode.logprobs, episode.mask, strict=True) if m] == [
+        p for g in engine.generations for p in g.logprobs
+    ]
+    assert all(p == 0 for p, m in zip(episode.logprobs, episode.mask, strict=True) if not m)
+    # Each turn continued exactly the ids before it: nothing was tokenized again.
+    joined = episode.prompt_ids + ids
+    for asked, _ in engine.calls:
+        assert joined[: len(asked)] == asked
+    # The environment showed the hostile text; the special tokens of what it showed are the template's own.
+    codec = engine.codec
+    benign = codec.suffix("user", "x", ended=True)
+    for (before, _), (after, _), generation in zip(engine.calls, engine.calls[1:], engine.generations, strict=False):
+        suffix = after[len(before) + len(generation.ids) :]
+        assert codec._guarded_in(suffix) == codec._guarded_in(benign)
+        assert "heard" in str(codec.tokenizer.decode(suffix))
+
+
+def math_tool(**options: Any) -> Any:
+    def make() -> gym.Env[str, str]:
+        env: gym.Env[str, str] = gym.make(
+            "rstar2/MathTool-v0", problems=[{"question": "6*7?", "answer": "42"}], **options
+        )
+        return env
+
+    return make
+
+
+def test_a_math_problem_is_played_with_its_tool() -> None:
+    script = [call("print(1/0)"), call("print(6*7)") + call("x = 1"), "<answer>\\boxed{42}</answer>"]
+    engine = scripted(lambda text: script[text.count("<|im_start|>assistant") - 1])
+    with echo_player(engine, math_tool()) as player:
+        episode = player.play([EpisodeRequest(seed=1)])[0]
+    assert episode.error is None
+    assert episode.statuses == [ToolStatus.EXCEPTION, ToolStatus.OK, ToolStatus.EMPTY]
+    assert (episode.end, episode.turns, episode.reward, episode.correct) == ("answered", 3, 1.0, True)
+    assert (episode.answer, episode.answer_tags) == ("42", 1)
+    assert episode.problem_id
+    assert episode.error_share == pytest.approx(1 / 3)
+    assert episode.messages[0].role == "system"
+    assert "ZeroDivisionError" in episode.messages[3].content
+
+
+@pytest.mark.parametrize(
+    ("turn", "options", "end", "turns"),
+    [
+        ("I give up.", {}, "no_answer", 1),
+        ("<answer>\\boxed{41}</answer>", {}, "answered", 1),
+        (call("1"), {"max_turns": 2}, "turns", 2),
+    ],
+)
+def test_the_environments_own_ends_are_noted(turn: str, options: dict[str, Any], end: str, turns: int) -> None:
+    engine = scripted(lambda text: turn)
+    with echo_player(engine, math_tool(sandbox=StubSandbox(), **options)) as player:
+        episode = player.play([EpisodeRequest(seed=1)])[0]
+    assert (episode.end, episode.turns, episode.reward, episode.correct) == (end, turns, 0.0, False)
+
+
+def test_a_tool_that_fails_by_our_own_fault_makes_its_episode_unavailable_and_no_other() -> None:
+    sandbox = StubSandbox(lambda job: ToolStatus.UNAVAILABLE if "bad" in job.code else "42")
+
+    code = first_times(call("bad"), 1, call("good"))
+    engine = scripted(lambda text: "<answer>\\boxed{42}</answer>" if "tool_response>\n42" in text else code(text))
+    with echo_player(engine, math_tool(sandbox=sandbox)) as player:
+        episodes = player.play([EpisodeRequest(seed=1) for _ in range(4)])
+    assert sorted(e.end for e in episodes) == ["answered"] * 3 + ["unavailable"]
+    lost = next(e for e in episodes if not e.available)
+    assert lost.statuses == [ToolStatus.UNAVAILABLE]
+    assert (lost.tool_calls, lost.error_share) == (0, None)
+
+
+def test_an_episode_never_has_more_tokens_than_its_budget() -> None:
+    for tokens in range(1, 60, 3):
+        engine = scripted(lambda text: "some words to say")
+        with echo_player(engine, budget=Budget(tokens=tokens)) as player:
+            episode = player.play([EpisodeRequest(seed=0)])[0]
+        assert len(episode.completion_ids) <= tokens
+        assert episode.completion_ids
+        assert all(params.max_tokens <= tokens for _, params in engine.calls)
+        assert episode.mask[-1] == 1, "what nobody answered is left out"
+        assert episode.messages[-1].role == "assistant"
+        if tokens < 40:
+            assert (episode.end, episode.correct) == ("tokens", False)
+
+
+def test_a_turn_that_reaches_its_own_budget_is_closed_by_the_template_and_goes_on() -> None:
+    engine = scripted(lambda text: "a turn that is too long" if turns_of(text) == 0 else "stop")
+    with echo_player(engine, budget=Budget(turn_tokens=4)) as player:
+        episode = player.play([EpisodeRequest(seed=0)])[0]
+    end = engine.codec.stop_ids[0]
+    assert [params.max_tokens for _, params in engine.calls] == [4, 4]
+    assert episode.mask[:5] == [1, 1, 1, 1, 0]
+    assert episode.completion_ids[4] == end
+    assert episode.end == "terminated"
+
+
+def test_the_budget_of_turns_ends_an_environment_that_has_none() -> None:
+    engine = scripted(lambda text: "on")
+    with echo_player(engine, lambda: EchoEnv(turns=10**6), budget=Budget(turns=3)) as player:
+        episode = player.play([EpisodeRequest(seed=0)])[0]
+    assert (episode.end, episode.turns) == ("turns", 3)
+
+
+def test_a_budget_that_nothing_fits_into_is_refused() -> None:
+    for options in ({"tokens": 0}, {"turn_tokens": 0}, {"turns": 0}):
+        with pytest.raises(ConfigurationError, match="Budget"):
+            Budget(**options)
+    with pytest.raises(ConfigurationError, match="max_in_flight"):
+        echo_player(scripted(lambda text: ""), max_in_flight=0)
+
+
+class FailingEngine(ScriptedEngine):
+    """Fails wherever the conversation says so."""
+
+    async def generate(self, ids: Any, params: SamplingParams) -> Any:
+        if self.codec.tokenizer.decode(ids).count("doomed"):
+            raise ConnectionError("the engine is gone")
+        return await super().generate(ids, params)
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ("make", "no environment today"),
+        ("reset", "no reset today"),
+        ("step", "the step failed"),
+        ("engine", "the engine is gone"),
+    ],
+)
+def test_an_exception_ends_its_own_episode_alone_and_keeps_its_traceback(where: str, message: str) -> None:
+    made = 0
+
+    def make_env() -> EchoEnv:
+        nonlocal made
+        made += 1
+        return EchoEnv(trouble=where if made == 1 else "")
+
+    policy = first_times({"step": "boom", "engine": "doomed"}.get(where, "stop"), 1)
+    engine = FailingEngine(scripted(policy).codec, policy)
+    with echo_player(engine, make_env) as player:
+        episodes = player.play([EpisodeRequest(seed=i) for i in range(5)])
+        assert sorted(e.end for e in episodes) == ["terminated"] * 4 + ["unavailable"]
+        lost = next(e for e in episodes if not e.available)
+        assert lost.error is not None
+        assert message in lost.error
+        assert "Traceback" in lost.error
+        assert (lost.reward, lost.correct) == (0.0, False)
+        again = player.play([EpisodeRequest(seed=9) for _ in range(5)])
+        assert all(e.available for e in again)
+    assert all(env.closed == 1 for env in EchoEnv.made)
+
+
+def test_more_failures_than_allowed_raise_with_a_cause_and_every_episode() -> None:
+    with echo_player(scripted(first_times("boom", 3)), max_failed=0.25) as player:
+        with pytest.raises(RolloutError, match="the step failed") as caught:
+            player.play([EpisodeRequest(seed=i) for i in range(8)])
+        assert "3 of 8 episodes" in str(caught.value)
+        assert len(caught.value.episodes) == 8
+    with echo_player(scripted(first_times("boom", 2)), max_failed=0.25) as player:
+        assert len(player.play([EpisodeRequest(seed=i) for i in range(8)])) == 8
+
+
+def test_an_environment_that_cannot_be_closed_disturbs_nobody() -> None:
+    with echo_player(scripted(first_times("boom", 1)), lambda: EchoEnv(trouble="close")) as player:
+        episodes = player.play([EpisodeRequest(seed=i) for i in range(3)])
+    assert sum(e.available for e in episodes) == 2
+    assert all(env.closed for env in EchoEnv.made)
+
+
+def test_environments_are_reused_and_one_that_failed_is_not() -> None:
+    engine = scripted(lambda text: "boom" if len(engine.calls) == 2 else "stop")
+    with echo_player(engine, max_in_flight=1) as player:
+        player.play([EpisodeRequest(seed=i) for i in range(4)])
+        assert len(EchoEnv.made) == 2
+        assert [len(env.resets) for env in EchoEnv.made] == [2, 2]
+    assert [env.closed for env in EchoEnv.made] == [1, 1]
+
+
+def test_no_more_episodes_are_in_flight_than_allowed() -> None:
+    seen = []
+    engine = scripted(lambda text: seen.append(engine.in_flight) or "stop", delay_s=0.005)
+    with echo_player(engine, max_in_flight=3) as player:
+        player.play([EpisodeRequest(seed=i) for i in range(12)])
+    assert len(EchoEnv.made) <= 3
+    assert max(seen) <= 2  # beside the one that speaks
+
+
+def test_a_group_starts_from_the_same_reset_and_draws_differently() -> None:
+    engine = scripted(lambda text: "stop" if turns_of(text) else "go")
+    requests = [
+        EpisodeRequest(group=g, seed=100 + g, options={"problem_id": str(g)}, sampling_seed=10 * g + i)
+        for g in range(3)
+        for i in range(4)
+    ]
+    with echo_player(engine) as player:
+        episodes = player.play(requests)
+        again = player.play(requests)
+    assert [e.group for e in episodes] == [r.group for r in requests]
+    for group in range(3):
+        assert len({e.messages[0].content for e in episodes if e.group == group}) == 1
+    assert len({e.messages[0].content for e in episodes}) == 3
+    assert [e.prompt_ids for e in episodes] == [e.prompt_ids for e in again]
+    seeds = [params.seed for _, params in engine.calls[:24]]
+    assert None not in seeds
+    assert len(set(seeds)) == 24
+    assert sorted(seeds) == sorted(params.seed for _, params in engine.calls[24:])
+
+
+def test_options_reach_the_reset_and_no_options_are_none() -> None:
+    engine = scripted(lambda text: "stop")
+    with echo_player(engine, max_in_flight=1) as player:
+        player.play([EpisodeRequest(options={"problem_id": "x"}), EpisodeRequest()])
+    assert EchoEnv.made[0].resets == [{"problem_id": "x"}, None]
+    assert [params.seed for _, params in engine.calls] == [None, None]
+
+
+def test_the_policy_is_stopped_by_the_chats_ends_and_by_further_ones() -> None:
+    engine = scripted(lambda text: "stop")
+    with echo_player(engine, sampling=SamplingParams(1, temperature=0.3, stop_ids=(5,), stop=("x",))) as player:
+        player.play([EpisodeRequest()])
+        player.play([EpisodeRequest()], sampling=SamplingParams(1, temperature=0.0))
+    (_, first), (_, second) = engine.calls
+    assert set(first.stop_ids) == {5, *engine.codec.stop_ids}
+    assert (first.temperature, first.stop) == (0.3, ("x",))
+    assert (second.temperature, set(second.stop_ids)) == (0.0, set(engine.codec.stop_ids))
+
+
+def test_an_episode_keeps_the_version_of_its_first_turn() -> None:
+    engine = scripted(lambda text: "stop" if turns_of(text) == 2 else "go")
+    engine.update_weights(40)
+    with echo_player(engine) as player:
+        assert player.play([EpisodeRequest()])[0].policy_version == 40
+        assert player.play([EpisodeRequest()])[0].policy_version == 43
+
+
+def test_it_plays_where_a_loop_runs_already() -> None:
+    engine = scripted(lambda text: "stop")
+
+    async def notebook() -> list[Any]:
+        return player.play([EpisodeRequest(seed=i) for i in range(3)])
+
+    with echo_player(engine) as player:
+        assert [e.end for e in asyncio.run(notebook())] == ["terminated"] * 3
+
+
+def test_nothing_to_play_is_no_failure() -> None:
+    with echo_player(scripted(lambda text: "stop")) as player:
+        assert player.play([]) == []
+
+
+def test_cancelling_leaves_no_thread_and_no_environment_behind() -> None:
+    engine = scripted(first_times("hang", 3, "go"), delay_s=0.002)
+    player = echo_player(engine, lambda: EchoEnv(turns=10**6), max_in_flight=6)
+
+    async def give_up() -> None:
+        playing = asyncio.create_task(player.aplay([EpisodeRequest(seed=i) for i in range(12)]))
+        while sum(env.inside for env in EchoEnv.made) < 3:
+            await asyncio.sleep(0.001)
+        playing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await playing
+        assert engine.in_flight == 0, "a request of the engine goes on"
+        assert len(asyncio.all_tasks()) == 1, "an episode goes on"
+
+    asyncio.run(give_up())
+    stuck = [env for env in EchoEnv.made if env.inside]
+    assert stuck
+    assert not any(env.closed for env in stuck), "an environment was closed while a thread was inside"
+    EchoEnv.gate.set()
+    player.close()
+    assert all(env.closed == 1 for env in EchoEnv.made)
+    assert not any(env.closed_inside for env in EchoEnv.made)
+
+
+def test_an_environment_that_is_just_being_made_when_all_is_cancelled_is_closed() -> None:
+    making, go = threading.Event(), threading.Event()
+
+    def slow() -> EchoEnv:
+        making.set()
+        assert go.wait(30)
+        return EchoEnv()
+
+    player = echo_player(scripted(lambda text: "stop"), slow)
+
+    async def give_up() -> None:
+        playing = asyncio.create_task(player.aplay([EpisodeRequest()]))
+        await asyncio.to_thread(making.wait, 30)
+        playing.cancel()
+        await asyncio.gather(playing, return_exceptions=True)
+
+    asyncio.run(give_up())
+    go.set()
+    player.close()
+    assert [env.closed for env in EchoEnv.made] == [1]
+
+
+def test_hundreds_of_episodes_wait_for_their_tools_at_once() -> None:
+    sandbox = StubSandbox("42", wait_s=0.5)
+    engine = scripted(lambda text: "<answer>\\boxed{42}</answer>" if "tool_response>\n42" in text else call("6*7"))
+    with echo_player(engine, math_tool(sandbox=sandbox)) as player:
+        start = time.monotonic()
+        episodes = player.play([EpisodeRequest(seed=i) for i in range(512)])
+        elapsed = time.monotonic() - start
+    assert sum(e.correct for e in episodes) == 512
+    assert elapsed < 100, "one after the other they take 256 s; together, half a second and the work around it"
+
+
+_INTERRUPTED = """
+import sys, threading
+sys.path.insert(0, {folder!r})
+from scripted import EchoEnv, scripted
+from rstar2_env.rollout import EpisodeRequest, Player, SamplingParams
+
+EchoEnv.gate.wait = lambda timeout: print("inside", flush=True) or threading.Event().wait(2)
+engine = scripted(lambda text: "hang")
+with Player(lambda: EchoEnv(turns=10**6), engine, engine.codec, sampling=SamplingParams(1)) as player:
+    {play}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "play",
+    [
+        "player.play([EpisodeRequest()] * 3)",
+        "import asyncio\n    async def notebook(): player.play([EpisodeRequest()] * 3)\n    asyncio.new_event_loop().run_until_complete(notebook())",
+    ],
+    ids=["script", "notebook"],
+)
+def test_an_interrupt_from_the_keyboard_ends_the_program(play: str) -> None:
+    program = _INTERRUPTED.format(folder=str(Path(__file__).parent), play=play)
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        try:
+            assert child.stdout is not None
+            assert child.stdout.readline() == b"inside\n"
+            child.send_signal(signal.SIGINT)
+            _, errors = child.communicate(timeout=120)
+        finally:
+            child.kill()
+    assert b"KeyboardInterrupt" in errors
+    assert child.returncode != 0
