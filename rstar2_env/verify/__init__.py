@@ -1,18 +1,42 @@
 """Answer verification: is this text the gold answer? Cheap where it can be, in killable workers where it must be."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from rstar2_env.verify.api import averify, verify, verify_many, verify_response
 from rstar2_env.verify.extract import extract_boxed, last_boxed
+from rstar2_env.verify.options import Options
 from rstar2_env.verify.response import extract_answer
 from rstar2_env.verify.verdict import Reason, Verdict
+from rstar2_env.verify.verifier import RuleVerifier, Verifier, numeric
+
+if TYPE_CHECKING:
+    from rstar2_env.verify.model import ModelVerifier, model_verifier
 
 __all__ = [
+    "ModelVerifier",
+    "Options",
     "Reason",
+    "RuleVerifier",
     "Verdict",
+    "Verifier",
     "averify",
     "extract_answer",
     "extract_boxed",
     "last_boxed",
+    "model_verifier",
+    "numeric",
     "verify",
     "verify_many",
     "verify_response",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # The judge brings an HTTP client and SQLite, which most users never need.
+    if name in ("ModelVerifier", "model_verifier"):
+        from rstar2_env.verify import model
+
+        return getattr(model, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -18,7 +18,7 @@ from rstar2_env.verify.conduct import echoes, work_left
 from rstar2_env.verify.equality import Rules
 from rstar2_env.verify.interval import TooLargeError
 from rstar2_env.verify.lexer import ReadError
-from rstar2_env.verify.nodes import Node, Words
+from rstar2_env.verify.nodes import Group, Node, Words, walk
 from rstar2_env.verify.prose import same_prose
 from rstar2_env.verify.readings import readings
 from rstar2_env.verify.verdict import Reason
@@ -120,7 +120,7 @@ def _read(text: str) -> tuple[Node, ...]:
 
 
 def _all_words(trees: tuple[Node, ...]) -> bool:
-    return all(isinstance(tree, Words) for tree in trees)
+    return all(isinstance(part, Words | Group) for tree in trees for part in walk(tree))
 
 
 def _same_words(gold: str, answer: str, rules: Rules) -> bool:

@@ -243,7 +243,7 @@ def _text_group(content: str, command: str, tokens: list[Token], spaced: bool) -
         tokens.append(Token("sep", joining[1].lower(), spaced))
     elif inner in names.FUNCTIONS:
         tokens.append(Token("fn", names.FUNCTIONS[inner], spaced))
-    elif inner in ("max", "min"):
+    elif inner in ("max", "min") and not _ends_value(tokens):
         tokens.append(Token("minmax", inner, spaced))
     elif _NUMERIC_TEXT.fullmatch(inner) or "\\" in inner or "{" in inner:
         _lex_part(inner, tokens, prose=False)

@@ -35,8 +35,8 @@ def normal(node: Node) -> Node:
 
 
 def as_quantity(node: Node, other: Node) -> Node:
-    """Read letters after a number as a unit (``5 m/s``) where the other side has no variables."""
-    if not isinstance(node, Apply) or symbols(other) or not symbols(node):
+    """Read letters after a number as a unit (``5 m/s``) where the other side has a unit; ``5 m`` may be a product."""
+    if not isinstance(node, Apply) or not isinstance(other, Quantity) or symbols(other):
         return node
     parts = _split_unit(node)
     if parts is None or parts[0] is None or units.read_unit(parts[1]) is None:

@@ -137,7 +137,9 @@ def read_unit(text: str) -> Unit | None:
         if name.lower() in _POWERS:
             pending = _POWERS[name.lower()]
             continue
-        known = _UNITS.get(name) or _UNITS.get(name.lower()) or _UNITS.get(_singular(name.lower()))
+        known = _UNITS.get(name)
+        if known is None and len(name) > 1:  # "Meters" is meters, "M" is not
+            known = _UNITS.get(name.lower()) or _UNITS.get(_singular(name.lower()))
         if known is None:
             return None
         after = re.match(r"\s+(squared|cubed)\b", text[at:])
