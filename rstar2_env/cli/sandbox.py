@@ -72,7 +72,7 @@ def check(
         sandbox = make_sandbox(provider, isolation=isolation)
     with sandbox:
         layers = sandbox.capabilities()
-        trials = {trial.promise: trial for trial in try_to_escape(sandbox)}
+        trials = {trial.layer: trial for trial in try_to_escape(sandbox)}
     rows = []
     for layer in layers:
         trial = trials.get(layer.name)

@@ -10,13 +10,15 @@ import contextlib
 import os
 import socket
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from rstar2_env.sandbox.job import Job, Limits, Outcome, Sandbox
 from rstar2_env.status import ToolStatus
 
-_LIMITS = Limits(wall_s=2.0, memory_mb=256, processes=32, output_bytes=1 << 16, file_mb=16)
+_DEATH_S = 2.0
+_LIMITS = Limits(wall_s=3.0, memory_mb=128, processes=32, output_bytes=1 << 16, file_mb=16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,27 +26,32 @@ class Trial:
     """How one attempt to break out went.
 
     Attributes:
-        promise: The promise that it tried, as ``capabilities()`` names it.
+        layer: The promise or mechanism that it tried, as ``capabilities()`` names it.
         held: Whether the sandbox held.
         detail: What was seen.
     """
 
-    promise: str
+    layer: str
     held: bool
     detail: str
 
 
 def try_to_escape(sandbox: Sandbox) -> list[Trial]:
-    """Run every attempt and return how each went, in the order of the promises."""
+    """Run every attempt on a promise, and on a mechanism that is in force; return how each went."""
+    inactive = {layer.name for layer in sandbox.capabilities() if not layer.active and not layer.required}
     with _baits() as baits:
-        return [_trial(sandbox, promise, code.format(**baits), held) for promise, (code, held) in _ATTEMPTS.items()]
+        return [
+            _trial(sandbox, name, code.format(**baits), held)
+            for name, (code, held) in _ATTEMPTS.items()
+            if name not in inactive
+        ]
 
 
-def _trial(sandbox: Sandbox, promise: str, code: str, held: Callable[[Outcome], bool]) -> Trial:
+def _trial(sandbox: Sandbox, layer: str, code: str, held: Callable[[Outcome], bool]) -> Trial:
     outcome = sandbox.run(Job(code, limits=_LIMITS))
     lines = outcome.stdout.strip().splitlines()
     telling = next((line for line in lines if "REACHED" in line), lines[-1] if lines else "")
-    return Trial(promise, held(outcome), f"{outcome.status.value}{': ' + telling[:60] if telling else ''}")
+    return Trial(layer, held(outcome), f"{outcome.status.value}{': ' + telling[:60] if telling else ''}")
 
 
 @contextlib.contextmanager
@@ -123,7 +130,6 @@ _PRIVILEGES = """
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
 for name, try_it in (
-    ("a user namespace", lambda: libc.unshare(0x10000000) == 0),
     ("a mount namespace", lambda: libc.unshare(0x00020000) == 0),
     ("user 0", lambda: os.getuid() == 0 or os.setuid(0) is None),
     ("another root", lambda: os.chroot("/tmp") is None),
@@ -135,6 +141,17 @@ for name, try_it in (
 status = open("/proc/self/status").read() if os.path.exists("/proc/self/status") else ""
 capabilities = [line for line in status.splitlines() if line.startswith("CapEff")]
 print("REACHED" if any(int(line.split()[1], 16) for line in capabilities) else "none:", capabilities)
+"""
+_CALLS = """
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+for name, call in (
+    ("a user namespace", lambda: libc.unshare(0x10000000)),
+    ("an io_uring", lambda: libc.syscall(425, 8, None)),
+    ("a packet of the kernel's log", lambda: libc.klogctl(3, ctypes.create_string_buffer(99), 99)),
+    ("a message queue", lambda: libc.msgget(0, 0o1600)),
+):
+    print("REACHED" if call() >= 0 else "no:", name)
 """
 _TIME = """
 import signal, time
@@ -149,9 +166,9 @@ print("REACHED")
 """
 _MEMORY = """
 import os, time
-for _ in range(8):
+for _ in range(6):
     if os.fork() == 0:
-        block = bytearray(100 << 20)
+        block = bytearray(40 << 20)
         for at in range(0, len(block), 4096):
             block[at] = 1
         time.sleep(0.5)
@@ -195,13 +212,22 @@ print("{mark}")
 
 
 def _gone(outcome: Outcome) -> bool:
-    """Whether no process on this machine bears the daemon's name."""
+    """Whether no process on this machine bears the daemon's name, once the kernel had time to end it."""
     name = outcome.stdout.strip()
-    alive = []
+    deadline = time.monotonic() + _DEATH_S
+    while name in _names_of_processes():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return outcome.status is ToolStatus.OK and bool(name)
+
+
+def _names_of_processes() -> set[str]:
+    names = set()
     for pid in filter(str.isdigit, os.listdir("/proc") if os.path.isdir("/proc") else ()):
         with contextlib.suppress(OSError), open(f"/proc/{pid}/comm") as file:
-            alive.append(file.read().strip())
-    return outcome.status is ToolStatus.OK and bool(name) and name not in alive
+            names.add(file.read().strip())
+    return names
 
 
 _ATTEMPTS: dict[str, tuple[str, Callable[[Outcome], bool]]] = {
@@ -210,8 +236,9 @@ _ATTEMPTS: dict[str, tuple[str, Callable[[Outcome], bool]]] = {
     "no sight of the user's files": (_FILES, _nothing_reached),
     "no gain of privileges": (_PRIVILEGES, _nothing_reached),
     "bounded time": (_TIME, _ended_as(ToolStatus.TIMEOUT)),
-    "bounded memory": (_MEMORY, lambda outcome: outcome.stdout.count("took") < 4),
+    "bounded memory": (_MEMORY, lambda outcome: outcome.stdout.count("took") < 5),
     "bounded processes": (_MANY.replace("{limit}", str(_LIMITS.processes)), _nothing_reached),
     "bounded output": (_OUTPUT, _ended_as(ToolStatus.OUTPUT_LIMIT)),
     "killed whole": (_DAEMON, _gone),
+    "system-call filter": (_CALLS, _nothing_reached),
 }

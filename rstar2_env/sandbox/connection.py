@@ -123,8 +123,8 @@ class Connection:
                 self._theirs.close()
                 self.send(wire.pack(self._options.for_warden(self.scratch)))
                 why = self._converse()
-            except OSError as error:
-                why = f"{why}: {error}"
+            except Exception as error:  # whatever it is, those who wait must hear of it
+                why = f"{why}: {type(error).__name__}: {error}"
             finally:
                 self._end(process)
                 why = f"{why}{_tail(log)}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import dataclasses
 import os
 import threading
 import warnings
@@ -51,7 +50,7 @@ class LocalSandbox:
     """
 
     def __init__(self, **options: Any) -> None:
-        self.options = LocalOptions(**options)
+        self.options = LocalOptions.of(options)
         if not linux.IS_LINUX:
             raise SandboxUnavailableError(
                 "The local sandbox isolates programs with Linux's own means, and this is not Linux: nothing would keep "
@@ -128,7 +127,7 @@ class LocalSandbox:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as its options: another process gets a sandbox of its own."""
-        return _rebuild, (type(self), dataclasses.asdict(self.options))
+        return _rebuild, (type(self), self.options.as_given())
 
     # Calls
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from rstar2_env.errors import ConfigurationError
 from rstar2_env.sandbox.job import Limits
 
+LAYERS = ("pid", "mount", "net", "ipc", "uts", "cgroup", "user", "users", "seccomp", "landlock", "cgroups")
+"""Short names of the layers, for ``without``."""
 _WARMUP = ""
 Isolation = Literal["strict", "best", "none"]
 
@@ -50,10 +53,20 @@ class LocalOptions:
         Raises:
             ConfigurationError: A value is out of its range or of the wrong kind.
         """
-        if isinstance(self.preload, str) or not all(isinstance(name, str) for name in self.preload):
-            raise ConfigurationError(f"preload must be a sequence of module names, not {self.preload!r}.")
         for name in ("preload", "readable", "without"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
+            value = getattr(self, name)
+            if isinstance(value, str) or not all(isinstance(item, str) for item in value):
+                raise ConfigurationError(f"{name} must be a sequence of strings, not {value!r}.")
+            object.__setattr__(self, name, tuple(value))
+        for path in self.readable:
+            if not os.path.exists(path):
+                raise ConfigurationError(f"readable names {path!r}, which does not exist.")
+            if os.path.realpath(path).split("/")[1] in ("tmp", "proc", "dev", "etc", ""):
+                raise ConfigurationError(
+                    f"readable names {path!r}; /, /etc, /tmp, /proc and /dev are the sandbox's own."
+                )
+        if unknown := set(self.without) - set(LAYERS):
+            raise ConfigurationError(f"without knows the layers {', '.join(LAYERS)}, not {', '.join(sorted(unknown))}.")
         if self.isolation not in get_args(Isolation):
             known = ", ".join(map(repr, get_args(Isolation)))
             raise ConfigurationError(f"isolation must be one of {known}, not {self.isolation!r}.")
@@ -65,6 +78,25 @@ class LocalOptions:
             raise ConfigurationError(f"retries must be a whole number from 0, not {self.retries!r}.")
         if not self.stall_s > 0:
             raise ConfigurationError(f"stall_s must be a positive number of seconds, not {self.stall_s!r}.")
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> LocalOptions:
+        """Options from names and values.
+
+        Raises:
+            ConfigurationError: There is no option of that name, or its value is wrong.
+        """
+        known = [option.name for option in fields(cls)]
+        for name in given:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, n=1)
+                hint = f" Did you mean {near[0]!r}?" if near else ""
+                raise ConfigurationError(f"The local sandbox has no option {name!r}.{hint} Known: {', '.join(known)}.")
+        return cls(**given)
+
+    def as_given(self) -> dict[str, Any]:
+        """Names and values, from which the same options can be made."""
+        return {option.name: getattr(self, option.name) for option in fields(self)}
 
     @property
     def slots(self) -> int:

@@ -43,7 +43,9 @@ class Rules:
     def __init__(self, readable: list[str]) -> None:
         self._version = version()
         self._files = _FILE_RIGHTS.get(self._version, (1 << 15) - 1 | _IOCTL_DEV)
-        self._readable = [os.open(path, os.O_PATH | os.O_CLOEXEC) for path in readable if os.path.exists(path)]
+        existing = [path for path in readable if os.path.exists(path)]
+        self._folders = [os.open(path, os.O_PATH | os.O_CLOEXEC) for path in existing if os.path.isdir(path)]
+        self._single = [os.open(path, os.O_PATH | os.O_CLOEXEC) for path in existing if not os.path.isdir(path)]
         devices = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
         self._devices = [os.open(path, os.O_PATH | os.O_CLOEXEC) for path in devices if os.path.exists(path)]
 
@@ -56,7 +58,8 @@ class Rules:
         rules = linux.syscall("landlock", linux.SYS_LANDLOCK_CREATE, attributes, size, 0)
         work = os.open(workdir, os.O_PATH | os.O_CLOEXEC)
         for descriptors, rights in (
-            (self._readable, _READING),
+            (self._folders, _READING),
+            (self._single, _EXECUTE | _READ_FILE),
             (self._devices, _READ_FILE | _WRITE_FILE),
             ([work], self._files & ~_IOCTL_DEV),
         ):

@@ -22,7 +22,9 @@ from .plan import NAMESPACES, Plan
 from .view import View, build, plain_view, private_view
 
 _USERS_FROM = 0x7A000000
-"""Where the numbers of one's own users begin, far from any that a machine gives out."""
+"""Where the numbers of our own users begin, far from any that a machine gives out."""
+_USERS_EACH, _MOST_PROCESSES, _SMALL_BLOCK = 256, 1 << 22, 8192
+"""Users for each warden, process numbers that Linux may give, and users to choose from in a container."""
 
 
 @dataclass(slots=True)
@@ -79,12 +81,13 @@ class Layers:
             "no network": ("net", "seccomp"),
             "no sight of other processes": ("pid",),
             "no sight of the user's files": ("mount", "landlock"),
-            "no gain of privileges": ("user",),
+            "no gain of privileges": ("user", "users"),
             "bounded memory": ("cgroups", "pid"),
-            "bounded processes": ("cgroups", "user"),
+            "bounded processes": ("cgroups", "user", "users"),
             "killed whole": ("pid",),
         }[promise]
-        return "; ".join(f"{_title(name)}: {self.missing.get(name, 'not in force')}" for name in causes)
+        reasons = [f"{_title(name)}: {self.missing[name]}" for name in causes if name in self.missing]
+        return "; ".join(reasons) or "not in force"
 
     def _mechanisms(self) -> list[dict[str, Any]]:
         plan, groups = self.plan, self.groups
@@ -195,13 +198,14 @@ def _find_users(plan: Plan, view: View, missing: dict[str, str]) -> None:
 
 
 def _free_users() -> int:
+    """The first of a block of users for this warden alone: the kernel counts processes by user, over all sandboxes."""
     with open("/proc/self/uid_map") as file:
         for line in file:
             first, _, count = map(int, line.split())
-            if first <= _USERS_FROM and first + count > _USERS_FROM + 4096:
-                return _USERS_FROM
-            if count > 8192:  # a container's smaller range: near its end
-                return first + count - 5000
+            if first <= _USERS_FROM and first + count > _USERS_FROM + _USERS_EACH * _MOST_PROCESSES:
+                return _USERS_FROM + _USERS_EACH * os.getpid()
+            if count > _SMALL_BLOCK + _USERS_EACH:  # a container's smaller range: somewhere near its end
+                return first + count - _USERS_EACH - os.getpid() * 16 % _SMALL_BLOCK
     raise OSError(22, "the user namespace maps too few users to give each slot its own")
 
 

@@ -71,9 +71,9 @@ def prctl(option: int, *arguments: int) -> int:
     return _call("prctl", ctypes.c_int(option), *(ctypes.c_ulong(value) for value in (*arguments, 0, 0, 0, 0)[:4]))
 
 
-def die_with_parent() -> None:
-    """Ask the kernel for SIGKILL when the thread that started this process ends."""
-    prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+def die_with_parent(sent: signal.Signals = signal.SIGKILL) -> None:
+    """Ask the kernel for a signal when the thread that started this process ends."""
+    prctl(_PR_SET_PDEATHSIG, int(sent))
 
 
 def become_subreaper() -> None:

@@ -16,6 +16,7 @@ import json
 import os
 import selectors
 import shutil
+import signal
 import socket
 import sys
 import time
@@ -47,10 +48,19 @@ class Warden:
         options: ``workers``, ``waiting``, ``file_bytes`` (of the first children), ``stall_s``.
         zygote: Who forks.
         slots: A place for every child that may be alive at once.
+        greeting: What to tell the caller once a first child is ready, which proves that every layer could be laid.
     """
 
-    def __init__(self, caller: CallerLink, options: dict[str, Any], zygote: ZygoteLink, slots: list[Slot]) -> None:
+    def __init__(
+        self,
+        caller: CallerLink,
+        options: dict[str, Any],
+        zygote: ZygoteLink,
+        slots: list[Slot],
+        greeting: dict[str, Any],
+    ) -> None:
         self._caller = caller
+        self._greeting: dict[str, Any] | None = greeting
         self._workers: int = options["workers"]
         self._target: int = options["waiting"]
         self._stall_s: float = options["stall_s"]
@@ -227,6 +237,9 @@ class Warden:
             child.failure = said["failed"]
             return
         child.ready, child.cpu_at_start = True, said["cpu_s"]
+        if self._greeting is not None:
+            self._say(self._greeting)
+            self._greeting = None
         self._preparing -= 1
         self._failures = 0
         if child.file_bytes == self._file_bytes:
@@ -325,8 +338,11 @@ class Warden:
         with contextlib.suppress(ValueError):
             self._waiting.remove(child)
         self._failures += 1
-        print(f"a child could not be prepared: {child.failure or 'it ended without a word'}", file=sys.stderr)
-        if self._failures > _MAX_FAILURES:
+        why = f"A child could not be prepared: {child.failure or 'it ended without a word'}"
+        print(why, file=sys.stderr)
+        if self._greeting is not None:
+            self._say({"op": "failed", "error": why})
+        if self._greeting is not None or self._failures > _MAX_FAILURES:
             self._serving = False
 
     def _release(self, child: Child) -> None:
@@ -365,7 +381,8 @@ class Warden:
 
 def main() -> None:
     """Read the options, find the layers, start the zygote, and serve."""
-    linux.die_with_parent()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # tidies up on its way out
+    linux.die_with_parent(signal.SIGTERM)
     caller = CallerLink(socket.socket(fileno=os.dup(0)))
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
@@ -384,8 +401,8 @@ def main() -> None:
     except (OSError, RuntimeError) as error:
         caller.say({"op": "failed", "error": str(error)})
         return
-    caller.say({"op": "started", "zygote_pid": zygote.pid, "capabilities": found.capabilities()})
-    warden = Warden(caller, options, zygote, slots)
+    greeting = {"op": "started", "zygote_pid": zygote.pid, "capabilities": found.capabilities()}
+    warden = Warden(caller, options, zygote, slots, greeting)
     try:
         warden.serve()
     finally:

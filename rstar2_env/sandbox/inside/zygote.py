@@ -70,7 +70,10 @@ class Zygote:
         self._kill_orphans()
 
     def _obey(self) -> bool:
-        message, descriptors, _, _ = socket.recv_fds(self._control, _MESSAGE, 16)
+        try:
+            message, descriptors, _, _ = socket.recv_fds(self._control, _MESSAGE, 16)
+        except ConnectionError:
+            return False
         if not message:
             return False
         order = json.loads(message)

@@ -1,0 +1,76 @@
+"""``rstar2 sandbox run`` and ``check``, as a user calls them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from rstar2_env.cli.sandbox import app
+
+RUNNER = CliRunner()
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "program.py"
+    path.write_text("n = int(input())\nprint('read', n)\nn + 1\n")
+    (tmp_path / "stdin").write_text("41\n")
+    return path
+
+
+def test_one_program_gives_one_json_object(program: Path) -> None:
+    result = RUNNER.invoke(app, ["run", str(program), "--json", "--stdin", str(program.with_name("stdin"))])
+    assert result.exit_code == 0, result.output
+    outcome = json.loads(result.stdout)
+    assert (outcome["status"], outcome["stdout"], outcome["value"]) == ("ok", "read 41\n", "42")
+    fields = {
+        "status",
+        "exit_code",
+        "signal",
+        "stdout",
+        "stderr",
+        "value",
+        "wall_s",
+        "cpu_s",
+        "peak_memory_mb",
+        "truncated",
+    }
+    assert fields <= outcome.keys()
+
+
+def test_several_programs_give_a_line_each_and_a_failure_shows_in_the_exit_code(tmp_path: Path) -> None:
+    for name, code in (("a", "1"), ("b", "while True: pass"), ("c", "print('x' * 100)")):
+        (tmp_path / name).write_text(code)
+    arguments = [str(tmp_path / name) for name in "abc"]
+    result = RUNNER.invoke(app, ["run", *arguments, "--json", "--wall", "0.5", "--output", "50"])
+    assert result.exit_code == 1
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [line["status"] for line in lines] == ["ok", "timeout", "output_limit"]
+    assert [Path(line["file"]).name for line in lines] == ["a", "b", "c"]
+
+
+def test_without_json_a_program_speaks_for_itself(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("print('said')\n1 / 0\n")
+    result = RUNNER.invoke(app, ["run", str(tmp_path / "a.py")])
+    assert result.exit_code == 1
+    assert "said\n" in result.output
+    assert "ZeroDivisionError: division by zero" in result.output
+    assert "[exception] exit 1" in result.output
+
+
+def test_check_shows_every_promise_with_the_escape_that_was_tried() -> None:
+    result = RUNNER.invoke(app, ["check", "--json"])
+    assert result.exit_code == 0, result.output
+    layers = json.loads(result.stdout)["layers"]
+    assert {layer["tested"] for layer in layers if layer["required"]} == {"held"}
+    assert {layer["tested"] for layer in layers if not layer["required"]} == {None, "held"}
+
+
+def test_check_prints_a_table() -> None:
+    result = RUNNER.invoke(app, ["check", "--isolation", "strict"])
+    assert result.exit_code == 0, result.output
+    assert "held" in result.output
+    assert "no network" in result.output

@@ -1,0 +1,103 @@
+"""The system-call filter, run by an interpreter of its machine code: right on every architecture, on any machine."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from rstar2_env.sandbox.inside import syscalls
+from rstar2_env.sandbox.inside.seccomp import Filter, Instruction, build
+
+MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+ALLOW, END, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
+PERM, NOSYS = ERRNO | errno.EPERM, ERRNO | errno.ENOSYS
+NEW_USER, NEW_PID, THREAD = 0x10000000, 0x20000000, 0x003D0F00
+
+
+def answer(steps: list[Instruction], architecture: int, number: int, first: int = 0, second: int = 0) -> int:
+    """Interpret the filter for one system call."""
+    data = {0: number, 4: architecture, 16: first, 24: second}
+    at, value = 0, 0
+    while True:
+        code, if_true, if_false, operand = steps[at]
+        at += 1
+        if code == 0x20:
+            value = data[operand]
+        elif code == 0x06:
+            return operand
+        else:
+            holds = {0x15: value == operand, 0x25: value > operand, 0x35: value >= operand, 0x45: bool(value & operand)}
+            at += if_true if holds[code] else if_false
+
+
+def number_of(name: str, machine: str) -> int:
+    column = {"x86_64": 1, "aarch64": 2}[machine]
+    texts = [*syscalls.ALLOWED.values(), syscalls.REFUSED, syscalls.ENDED_FOR]
+    entries = (entry.split() for text in texts for entry in text.split(","))
+    return next(int(entry[column]) for entry in entries if entry[0] == name)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_each_list_gets_its_answer(machine: str) -> None:
+    steps = build(machine)
+    special = {numbers[0 if machine == "x86_64" else 1] for numbers in syscalls.SPECIAL.values()}
+    lists = [(text, ALLOW) for text in syscalls.ALLOWED.values()]
+    for text, expected in [*lists, (syscalls.REFUSED, PERM), (syscalls.ENDED_FOR, END)]:
+        for number in set(syscalls.numbers(text, machine)) - special:
+            assert answer(steps, MACHINES[machine], number) == expected, number
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_what_is_in_no_list_does_not_exist(machine: str) -> None:
+    texts = [*syscalls.ALLOWED.values(), syscalls.REFUSED, syscalls.ENDED_FOR]
+    listed = {number for text in texts for number in syscalls.numbers(text, machine)}
+    listed |= {numbers[0 if machine == "x86_64" else 1] for numbers in syscalls.SPECIAL.values()}
+    steps = build(machine)
+    for number in {*range(600), 9999, (1 << 32) - 1} - listed:
+        assert answer(steps, MACHINES[machine], number) == NOSYS, number
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_no_number_is_in_two_lists(machine: str) -> None:
+    texts = [*syscalls.ALLOWED.values(), syscalls.REFUSED, syscalls.ENDED_FOR]
+    numbers = [number for text in texts for number in syscalls.numbers(text, machine)]
+    assert len(numbers) == len(set(numbers))
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_threads_are_made_and_namespaces_are_not(machine: str) -> None:
+    steps, column = build(machine), 0 if machine == "x86_64" else 1
+    clone, clone3 = syscalls.SPECIAL["clone"][column], syscalls.SPECIAL["clone3"][column]
+    assert answer(steps, MACHINES[machine], clone, first=THREAD) == ALLOW
+    assert answer(steps, MACHINES[machine], clone, first=THREAD | NEW_PID) == PERM
+    assert answer(steps, MACHINES[machine], clone, first=NEW_USER) == PERM
+    assert answer(steps, MACHINES[machine], clone3) == NOSYS  # EPERM would make threads fail
+    assert answer(steps, MACHINES[machine], number_of("unshare", machine), first=NEW_USER) == PERM
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_sockets_come_in_local_pairs_alone(machine: str) -> None:
+    steps, column = build(machine), 0 if machine == "x86_64" else 1
+    pair = syscalls.SPECIAL["socketpair"][column]
+    assert answer(steps, MACHINES[machine], pair, first=1) == ALLOW
+    assert {answer(steps, MACHINES[machine], pair, first=family) for family in (2, 10, 16, 40)} == {PERM}
+    assert answer(steps, MACHINES[machine], number_of("socket", machine), first=1) == PERM
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_typing_into_a_terminal_is_refused(machine: str) -> None:
+    steps, column = build(machine), 0 if machine == "x86_64" else 1
+    ioctl = syscalls.SPECIAL["ioctl"][column]
+    assert answer(steps, MACHINES[machine], ioctl, second=0x5412) == PERM
+    assert answer(steps, MACHINES[machine], ioctl, second=0x5401) == ALLOW
+
+
+def test_another_architectures_calls_end_the_program() -> None:
+    assert answer(build("x86_64"), 0x40000003, 1) == END  # 32-bit calls on a 64-bit kernel have other numbers
+    assert answer(build("x86_64"), MACHINES["x86_64"], 0x40000000 + 59) == NOSYS
+
+
+def test_an_unknown_processor_is_told() -> None:
+    with pytest.raises(OSError, match="sparc"):
+        Filter("sparc")
