@@ -1,17 +1,34 @@
-"""``rstar2 problems``: look at a source of problems."""
+"""``rstar2 problems``: look at a source of problems, write it as JSONL, leave out what benchmarks hold."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+if TYPE_CHECKING:
+    from rstar2_env.problems import Problem, ProblemSource
+
 app = typer.Typer(
-    help="Look at problems: a JSONL file, or a family with options (arithmetic:level=3).", no_args_is_help=True
+    help="Look at problems: a file, a set of the field (gsm8k), or a family with options (arithmetic:level=3).",
+    no_args_is_help=True,
 )
 
-_Spec = Annotated[str, typer.Argument(metavar="SPEC", help="JSONL file, or a family such as arithmetic:level=3.")]
+_Spec = Annotated[
+    str,
+    typer.Argument(
+        metavar="SPEC",
+        help="File (JSONL, JSON, CSV, TSV, Parquet), folder of save_to_disk, set of the field, hf:owner/name, or "
+        "family; with options after a colon: data.csv:question=problem,answer=solution|boxed",
+    ),
+]
 _Split = Annotated[str, typer.Option(help="Split, where the source has splits.")]
+_Count = Annotated[int, typer.Option("-n", "--count", min=1, help="How many to look at, where it never ends.")]
+_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+_Out = Annotated[Path, typer.Option(help="JSONL file to write.", dir_okay=False)]
+_Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace --out if it exists.")]
 
 
 @app.command()
@@ -40,15 +57,8 @@ def show(
 
 
 @app.command()
-def stats(
-    spec: _Spec,
-    count: Annotated[
-        int, typer.Option("-n", "--count", min=1, help="How many to look at, where it never ends.")
-    ] = 1000,
-    split: _Split = "train",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
-) -> None:
-    """Count and measure: lengths, kinds of answers, fields, questions that come twice."""
+def stats(spec: _Spec, count: _Count = 1000, split: _Split = "train", as_json: _Json = False) -> None:
+    """Count and measure: lengths, kinds of answers, fields, questions that come twice, answers that contradict."""
     import json
 
     from rstar2_env.cli._shared import print_table, user_errors
@@ -57,8 +67,7 @@ def stats(
 
     with user_errors():
         source = load_problems(spec, split=split)
-        looked_at = list(source) if isinstance(source, FiniteSource) else [source[index] for index in range(count)]
-    figures = problem_stats(looked_at)
+        figures = problem_stats(_first(source, count))
     if as_json:
         typer.echo(json.dumps({"name": source.name, "split": source.split, **figures}))
         return
@@ -67,6 +76,109 @@ def stats(
         f"{source.name} ({source.split}){endless}",
         {name.replace("_", " "): _text(value) for name, value in figures.items()},
     )
+
+
+@app.command()
+def write(spec: _Spec, out: _Out, count: _Count = 1000, split: _Split = "train", overwrite: _Overwrite = False) -> None:
+    """Write a source as JSONL, with its columns renamed and its conditions applied."""
+    from rstar2_env.cli._shared import user_errors
+    from rstar2_env.problems import load_problems
+    from rstar2_env.problems.write import write_jsonl
+
+    with user_errors():
+        written = write_jsonl(_first(load_problems(spec, split=split), count), out, overwrite=overwrite)
+    typer.echo(f"{written} problems written to {out}", err=True)
+
+
+@app.command()
+def decontaminate(
+    problems: Annotated[str, typer.Option(metavar="SPEC", help="What to clean.")],
+    against: Annotated[
+        list[str], typer.Option(metavar="SPEC", help="Benchmark; may be given again, or followed by more.")
+    ],
+    out: _Out,
+    more: Annotated[list[str] | None, typer.Argument(metavar="[SPEC]...", help="More benchmarks.")] = None,
+    ngram: Annotated[int, typer.Option(min=1, help="Words in a run that is enough of an overlap.")] = 8,
+    split: _Split = "train",
+    against_split: Annotated[str, typer.Option(help="Split of the benchmarks.")] = "test",
+    report: Annotated[
+        Path | None, typer.Option(help="Write why each problem was left out, one JSON object a line.", dir_okay=False)
+    ] = None,
+    count: _Count = 1000,
+    overwrite: _Overwrite = False,
+    as_json: _Json = False,
+) -> None:
+    """Leave out the problems that have a run of words in common with a benchmark, as the paper did."""
+    import json
+
+    from rstar2_env.cli._shared import print_table, user_errors
+    from rstar2_env.problems import load_problems
+    from rstar2_env.problems.decontaminate import Benchmarks, Decontaminated
+    from rstar2_env.problems.write import write_jsonl
+
+    with user_errors():
+        others = {spec: load_problems(spec, split=against_split) for spec in [*against, *(more or ())]}
+        benchmarks = Benchmarks({source.name: _first(source, count) for source in others.values()}, ngram=ngram)
+        found = Decontaminated()
+        source = load_problems(problems, split=split)
+
+        def clean() -> Iterable[Problem]:
+            for problem in _first(source, count):
+                overlap = benchmarks.overlap(problem)
+                if overlap is None:
+                    yield problem
+                else:
+                    found.dropped.append(overlap)
+
+        found.kept = write_jsonl(clean(), out, overwrite=overwrite)
+        if report is not None:
+            report.write_text("".join(json.dumps(overlap.to_dict()) + "\n" for overlap in found.dropped), "utf-8")
+    if as_json:
+        typer.echo(json.dumps(found.to_dict()))
+        return
+    rows = {"kept": f"{found.kept}, written to {out}", "left out": f"{len(found.dropped)}"}
+    rows |= {f"for {name}": f"{number}" for name, number in found.by_benchmark().items()}
+    for overlap in found.dropped[:10]:
+        rows[overlap.problem_id] = f"as {overlap.benchmark_id} of {overlap.benchmark}: “{overlap.words}”"
+    if len(found.dropped) > 10:
+        rows["and"] = f"{len(found.dropped) - 10} more (--report writes them all)"
+    print_table(f"{source.name} without {ngram}-word overlaps", rows)
+
+
+@app.command()
+def sources(as_json: _Json = False) -> None:
+    """List the sets of the field by name: hub path, splits, columns, licence."""
+    import dataclasses
+    import json
+
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    from rstar2_env.problems import NAMED_SETS, families
+
+    if as_json:
+        typer.echo(json.dumps({name: dataclasses.asdict(entry) for name, entry in NAMED_SETS.items()}, default=str))
+        return
+    table = Table("name", "hub", "splits", "columns", "licence", "what, and what is in doubt", show_lines=True)
+    for name, entry in NAMED_SETS.items():
+        hub = f"{entry.hub} ({entry.config})" if entry.config else entry.hub
+        splits = ", ".join(f"{ours} {entry.problems.get(ours, '')}".strip() for ours in entry.splits)
+        columns = ", ".join(f"{ours}={theirs}" for ours, theirs in entry.columns.items())
+        what = f"{entry.title}. {entry.doubts}".strip()
+        table.add_row(name, *(escape(cell) for cell in (hub, splits, columns, entry.licence, what)))
+    console = Console()
+    console.print(table)
+    console.print(f"Procedural families, without a download: {', '.join(families)}")
+
+
+def _first(source: ProblemSource, count: int) -> Iterable[Problem]:
+    """Every problem, or the first ``count`` of a source that never ends."""
+    import itertools
+
+    from rstar2_env.problems import FiniteSource
+
+    return source if isinstance(source, FiniteSource) else itertools.islice(source, count)
 
 
 def _text(value: object) -> str:

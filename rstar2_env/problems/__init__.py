@@ -1,23 +1,30 @@
-"""Problems and where they come from: JSONL files, records in memory, and procedural families.
+"""Problems and where they come from: files, data sets, records in memory, procedural families, mixtures of them.
 
 ``load_problems`` is the way in. A source gives problems by index, by id, and at random from a generator of the caller.
 """
 
 from __future__ import annotations
 
+from rstar2_env.problems.catalog import NAMED_SETS, NamedSet
 from rstar2_env.problems.families import Family, families
 from rstar2_env.problems.load import ProblemSpec, load_problems
+from rstar2_env.problems.mixture import MixtureSource
 from rstar2_env.problems.problem import Problem
 from rstar2_env.problems.procedural import SPLITS, Draft, ProceduralSource, source_name, split_of
 from rstar2_env.problems.records import as_problem
 from rstar2_env.problems.source import FiniteSource, FixedSource, ProblemSource, UnknownProblemError, choose
+from rstar2_env.problems.stream import LazySource
 
 __all__ = [
+    "NAMED_SETS",
     "SPLITS",
     "Draft",
     "Family",
     "FiniteSource",
     "FixedSource",
+    "LazySource",
+    "MixtureSource",
+    "NamedSet",
     "Problem",
     "ProblemSource",
     "ProblemSpec",

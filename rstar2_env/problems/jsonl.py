@@ -1,7 +1,7 @@
-"""Reads problems from a JSONL file: one JSON object a line.
+"""Reads records from a JSONL file: one JSON object a line.
 
 Covered: UTF-8 with or without a byte order mark, blank lines, exact numbers, errors that name file, line and field. Not
-covered: compressed files, other formats.
+covered: compressed files, other formats (see ``files``).
 """
 
 from __future__ import annotations
@@ -12,71 +12,77 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.errors import ConfigurationError, ProblemFormatError
-from rstar2_env.problems.problem import Problem
-from rstar2_env.problems.records import as_problem, number_text
+from rstar2_env.problems.columns import Columns
+from rstar2_env.problems.records import number_text
 
 
-def read_jsonl(path: Path) -> list[Problem]:
-    """Read every problem of a file.
-
-    A problem without an ``id`` is called ``<stem of the file>-<line number>``; one without a ``source`` has the file's
-    name there.
-
-    Args:
-        path: The file.
+def jsonl_rows(path: Path, columns: Columns) -> Iterator[tuple[str, int, Any]]:
+    """Every record of a file, with where it stands ("file.jsonl:7") and the number of its line, counted from 1.
 
     Raises:
         ConfigurationError: The file cannot be read.
-        ProblemFormatError: A line is not a problem, two lines have the same id, or the file holds no problem. The
-            message names the file, the line (counted from 1) and the field.
+        ProblemFormatError: A line is not JSON, or lacks a column.
     """
-    problems: list[Problem] = []
-    lines: dict[str, int] = {}
-    for number, record in _records(path):
-        where = f"{path}:{number}"
-        problem = as_problem(record, where=where, default_id=f"{path.stem}-{number}", default_source=path.name)
-        first = lines.setdefault(problem.id, number)
-        if first != number:
-            raise ProblemFormatError(
-                f"{where}: field 'id': {problem.id!r} is the id of line {first} already; ids must be unique."
-            )
-        problems.append(problem)
-    if not problems:
-        raise ProblemFormatError(f"{path} holds no problem: expected one JSON object a line.")
-    return problems
-
-
-def _records(path: Path) -> Iterator[tuple[int, Any]]:
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 if number == 1:
                     line = line.removeprefix(b"\xef\xbb\xbf")
                 if line.strip():
-                    yield number, _parse(line, f"{path}:{number}")
+                    yield f"{path}:{number}", number, parse_line(line, columns, f"{path}:{number}")
     except OSError as error:
-        raise ConfigurationError(f"The problem file {path} cannot be read: {error.strerror or error}.") from error
+        raise unreadable(path, error) from error
 
 
-def _parse(line: bytes, where: str) -> Any:
+def parse_line(line: bytes, columns: Columns, where: str) -> Any:
+    """The record of one line, with the columns' names changed to ours.
+
+    Raises:
+        ProblemFormatError: The line is not JSON, or lacks a column.
+    """
     try:
         text = line.decode("utf-8").strip()
     except UnicodeDecodeError as error:
         raise ProblemFormatError(f"{where}: expected UTF-8, got the byte {line[error.start]:#04x}.") from error
+    record = columns(parse_json(text, where, "a JSON object"), where)
+    if has_number(record):
+        record["answer"] = exact_answer(columns(parse_json(text, where, "a JSON object", exact=True), where))
+    return record
+
+
+def parse_json(text: str, where: str, expected: str, *, exact: bool = False) -> Any:
+    """Parse JSON; with ``exact``, numbers stay text as they are written.
+
+    Raises:
+        ProblemFormatError: It is not JSON.
+    """
     try:
-        record = json.loads(text, parse_constant=_refuse)
-        if isinstance(record, dict) and isinstance(record.get("answer"), (int, float)):
-            # A float would lose digits that the file has: read the number again as it is written.
-            exact = json.loads(text, parse_float=str, parse_int=str)["answer"]
-            if isinstance(exact, str):
-                record["answer"] = number_text(exact)
+        if exact:
+            return json.loads(text, parse_float=str, parse_int=str)
+        return json.loads(text, parse_constant=_refuse)
     except json.JSONDecodeError as error:
         raise ProblemFormatError(
-            f"{where}: expected a JSON object, got text that is not JSON: {error.msg} at column {error.pos + 1}."
+            f"{where}: expected {expected}, got text that is not JSON: {error.msg} at "
+            f"{f'line {error.lineno}, ' if error.lineno > 1 else ''}column {error.colno}."
         ) from error
     except (ValueError, RecursionError) as error:
-        raise ProblemFormatError(f"{where}: expected a JSON object, got one that cannot be read: {error}.") from error
-    return record
+        raise ProblemFormatError(f"{where}: expected {expected}, got one that cannot be read: {error}.") from error
+
+
+def has_number(record: Any) -> bool:
+    """Whether the record's answer is a number, of which a float may have lost digits."""
+    return isinstance(record, dict) and isinstance(record.get("answer"), (int, float))
+
+
+def exact_answer(record: Any) -> Any:
+    """The answer of a record that was parsed with ``exact``, as a number is written without exponent."""
+    answer = record["answer"]
+    return number_text(answer) if isinstance(answer, str) else answer
+
+
+def unreadable(path: Path, error: OSError) -> ConfigurationError:
+    """The error of a file that cannot be opened or read."""
+    return ConfigurationError(f"The problem file {path} cannot be read: {error.strerror or error}.")
 
 
 def _refuse(name: str) -> Any:

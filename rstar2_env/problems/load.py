@@ -1,24 +1,39 @@
-"""One way in for every kind of problem source: a file, records in memory, a family's name, or a source."""
+"""One way in for every kind of problem source: files, data sets, records in memory, families, mixtures, sources."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from rstar2_env.errors import ConfigurationError, UnknownNameError
 from rstar2_env.options import call_with_options, parse_options
+from rstar2_env.problems.cache import cached, stamp
+from rstar2_env.problems.catalog import NAMED_SETS, NamedSet, named_set
+from rstar2_env.problems.columns import make_columns
 from rstar2_env.problems.families import families
-from rstar2_env.problems.jsonl import read_jsonl
+from rstar2_env.problems.files import Reading, empty, format_of, read_file
+from rstar2_env.problems.filters import Condition, make_where
+from rstar2_env.problems.hub import open_hub, open_saved
+from rstar2_env.problems.mixture import MixtureSource
 from rstar2_env.problems.problem import Problem
 from rstar2_env.problems.records import as_problem
 from rstar2_env.problems.source import FixedSource, ProblemSource
+from rstar2_env.problems.spec import json_spec, split_list, split_spec
+from rstar2_env.problems.stream import JsonlTable, LazySource, Table
 
-ProblemSpec: TypeAlias = "str | os.PathLike[str] | Iterable[Problem | Mapping[str, Any]] | ProblemSource"
+ProblemSpec: TypeAlias = (
+    "str | os.PathLike[str] | Iterable[Problem | Mapping[str, Any]] | Mapping[str, Any] | ProblemSource"
+)
+
+STREAM_FROM_BYTES = 256 << 20
+"""A JSONL file of this size or more is streamed unless ``stream=False``."""
 
 _HASHES = 1 << 32
+_KEYS = ("path", "hub", "spec", "mix")
 
 
 def load_problems(
@@ -27,59 +42,227 @@ def load_problems(
     """Return the problems that ``spec`` means.
 
     Args:
-        spec: A JSONL file; a list of dicts or ``Problem``s; a source, which is returned as it is; or the name of a
-            family, alone ("arithmetic") or with options ("arithmetic:level=3,split=test"), which go before the
-            arguments of the same name.
-        split: Which part to give. A family has splits of its own. A file or a list is one part, which is labelled so,
-            unless ``holdout`` divides it.
-        seed: Of a procedural family.
+        spec: A file (JSONL, JSON, CSV, TSV, Parquet) or a folder that ``datasets.save_to_disk`` wrote; the name of a
+            set of the field ("gsm8k") or of a family ("arithmetic"), or ``"hf:owner/name"`` for any set on the hub;
+            each alone or with options ("arithmetic:level=3,split=test"), which go before the arguments of the same
+            name; a list of dicts or ``Problem``s; a mapping ``{"path" | "hub" | "spec": ..., option: ...}``, or
+            ``{"mix": [...]}`` whose parts may have a ``weight``; a source, which is returned as it is.
+        split: Which part to give. Families and sets have splits of their own. A file or a list is one part, which is
+            labelled so, unless ``holdout`` divides it.
+        seed: Of a procedural family or of a mixture.
         holdout: Share of a file's or a list's problems that are its "test" split; the others are its "train" split.
             A hash of the question decides, so the same question is never in both.
-        **options: Options of the family.
+        **options: Options of the family; or of a file or a set: ``columns``, ``keep``, ``where``, ``unique``,
+            ``skip_incomplete``, ``stream``, ``format``, ``config``, ``like``, ``name`` (see docs/problems.md).
 
     Raises:
-        ConfigurationError: The file cannot be read, an option is unknown or out of its range, or the split is empty.
+        ConfigurationError: The source cannot be read, an option is unknown or out of its range, or the split is empty.
         ProblemFormatError: A record is not a problem; the message names the place and the field.
-        UnknownNameError: ``spec`` is neither a file nor a family.
+        UnknownNameError: ``spec`` is no file, family or set.
+        MissingExtraError: Reading it needs a package that is not installed.
     """
     if isinstance(spec, ProblemSource):
         _refuse_options(options, holdout, "a source that exists already")
         return spec
+    common: dict[str, Any] = {"split": split, "seed": seed, "holdout": holdout}
     if isinstance(spec, str):
-        name, _, written = spec.partition(":")
-        if name in families:
-            _refuse_options({}, holdout, f"the family {name!r}, which has splits of its own")
-            options = {"split": split, "seed": seed, **options, **parse_options(filter(None, written.split(",")))}
-            return call_with_options(f"problem family {name!r}", families.get(name), options)
-        if not _looks_like_a_file(spec):
-            raise UnknownNameError("problem family or file", spec, families)
-    if isinstance(spec, (str, os.PathLike)):
-        path = Path(spec)
-        _refuse_options(options, 0.0, f"the file {path}")
-        return _part(read_jsonl(path), path.stem, split, holdout)
+        if spec.lstrip().startswith("{"):
+            return load_problems(json_spec(spec), **common, **options)
+        return _by_name(spec, common, options)
+    if isinstance(spec, os.PathLike):
+        return _file(Path(spec), common, options)
+    if isinstance(spec, Mapping) and any(key in spec for key in _KEYS):
+        return _by_mapping(spec, common, options)
     if isinstance(spec, Mapping) or not isinstance(spec, Iterable):
         raise ConfigurationError(
-            "problems must be a JSONL file, a list of dicts or Problems, a family's name or a source, not "
-            f"{type(spec).__name__}."
+            "problems must be a file, a list of dicts or Problems, the name of a family or of a set, a mapping with "
+            f'"path", "hub", "spec" or "mix", or a source, not {type(spec).__name__}.'
         )
-    _refuse_options(options, 0.0, "a list of problems")
+    return call_with_options("list of problems", partial(_records, spec, split, holdout), options)
+
+
+def _by_name(spec: str, common: Mapping[str, Any], options: Mapping[str, Any]) -> ProblemSource:
+    name, written = split_spec(spec)
+    family, _, rest = spec.partition(":")
+    if family in families:
+        _refuse_options({}, common["holdout"], f"the family {family!r}, which has splits of its own")
+        written = parse_options(split_list(rest))
+        together = {"split": common["split"], "seed": common["seed"], **options, **written}
+        return call_with_options(f"problem family {family!r}", families.get(family), together)
+    common = {**common, **{key: written.pop(key) for key in tuple(written) if key in common}}
+    together = {**options, **written}
+    if name.startswith("hf:"):
+        return _hub(name.removeprefix("hf:"), common, together)
+    if name in NAMED_SETS and not Path(name).exists():
+        return _named(named_set(name), common, together)
+    if not _looks_like_a_file(name):
+        raise UnknownNameError("problem family, set or file", name, [*families, *NAMED_SETS])
+    return _file(Path(name), common, together)
+
+
+def _by_mapping(spec: Mapping[str, Any], common: Mapping[str, Any], options: Mapping[str, Any]) -> ProblemSource:
+    kinds = [key for key in _KEYS if key in spec]
+    if len(kinds) > 1:
+        raise ConfigurationError(f"A source is one of {', '.join(map(repr, _KEYS))}; this one has {kinds}.")
+    rest = {key: value for key, value in spec.items() if key not in _KEYS}
+    common = {**common, **{key: rest.pop(key) for key in tuple(rest) if key in common}}
+    together = {**options, **rest}
+    value = spec[kinds[0]]
+    if kinds[0] == "mix":
+        return call_with_options("mixture", partial(_mixture, value, common), together)
+    if kinds[0] == "hub":
+        return _hub(value, common, together)
+    if kinds[0] == "path":
+        return _file(Path(value), common, together)
+    return load_problems(value, **common, **together)
+
+
+def _mixture(parts: Any, common: Mapping[str, Any], *, name: str | None = None) -> MixtureSource:
+    if isinstance(parts, (str, Mapping)) or not isinstance(parts, Iterable):
+        raise ConfigurationError(f'"mix" must be a list of sources, not {type(parts).__name__}.')
+    found: list[tuple[ProblemSource, float]] = []
+    for part in parts:
+        weight = 1.0
+        if isinstance(part, Mapping) and any(key in part for key in _KEYS):
+            part = dict(part)
+            weight = part.pop("weight", 1.0)
+        found.append((load_problems(part, **common), weight))
+    return MixtureSource(found, seed=common["seed"], name=name)
+
+
+def _named(entry: NamedSet, common: Mapping[str, Any], options: Mapping[str, Any]) -> ProblemSource:
+    split = common["split"]
+    held_out = common["holdout"] > 0
+    theirs = entry.splits.get("train" if held_out else split)
+    if theirs is None:
+        only = ", ".join(entry.splits)
+        hint = "; holdout= makes a test split of it" if only == "train" else ""
+        raise ConfigurationError(
+            f"The set {entry.name} has the split {only}, not {split!r}: pass split={only!r}{hint}."
+        )
+    together = {"config": entry.config, "columns": entry.columns, "name": entry.name, **entry.options, **options}
+    return _hub(entry.hub, common, together, theirs=theirs)
+
+
+def _hub(
+    repository: str, common: Mapping[str, Any], options: Mapping[str, Any], *, theirs: str | None = None
+) -> ProblemSource:
+    if not isinstance(repository, str) or repository.count("/") != 1:
+        raise ConfigurationError(f"A set on the hub is named owner/name, not {repository!r}.")
+
+    def make(*, config: str | None = None, name: str | None = None, **reading: Any) -> ProblemSource:
+        how = _reading(f"set {repository}", reading)
+        hub_split = theirs or ("train" if common["holdout"] > 0 else common["split"])
+        label = name or repository
+
+        def opened() -> ProblemSource:
+            table = open_hub(repository, config, hub_split, how.columns)
+            return _lazy(table, how, repository.split("/")[1], label, repository, common)
+
+        return cached(("hub", repository, config, hub_split, label, how, *common.values()), opened)
+
+    return make(**options)
+
+
+def _file(path: Path, common: Mapping[str, Any], options: Mapping[str, Any]) -> ProblemSource:
+    if (like := options.get("like")) is not None:
+        entry = named_set(like)
+        options = {"columns": entry.columns, **entry.options, **{key: options[key] for key in options if key != "like"}}
+
+    def make(
+        *, format: str | None = None, stream: bool | None = None, name: str | None = None, **reading: Any
+    ) -> ProblemSource:
+        how = _reading(f"file {path}", reading)
+        label = name or path.stem
+        kind = "folder" if path.is_dir() else format_of(path, format)
+        mark = stamp(path)
+        big = mark is not None and mark[2] >= STREAM_FROM_BYTES
+        if stream and kind not in ("jsonl", "folder"):
+            raise ConfigurationError(
+                f"{path}: only JSONL files and data sets of save_to_disk are streamed, not {kind}; "
+                "`rstar2 problems write` makes JSONL of any source."
+            )
+
+        def opened() -> ProblemSource:
+            if kind == "folder":
+                # A data set of one part is a part as a file is; of several, the split is one of its own.
+                return _lazy(open_saved(path, common["split"], how.columns), how, path.stem, label, path.name, common)
+            if kind == "jsonl" and (big if stream is None else stream):
+                return _lazy(JsonlTable(path, how.columns), how, path.stem, label, path.name, common)
+            problems = cached(("file", mark, kind, how), lambda: FixedSource(read_file(path, how, format=kind)))
+            if common["holdout"] == 0 or mark is None:
+                return FixedSource(list(problems), name=label, split=common["split"])
+            return _part(list(problems), label, common["split"], common["holdout"])
+
+        _check_holdout(label, common)
+        if mark is None:
+            return opened()  # which says why it cannot be read
+        return cached((mark, kind, stream, label, how, *common.values()), opened)
+
+    return make(**options)
+
+
+def _lazy(table: Table, how: Reading, stem: str, label: str, source: str, common: Mapping[str, Any]) -> LazySource:
+    _check_holdout(label, common)
+    part: Callable[[str], bool] | None = None
+    if common["holdout"] > 0:
+        part = partial(_belongs, split=common["split"], holdout=common["holdout"])
+    return LazySource(table, how, stem=stem, name=label, split=common["split"], source=source, part=part)
+
+
+def _records(
+    records: Iterable[Any],
+    split: str,
+    holdout: float,
+    *,
+    columns: Mapping[str, str] | None = None,
+    keep: Sequence[str] | None = None,
+    where: Any = None,
+    name: str = "problems",
+) -> ProblemSource:
+    names, conditions = make_columns(columns, keep), make_where(where)
     problems = [
-        as_problem(record, where=f"problems[{index}]", default_id=f"problem-{index}")
-        for index, record in enumerate(spec)
+        as_problem(
+            record if isinstance(record, Problem) else names(record, f"problems[{index}]"),
+            where=f"problems[{index}]",
+            default_id=f"problem-{index}",
+        )
+        for index, record in enumerate(records)
     ]
-    return _part(list(FixedSource(problems)), "problems", split, holdout)
+    kept = [problem for problem in problems if all(condition(problem) for condition in conditions)]
+    if conditions and not kept:
+        raise empty(name, len(problems))
+    _check_holdout(name, {"split": split, "holdout": holdout})
+    return _part(list(FixedSource(kept)), name, split, holdout)
+
+
+def _reading(what: str, options: Mapping[str, Any]) -> Reading:
+    def read(
+        *,
+        columns: Mapping[str, str] | None = None,
+        keep: Sequence[str] | str | None = None,
+        where: str | Condition | Sequence[str | Condition] | None = None,
+        unique: bool = False,
+        skip_incomplete: bool = False,
+    ) -> Reading:
+        return Reading(make_columns(columns, keep), make_where(where), bool(unique), bool(skip_incomplete))
+
+    return call_with_options(what, read, options)
+
+
+def _check_holdout(name: str, common: Mapping[str, Any]) -> None:
+    if not 0 <= common["holdout"] < 1:
+        raise ConfigurationError(
+            f"holdout is a share of the problems, from 0 up to but not including 1, not {common['holdout']}."
+        )
+    if common["holdout"] and common["split"] not in ("train", "test"):
+        raise ConfigurationError(f"With holdout, {name} has the splits train and test, not {common['split']!r}.")
 
 
 def _part(problems: list[Problem], name: str, split: str, holdout: float) -> FixedSource:
-    if not 0 <= holdout < 1:
-        raise ConfigurationError(
-            f"holdout is a share of the problems, from 0 up to but not including 1, not {holdout}."
-        )
     if holdout == 0:
         return FixedSource(problems, name=name, split=split)
-    if split not in ("train", "test"):
-        raise ConfigurationError(f"With holdout, {name} has the splits train and test, not {split!r}.")
-    part = [problem for problem in problems if (_hash(problem.question) < holdout * _HASHES) == (split == "test")]
+    part = [problem for problem in problems if _belongs(problem.question, split=split, holdout=holdout)]
     if not part:
         raise ConfigurationError(
             f"holdout={holdout} of the {len(problems)} problems of {name} leaves the split {split!r} empty."
@@ -87,9 +270,10 @@ def _part(problems: list[Problem], name: str, split: str, holdout: float) -> Fix
     return FixedSource(part, name=name, split=split)
 
 
-def _hash(question: str) -> int:
+def _belongs(question: str, *, split: str, holdout: float) -> bool:
     words = " ".join(question.split())
-    return int.from_bytes(hashlib.blake2b(words.encode("utf-8", "surrogatepass"), digest_size=4).digest(), "big")
+    number = int.from_bytes(hashlib.blake2b(words.encode("utf-8", "surrogatepass"), digest_size=4).digest(), "big")
+    return (number < holdout * _HASHES) == (split == "test")
 
 
 def _refuse_options(options: Mapping[str, Any], holdout: float, what: str) -> None:

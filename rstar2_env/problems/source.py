@@ -1,14 +1,14 @@
 """Where problems come from: the protocol of a source, the finite one, and how to choose some of a source.
 
 Covered: finite sources held in memory, access by index and by id, seeded sampling. Not covered: reading files (see
-``jsonl``), procedural families (see ``procedural``), files larger than memory.
+``files``), procedural families (see ``procedural``), files larger than memory (see ``stream``).
 """
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -153,6 +153,10 @@ class FixedSource:
     def sample(self, rng: np.random.Generator) -> Problem:
         """One problem, each as likely as any other."""
         return self._problems[int(rng.integers(len(self._problems)))]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> FixedSource:
+        """Itself: it never changes, and a copied environment need not copy every problem."""
+        return self
 
     def __repr__(self) -> str:
         return f"FixedSource(name={self.name!r}, split={self.split!r}, problems={len(self)})"

@@ -2,52 +2,87 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from typing import Any
 
 from rstar2_env.problems.problem import Problem
 
+_FRACTION = re.compile(r"-?\d+\s*/\s*\d+|-?\\[dt]?frac\{-?\d+\}\{\d+\}")
 
-def problem_stats(problems: Sequence[Problem]) -> dict[str, Any]:
-    """Figures of some problems, as JSON can hold them.
+
+def problem_stats(problems: Iterable[Problem]) -> dict[str, Any]:
+    """Figures of some problems, as JSON can hold them; they are gone through once, and not held.
 
     Args:
         problems: At least one.
 
     Returns:
         ``problems`` (how many), ``questions_that_repeat`` (how many have the question of an earlier one),
-        ``question_characters`` and ``answer_characters`` (``least``, ``median``, ``most``), ``distinct_characters``
-        (in all questions), ``answers`` (by kind), ``sources``, and ``fields`` (how many problems have which ``meta``).
+        ``answers_that_contradict`` (how many of these have another answer than the earlier one),
+        ``question_characters`` and ``answer_characters`` (``least``, ``median``, ``p95``, ``most``),
+        ``distinct_characters`` (in all questions), ``answers`` (by kind), ``sources``, and ``fields`` (how many
+        problems have which ``meta``).
     """
-    questions = [" ".join(problem.question.split()) for problem in problems]
+    questions: dict[int, int] = {}
+    characters: set[str] = set()
+    question_lengths: list[int] = []
+    answer_lengths: list[int] = []
+    kinds: Counter[str] = Counter()
+    sources: Counter[str] = Counter()
+    fields: Counter[str] = Counter()
+    contradictions = 0
+    for problem in problems:
+        question, answer = hash(" ".join(problem.question.split())), hash("".join(problem.answer.split()))
+        if questions.setdefault(question, answer) != answer:
+            contradictions += 1
+        characters.update(problem.question)
+        question_lengths.append(len(problem.question))
+        answer_lengths.append(len(problem.answer))
+        kinds[answer_kind(problem.answer)] += 1
+        sources[problem.source or "none"] += 1
+        fields.update(map(str, problem.meta))
+    repeats = len(question_lengths) - len(questions)
     return {
-        "problems": len(problems),
-        "questions_that_repeat": len(questions) - len(set(questions)),
-        "question_characters": _spread([len(problem.question) for problem in problems]),
-        "answer_characters": _spread([len(problem.answer) for problem in problems]),
-        "distinct_characters": len(set().union(*(problem.question for problem in problems))),
-        "answers": _tally(Counter(_kind(problem.answer) for problem in problems)),
-        "sources": _tally(Counter(problem.source or "none" for problem in problems)),
-        "fields": _tally(Counter(name for problem in problems for name in problem.meta)),
+        "problems": len(question_lengths),
+        "questions_that_repeat": repeats,
+        "answers_that_contradict": contradictions,
+        "question_characters": _spread(question_lengths),
+        "answer_characters": _spread(answer_lengths),
+        "distinct_characters": len(characters),
+        "answers": dict(kinds.most_common()),
+        "sources": dict(sources.most_common()),
+        "fields": dict(fields.most_common()),
     }
 
 
-def _spread(lengths: list[int]) -> dict[str, float]:
-    return {"least": min(lengths), "median": statistics.median(lengths), "most": max(lengths)}
-
-
-def _kind(answer: str) -> str:
+def answer_kind(answer: str) -> str:
+    """What an answer looks like: a whole number, a decimal number, a fraction, a choice, mathematics, or text."""
+    text = answer.strip().strip("$").strip()
     try:
-        value = Decimal(answer.strip())
+        value = Decimal(text.replace(",", "") if re.fullmatch(r"-?\d{1,3}(,\d{3})+(\.\d+)?", text) else text)
     except InvalidOperation:
-        return "text"
+        return _kind_of_text(text)
     if not value.is_finite():
         return "text"
-    return "whole number" if "." not in answer and "e" not in answer.lower() else "decimal number"
+    return "whole number" if "." not in text and "e" not in text.lower() else "decimal number"
 
 
-def _tally(counter: Counter[str]) -> dict[str, int]:
-    return dict(counter.most_common())
+def _kind_of_text(text: str) -> str:
+    if _FRACTION.fullmatch(text):
+        return "fraction"
+    if re.fullmatch(r"\(?[A-Z]\)?", text):
+        return "choice"
+    if "\\" in text or re.search(r"[=^<>]|\d", text):
+        return "mathematics"
+    return "text"
+
+
+def _spread(lengths: list[int]) -> dict[str, float]:
+    ordered = sorted(lengths)
+    p95 = ordered[min(len(ordered) - 1, int(Fraction(95, 100) * len(ordered)))]
+    return {"least": ordered[0], "median": statistics.median(ordered), "p95": p95, "most": ordered[-1]}

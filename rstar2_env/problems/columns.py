@@ -1,0 +1,178 @@
+r"""Reads the fields of a problem from records whose columns are named otherwise, or hold more than the field.
+
+A column is written ``PATH[|EXTRACTION...]``. The path goes into objects and lists by dots (``solution.answer``,
+``prompt.0.content``). An extraction takes a part of the text: ``after:TEXT`` (what follows its last ``TEXT``; GSM8K's
+is ``after:####``), ``before:TEXT``, ``boxed`` (the last ``\boxed{}``), ``regex:PATTERN`` (the last match, or its first
+group; it takes the rest of what is written). Not covered: computing a field from several columns.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rstar2_env.errors import ConfigurationError, ProblemFormatError
+from rstar2_env.problems.records import FIELDS
+
+_KINDS = ("after", "before", "boxed", "regex")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Where one field comes from.
+
+    Attributes:
+        written: As the user wrote it.
+        path: Keys and indices, outermost first.
+        extractions: Kind and argument of each, in order.
+    """
+
+    written: str
+    path: tuple[str, ...]
+    extractions: tuple[tuple[str, str], ...] = ()
+
+    def read(self, record: Mapping[str, Any], where: str, field: str) -> Any:
+        """The field of one record.
+
+        Raises:
+            ProblemFormatError: The record has no such column, or nothing to extract.
+        """
+        value: Any = record
+        if self.written in record:
+            # A column's name may itself hold dots or bars.
+            return record[self.written]
+        for depth, key in enumerate(self.path):
+            if isinstance(value, Mapping) and key in value:
+                value = value[key]
+            elif isinstance(value, Sequence) and not isinstance(value, str) and _is_index(key, value):
+                value = value[int(key)]
+            else:
+                reached = ".".join(self.path[: depth + 1])
+                raise ProblemFormatError(
+                    f"{where}: field {field!r} is to come from {self.written!r}, but {reached} is not there; "
+                    f"{_there(value)}."
+                )
+        for kind, argument in self.extractions:
+            part = _extract(str(value), kind, argument)
+            if part is None:
+                raise ProblemFormatError(
+                    f"{where}: field {field!r} is to come from {self.written!r}, but there is nothing to extract with "
+                    f"{kind}{':' if argument else ''}{argument} in {str(value)[-80:]!r}."
+                )
+            value = part
+        return value
+
+
+def parse_column(written: str) -> Column:
+    """Read a column as the user writes it.
+
+    Raises:
+        ConfigurationError: It has no path, or an extraction that there is none of.
+    """
+    if not isinstance(written, str) or not written.partition("|")[0].strip():
+        raise ConfigurationError(
+            f"A column is written PATH[|EXTRACTION...], such as 'answer|after:####', not {written!r}."
+        )
+    path, _, rest = written.partition("|")
+    extractions: list[tuple[str, str]] = []
+    while rest:
+        kind, _, argument = rest.partition(":")
+        if kind.strip() == "regex":
+            extractions.append(("regex", _checked_pattern(argument)))
+            break
+        step, _, rest = rest.partition("|")
+        kind, colon, argument = step.partition(":")
+        if kind.strip() not in _KINDS or (kind.strip() == "boxed") == bool(colon) or (colon and not argument):
+            raise ConfigurationError(
+                f"The column {written!r} has the extraction {step!r}; there are after:TEXT, before:TEXT, boxed and "
+                "regex:PATTERN."
+            )
+        extractions.append((kind.strip(), argument))
+    return Column(written, tuple(path.strip().split(".")), tuple(extractions))
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Turns records of other names into records of ours.
+
+    Attributes:
+        fields: Each of our fields (``question``, ``answer``, ``id``, ``source``, or a name of ``meta``) and its column.
+        keep: Columns that go to ``meta``; ``None`` keeps every column that no field took whole.
+    """
+
+    fields: tuple[tuple[str, Column], ...] = ()
+    keep: tuple[str, ...] | None = None
+
+    def __call__(self, record: Any, where: str) -> Any:
+        """One record of ours; anything that is no mapping is left for ``as_problem`` to refuse.
+
+        Raises:
+            ProblemFormatError: The record lacks a column.
+        """
+        if not isinstance(record, Mapping) or (not self.fields and self.keep is None):
+            return record
+        mapped = {field: column.read(record, where, field) for field, column in self.fields}
+        taken = {column.path[0] for _, column in self.fields if len(column.path) == 1 and not column.extractions}
+        for name, value in record.items():
+            if name in mapped or name in taken:
+                continue
+            if self.keep is None or name in self.keep or name in FIELDS:
+                mapped[name] = value
+        return mapped
+
+    def top_level(self) -> list[str]:
+        """Names of the record's columns that are read, where only those are (``keep`` is given)."""
+        names = {name for _, column in self.fields for name in (column.path[0], column.written)}
+        return sorted(names | set(self.keep or ()) | set(FIELDS))
+
+
+def make_columns(columns: Mapping[str, str] | None, keep: Sequence[str] | str | None = None) -> Columns:
+    """Read a mapping from our fields to columns.
+
+    Raises:
+        ConfigurationError: It is no mapping of names to columns.
+    """
+    if columns is not None and not isinstance(columns, Mapping):
+        raise ConfigurationError(f'columns maps fields to columns, {{"question": "problem"}}, not {columns!r}.')
+    if isinstance(keep, str):
+        keep = [name.strip() for name in keep.split(";") if name.strip()]
+    fields = tuple((str(field), parse_column(written)) for field, written in (columns or {}).items())
+    return Columns(fields, None if keep is None else tuple(keep))
+
+
+def _extract(text: str, kind: str, argument: str) -> str | None:
+    if kind == "boxed":
+        from rstar2_env.verify import last_boxed
+
+        return last_boxed(text)
+    if kind == "regex":
+        matches = list(re.finditer(argument, text))
+        return matches[-1][1 if matches[-1].re.groups else 0] if matches else None
+    before, sign, after = text.rpartition(argument)
+    if not sign:
+        return None
+    return (after if kind == "after" else before).strip()
+
+
+def _checked_pattern(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ConfigurationError(f"{pattern!r} is no regular expression: {error}.") from error
+    if not pattern:
+        raise ConfigurationError("regex: needs a pattern.")
+    return pattern
+
+
+def _is_index(key: str, values: Sequence[Any]) -> bool:
+    return key.isascii() and key.isdecimal() and int(key) < len(values)
+
+
+def _there(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"there are {', '.join(map(repr, value)) or 'no fields'}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return f"there is a list of {len(value)}"
+    return f"there is {type(value).__name__} {str(value)[:40]!r}"

@@ -1,0 +1,149 @@
+"""Leaves out the problems that overlap a benchmark: one run of eight words in common is enough (rStar2-Agent, 5.1).
+
+Covered: overlap of questions by word n-grams, whatever the case, the punctuation and the mathematical mark-up's
+braces; a question shorter than a run by equality. Not covered: the same problem in other words or with other numbers,
+which no overlap of words finds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.problems.problem import Problem
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """Why a problem is left out.
+
+    Attributes:
+        problem_id: The problem.
+        benchmark: Name of the benchmark that it overlaps.
+        benchmark_id: The benchmark's problem.
+        words: The words in common.
+    """
+
+    problem_id: str
+    benchmark: str
+    benchmark_id: str
+    words: str
+
+    def to_dict(self) -> dict[str, str]:
+        """As one JSON line of a report."""
+        return {
+            "id": self.problem_id,
+            "benchmark": self.benchmark,
+            "benchmark_id": self.benchmark_id,
+            "words": self.words,
+        }
+
+
+@dataclass(slots=True)
+class Decontaminated:
+    """What was found.
+
+    Attributes:
+        kept: How many problems overlap nothing.
+        dropped: Why each of the others was left out.
+    """
+
+    kept: int = 0
+    dropped: list[Overlap] = field(default_factory=list)
+
+    def by_benchmark(self) -> dict[str, int]:
+        """How many problems were left out for which benchmark."""
+        return dict(Counter(overlap.benchmark for overlap in self.dropped).most_common())
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return {
+            "kept": self.kept,
+            "dropped": len(self.dropped),
+            "by_benchmark": self.by_benchmark(),
+            "why": [overlap.to_dict() for overlap in self.dropped],
+        }
+
+
+class Benchmarks:
+    """The n-grams of some benchmarks.
+
+    Args:
+        against: Benchmarks by name.
+        ngram: Words in a run, at least 1.
+
+    Raises:
+        ConfigurationError: ``ngram`` is below 1, or there are no benchmarks.
+    """
+
+    def __init__(self, against: Mapping[str, Iterable[Problem]], *, ngram: int = 8) -> None:
+        if ngram < 1:
+            raise ConfigurationError(f"ngram must be at least 1 word, not {ngram}.")
+        if not against:
+            raise ConfigurationError("Decontamination needs at least one benchmark to compare with.")
+        self._ngram = ngram
+        self._runs: dict[bytes, tuple[str, str]] = {}
+        for name, problems in against.items():
+            for problem in problems:
+                for key, _ in self._keys(problem.question):
+                    self._runs.setdefault(key, (name, problem.id))
+
+    def overlap(self, problem: Problem) -> Overlap | None:
+        """The first run of words that a problem has in common with a benchmark, or ``None``."""
+        for key, words in self._keys(problem.question):
+            if (found := self._runs.get(key)) is not None:
+                return Overlap(problem.id, *found, words)
+        return None
+
+    def _keys(self, question: str) -> Iterator[tuple[bytes, str]]:
+        words = normal_words(question)
+        if not words:
+            return
+        if len(words) < self._ngram:
+            text = " ".join(words)
+            yield _digest(f"whole: {text}"), text
+        for at in range(len(words) - self._ngram + 1):
+            run = " ".join(words[at : at + self._ngram])
+            yield _digest(run), run
+
+
+def normal_words(text: str) -> list[str]:
+    """The words and numbers of a text in lower case, without punctuation and mark-up."""
+    return _WORD.findall(unicodedata.normalize("NFKC", text).lower())
+
+
+def decontaminate(
+    problems: Iterable[Problem], against: Mapping[str, Iterable[Problem]], *, ngram: int = 8
+) -> tuple[list[Problem], Decontaminated]:
+    """Return the problems that overlap no benchmark, and what became of the others.
+
+    Args:
+        problems: To choose from.
+        against: Benchmarks by name.
+        ngram: Words in a run that is enough of an overlap.
+
+    Raises:
+        ConfigurationError: ``ngram`` is below 1, or there are no benchmarks.
+    """
+    benchmarks, found, kept = Benchmarks(against, ngram=ngram), Decontaminated(), []
+    for problem in problems:
+        overlap = benchmarks.overlap(problem)
+        if overlap is None:
+            kept.append(problem)
+        else:
+            found.dropped.append(overlap)
+    found.kept = len(kept)
+    return kept, found
+
+
+def _digest(run: str) -> bytes:
+    # 16 bytes instead of the text: a benchmark set of 100,000 runs fits in a few megabytes, and chance meets none.
+    return hashlib.blake2b(run.encode("utf-8", "surrogatepass"), digest_size=16).digest()

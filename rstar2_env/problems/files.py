@@ -1,0 +1,235 @@
+"""Reads problem files of every format: JSONL, JSON, CSV, TSV, Parquet.
+
+Covered: the format by suffix or by name, renamed columns, filters, questions that come twice, ids that do. Not covered:
+files larger than memory (see ``stream``), folders and the hub (see ``hub``).
+"""
+
+from __future__ import annotations
+
+import csv
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from rstar2_env.errors import ConfigurationError, MissingExtraError, ProblemFormatError
+from rstar2_env.problems.columns import Columns
+from rstar2_env.problems.filters import Condition
+from rstar2_env.problems.jsonl import exact_answer, has_number, jsonl_rows, parse_json, unreadable
+from rstar2_env.problems.problem import Problem
+from rstar2_env.problems.records import as_problem
+
+Rows: TypeAlias = Iterator[tuple[str, int, Any]]
+"""Where each record stands (for error messages), its number (for its default id), and the record."""
+
+_SUFFIXES = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "json",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+}
+_LONGEST_FIELD = 1 << 28
+_csv_limit = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How the records of a source become problems.
+
+    Attributes:
+        columns: Renames columns.
+        where: Conditions that a problem must meet.
+        unique: Leave out a problem whose question came before (white space apart).
+        skip_incomplete: Leave out a record without a question or an answer, instead of refusing it.
+    """
+
+    columns: Columns = field(default_factory=Columns)
+    where: tuple[Condition, ...] = ()
+    unique: bool = False
+    skip_incomplete: bool = False
+
+    def passes_over(self, record: Any) -> bool:
+        """Whether the record is left out before it becomes a problem."""
+        if not self.skip_incomplete or not isinstance(record, Mapping):
+            return False
+        texts = [record.get("question"), record.get("answer")]
+        return any(text is None or (isinstance(text, str) and not text.strip()) for text in texts)
+
+
+def format_of(path: Path, name: str | None = None) -> str:
+    """The format of a file: the one named, or that of its suffix; JSONL where that says nothing.
+
+    Raises:
+        ConfigurationError: There is no format of that name.
+    """
+    if name is not None and name not in READERS:
+        raise ConfigurationError(f"format must be one of {', '.join(READERS)}, not {name!r}.")
+    return name or _SUFFIXES.get(path.suffix.lower(), "jsonl")
+
+
+def read_file(path: Path, reading: Reading, *, format: str | None = None) -> list[Problem]:
+    """Read every problem of a file.
+
+    A problem without an ``id`` is called ``<stem of the file>-<number of its line or row>``; one without a ``source``
+    has the file's name there.
+
+    Raises:
+        ConfigurationError: The file cannot be read, or there is no such format.
+        ProblemFormatError: A record is not a problem, two have the same id, or no problem is left. The message names
+            the file, the line or row (counted from 1) and the field.
+        MissingExtraError: The format needs a package that is not installed.
+    """
+    rows = READERS[format_of(path, format)](path, reading.columns)
+    return collect(rows, reading, str(path), stem=path.stem, source=path.name)
+
+
+def collect(
+    rows: Iterable[tuple[str, int, Any]], reading: Reading, what: str, *, stem: str, source: str
+) -> list[Problem]:
+    """Turn rows into problems.
+
+    Raises:
+        ProblemFormatError: See ``read_file``.
+    """
+    problems: list[Problem] = []
+    places: dict[str, int] = {}
+    questions: set[str] = set()
+    seen = 0
+    for place, number, record in rows:
+        seen += 1
+        if reading.passes_over(record):
+            continue
+        problem = as_problem(record, where=place, default_id=f"{stem}-{number}", default_source=source)
+        first = places.setdefault(problem.id, number)
+        if first != number:
+            raise ProblemFormatError(
+                f"{place}: field 'id': {problem.id!r} is the id of line {first} already; ids must be unique."
+            )
+        if not all(condition(problem) for condition in reading.where):
+            continue
+        if reading.unique:
+            question = " ".join(problem.question.split())
+            if question in questions:
+                continue
+            questions.add(question)
+        problems.append(problem)
+    if not problems:
+        raise empty(what, seen)
+    return problems
+
+
+def empty(what: str, seen: int) -> ProblemFormatError:
+    """The error of a source of which nothing is left."""
+    if seen:
+        return ProblemFormatError(f"{what} holds no problem that meets every condition; {seen} were read.")
+    return ProblemFormatError(f"{what} holds no problem: expected one record for each, with question and answer.")
+
+
+def json_rows(path: Path, columns: Columns) -> Rows:
+    """Records of a JSON file: an array, or an object whose ``data`` is one."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except UnicodeDecodeError as error:
+        raise ProblemFormatError(f"{path}: expected UTF-8, got another byte at position {error.start}.") from error
+    records = _array(parse_json(text, str(path), "a JSON array"), path)
+    exact: list[Any] | None = None
+    for number, record in enumerate(records, 1):
+        place = f"{path}[{number}]"
+        mapped = columns(record, place)
+        if has_number(mapped):
+            exact = exact or _array(parse_json(text, str(path), "a JSON array", exact=True), path)
+            mapped = {**mapped, "answer": exact_answer(columns(exact[number - 1], place))}
+        yield place, number, mapped
+
+
+def _array(value: Any, path: Path) -> list[Any]:
+    if isinstance(value, Mapping) and isinstance(value.get("data"), list):
+        value = value["data"]
+    if not isinstance(value, list):
+        raise ProblemFormatError(
+            f'{path}: expected a JSON array of problems, or {{"data": [...]}}, got {type(value).__name__}. A file with '
+            "one object a line is JSONL: name it .jsonl, or pass format='jsonl'."
+        )
+    return value
+
+
+def csv_rows(path: Path, columns: Columns) -> Rows:
+    """Records of a file of comma-separated values, whose first line names the columns; empty cells are left out."""
+    return _separated(path, columns, ",")
+
+
+def tsv_rows(path: Path, columns: Columns) -> Rows:
+    """Records of a file of values separated by tabs."""
+    return _separated(path, columns, "\t")
+
+
+def _separated(path: Path, columns: Columns, delimiter: str) -> Rows:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = csv.DictReader(file, delimiter=delimiter, strict=True)
+            number = 0
+            while True:
+                with _csv_limit:  # the limit is the process's, not the reader's; 128 KiB is less than some solutions
+                    former = csv.field_size_limit(_LONGEST_FIELD)
+                    try:
+                        row = next(rows, None)
+                    finally:
+                        csv.field_size_limit(former)
+                if row is None:
+                    return
+                number += 1
+                place = f"{path}:{rows.line_num}"
+                if None in row:
+                    columns_there = len(rows.fieldnames or ())
+                    raise ProblemFormatError(
+                        f"{place}: there are more cells than the {columns_there} of the first line."
+                    )
+                yield place, number, columns({name: value for name, value in row.items() if value}, place)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except UnicodeDecodeError as error:
+        raise ProblemFormatError(f"{path}: expected UTF-8, got other bytes: {error.reason}.") from error
+    except csv.Error as error:
+        raise ProblemFormatError(
+            f"{path}:{rows.line_num}: cannot be read as {delimiter!r}-separated: {error}."
+        ) from error
+
+
+def parquet_rows(path: Path, columns: Columns) -> Rows:
+    """Records of a Parquet file, read in batches."""
+    try:
+        import pyarrow  # type: ignore[import-untyped]  # pyarrow has no stubs
+        from pyarrow import parquet
+    except ImportError as error:
+        raise MissingExtraError("train", f"Reading the Parquet file {path}") from error
+    try:
+        with parquet.ParquetFile(path) as file:
+            names = None
+            if columns.keep is not None:
+                wanted = set(columns.top_level())
+                names = [name for name in file.schema_arrow.names if name in wanted]
+            number = 0
+            for batch in file.iter_batches(columns=names):
+                for record in batch.to_pylist():
+                    number += 1
+                    place = f"{path}:{number}"
+                    yield place, number, columns(record, place)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except pyarrow.ArrowException as error:
+        raise ProblemFormatError(f"{path} cannot be read as Parquet: {error}.") from error
+
+
+READERS: Mapping[str, Callable[[Path, Columns], Rows]] = {
+    "jsonl": jsonl_rows,
+    "json": json_rows,
+    "csv": csv_rows,
+    "tsv": tsv_rows,
+    "parquet": parquet_rows,
+}
+"""Every format by its name."""

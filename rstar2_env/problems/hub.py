@@ -1,0 +1,106 @@
+"""Hugging Face data sets: a folder written by ``save_to_disk``, or a set on the hub.
+
+Covered: both, memory-mapped, with ``datasets`` imported only when one is asked for; a split of several; errors that say
+what is missing. Not covered: sets that run code of their own, and downloading anything but what was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.errors import ConfigurationError, MissingExtraError
+from rstar2_env.problems.columns import Columns
+
+
+class DatasetTable:
+    """The rows of a ``datasets.Dataset``, which stays where it is.
+
+    Args:
+        dataset: The data set.
+        name: Names it in error messages.
+        columns: Renames columns.
+    """
+
+    def __init__(self, dataset: Any, name: str, columns: Columns) -> None:
+        if columns.keep is not None:
+            wanted = set(columns.top_level())
+            # A set of solutions can hold a hundred times the bytes of its questions: what nobody reads is not decoded.
+            dataset = dataset.select_columns([column for column in dataset.column_names if column in wanted])
+        self._dataset, self._name, self._columns = dataset, name, columns
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def row(self, index: int) -> tuple[str, int, Any]:
+        """One record, by its index."""
+        place = f"{self._name}:{index + 1}"
+        return place, index + 1, self._columns(self._dataset[index], place)
+
+
+def is_saved_dataset(path: Path) -> bool:
+    """Whether a folder is one that ``save_to_disk`` wrote."""
+    return (path / "dataset_dict.json").is_file() or (path / "state.json").is_file()
+
+
+def open_saved(path: Path, split: str, columns: Columns) -> DatasetTable:
+    """Open a folder that ``save_to_disk`` wrote.
+
+    Args:
+        path: The folder.
+        split: Which split, where it holds several.
+        columns: Renames columns.
+
+    Raises:
+        ConfigurationError: It is no such folder, or has no such split.
+        MissingExtraError: ``datasets`` is not installed.
+    """
+    if not is_saved_dataset(path):
+        raise ConfigurationError(
+            f"{path} is a folder that datasets.save_to_disk did not write; pass one that it did, or a file."
+        )
+    datasets = _datasets(f"Reading the data set {path}")
+    try:
+        found = datasets.load_from_disk(str(path))
+    except Exception as error:
+        raise ConfigurationError(f"The data set {path} cannot be read: {type(error).__name__}: {error}") from error
+    if isinstance(found, Mapping):
+        if split not in found:
+            raise ConfigurationError(f"{path} has the splits {', '.join(map(str, found))}, not {split!r}.")
+        found = found[split]
+    return DatasetTable(found, str(path), columns)
+
+
+def open_hub(repository: str, config: str | None, split: str, columns: Columns) -> DatasetTable:
+    """Open a set on the hub, which ``datasets`` downloads once and keeps.
+
+    Args:
+        repository: ``owner/name``.
+        config: The set's configuration, where it has several.
+        split: The set's own name of a split.
+        columns: Renames columns.
+
+    Raises:
+        ConfigurationError: The hub cannot be reached, or has no such set, configuration or split.
+        MissingExtraError: ``datasets`` is not installed.
+    """
+    datasets = _datasets(f"Reading {repository} from the Hugging Face hub")
+    try:
+        found = datasets.load_dataset(repository, config, split=split)
+    except Exception as error:
+        reason = " ".join(str(error).split())[:300]
+        raise ConfigurationError(
+            f"The data set {repository} (configuration {config or 'default'}, split {split}) could not be had from the "
+            f"Hugging Face hub: {type(error).__name__}: {reason} Without a network, load it on a machine that has one, "
+            "write it with save_to_disk, copy the folder here and pass its path."
+        ) from error
+    return DatasetTable(found, repository, columns)
+
+
+def _datasets(needed_for: str) -> Any:
+    try:
+        import datasets
+    except ImportError as error:
+        raise MissingExtraError("train", needed_for) from error
+    return datasets

@@ -1,0 +1,111 @@
+"""A weighted mixture of sources.
+
+Problem ``i`` of a mixture is the same for the same seed, in any order: its part is drawn by the weights, and the
+problem from the part, from ``SeedSequence(seed, i)``. A mixture has no end and no length. Not covered: a schedule that
+changes the weights while training runs, which is a sampler's business.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.problems.problem import Problem
+from rstar2_env.problems.source import ProblemSource, UnknownProblemError
+
+_INDICES = 1 << 31
+
+
+class MixtureSource:
+    """Problems of several sources, each part as often as its weight says.
+
+    The id of a problem begins with its part's name and a slash.
+
+    Args:
+        parts: Sources and their weights; a part of weight 0 can be asked for by id and is never drawn.
+        seed: Chooses among unlimited sequences, 0 or more.
+        name: What the mixture is called; its parts' names by default.
+
+    Raises:
+        ConfigurationError: There are no parts, two have one name, or a weight is negative or no number.
+    """
+
+    def __init__(self, parts: Sequence[tuple[ProblemSource, float]], *, seed: int = 0, name: str | None = None) -> None:
+        self._parts = {source.name: source for source, _ in parts}
+        weights = [weight for _, weight in parts]
+        for weight in weights:
+            if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight < math.inf:
+                raise ConfigurationError(f"A weight of a mixture must be a number of 0 or more, not {weight!r}.")
+        if not sum(weights) > 0:
+            raise ConfigurationError("A mixture needs at least one part of a weight above 0.")
+        if len(self._parts) < len(parts):
+            names = ", ".join(source.name for source, _ in parts)
+            raise ConfigurationError(f"Two parts of a mixture have one name ({names}); give one of them another name=.")
+        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+            raise ConfigurationError(f"The seed of a mixture must be an integer of 0 or more, not {seed!r}.")
+        self._sources = [source for source, _ in parts]
+        self._shares = np.cumsum(np.asarray(weights, dtype=float) / sum(weights))
+        self._seed = seed
+        self._name = name or " + ".join(f"{weight:g} {source.name}" for source, weight in parts)
+        self._split = "/".join(dict.fromkeys(source.split for source in self._sources))
+
+    @property
+    def name(self) -> str:
+        """What the mixture is called."""
+        return self._name
+
+    @property
+    def split(self) -> str:
+        """The parts' split; several are joined by slashes."""
+        return self._split
+
+    @property
+    def parts(self) -> Sequence[ProblemSource]:
+        """The sources, in the order that they were given."""
+        return tuple(self._sources)
+
+    def __getitem__(self, index: int, /) -> Problem:
+        if index < 0:
+            raise IndexError(f"{self.name} has a problem for every index from 0 on, not for {index}.")
+        entropy = np.random.SeedSequence(entropy=self._seed, spawn_key=(index,))
+        return self._draw(np.random.Generator(np.random.PCG64(entropy)))
+
+    def __iter__(self) -> Iterator[Problem]:
+        """The problems from index 0 on, without end."""
+        index = 0
+        while True:
+            yield self[index]
+            index += 1
+
+    def get(self, problem_id: str) -> Problem:
+        """The problem of that id.
+
+        Raises:
+            UnknownProblemError: No part has it.
+        """
+        for name in sorted(self._parts, key=len, reverse=True):
+            if problem_id.startswith(f"{name}/"):
+                return _named(self._parts[name], self._parts[name].get(problem_id[len(name) + 1 :]))
+        raise UnknownProblemError(
+            f"{self.name} has no problem {problem_id!r}: ids begin with the name of a part and a slash; the parts are "
+            f"{', '.join(self._parts)}."
+        )
+
+    def sample(self, rng: np.random.Generator) -> Problem:
+        """The problem of a random index."""
+        return self[int(rng.integers(_INDICES))]
+
+    def __repr__(self) -> str:
+        return f"MixtureSource({self.name!r}, split={self.split!r}, seed={self._seed})"
+
+    def _draw(self, rng: np.random.Generator) -> Problem:
+        at = min(int(np.searchsorted(self._shares, rng.random(), side="right")), len(self._sources) - 1)
+        return _named(self._sources[at], self._sources[at].sample(rng))
+
+
+def _named(source: ProblemSource, problem: Problem) -> Problem:
+    return dataclasses.replace(problem, id=f"{source.name}/{problem.id}")

@@ -1,0 +1,255 @@
+"""Sources whose problems stay where they are: a JSONL file read by byte offsets, a memory-mapped data set.
+
+Covered: sets larger than memory; of each problem three numbers are held (its row, its id's hash, and for JSONL its
+offset), some 40 bytes. Every record is read once when the source is made, so that a fault is found before training, and
+again whenever it is asked for; any number of threads may ask, and a forked or pickled source works. Not covered: files
+that change while they are read, which is an error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import weakref
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol, overload
+
+import numpy as np
+
+from rstar2_env.errors import ProblemFormatError
+from rstar2_env.problems.columns import Columns
+from rstar2_env.problems.files import Reading, empty
+from rstar2_env.problems.jsonl import parse_line, unreadable
+from rstar2_env.problems.problem import Problem
+from rstar2_env.problems.records import as_problem
+from rstar2_env.problems.source import UnknownProblemError
+
+
+class Table(Protocol):
+    """Records by number; pickled with the source."""
+
+    def __len__(self) -> int:
+        """How many there are."""
+        ...
+
+    def row(self, index: int) -> tuple[str, int, Any]:
+        """Where record ``index`` (from 0) stands, its number for a default id, and the record with our names."""
+        ...
+
+
+class JsonlTable:
+    """The lines of a JSONL file, of which only the offsets are held.
+
+    Args:
+        path: The file.
+        columns: Renames columns.
+
+    Raises:
+        ConfigurationError: The file cannot be read.
+    """
+
+    def __init__(self, path: Path, columns: Columns) -> None:
+        self._path = path
+        self._columns = columns
+        lines, offsets, lengths = array("q"), array("q"), array("q")
+        try:
+            self._fd = self._open()
+            self._stamp = _stamp(self._fd)
+            with open(self._fd, "rb", closefd=False) as file:
+                at = 0
+                for number, line in enumerate(file, 1):
+                    mark = 3 if number == 1 and line.startswith(b"\xef\xbb\xbf") else 0
+                    if line[mark:].strip():
+                        lines.append(number)
+                        offsets.append(at + mark)
+                        lengths.append(len(line) - mark)
+                    at += len(line)
+        except OSError as error:
+            raise unreadable(path, error) from error
+        self._lines, self._offsets, self._lengths = lines, offsets, lengths
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def row(self, index: int) -> tuple[str, int, Any]:
+        """Read one line; ``pread`` has no position that threads could disturb."""
+        number = self._lines[index]
+        where = f"{self._path}:{number}"
+        try:
+            if _stamp(self._fd) != self._stamp:
+                raise ProblemFormatError(f"{self._path} has changed since its lines were found; load it again.")
+            line = os.pread(self._fd, self._lengths[index], self._offsets[index])
+        except OSError as error:
+            raise unreadable(self._path, error) from error
+        return where, number, parse_line(line, self._columns, where)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickled without the open file, which the copy opens again."""
+        return {name: value for name, value in self.__dict__.items() if name != "_fd"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        try:
+            self._fd = self._open()
+        except OSError as error:
+            raise unreadable(self._path, error) from error
+
+    def _open(self) -> int:
+        fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        weakref.finalize(self, os.close, fd)
+        return fd
+
+
+class LazySource:
+    """Problems that are read when they are asked for.
+
+    Args:
+        table: The records.
+        reading: How they become problems.
+        stem: Begins the id of a problem that has none.
+        name: What the source is called.
+        split: Label of the part that they are.
+        source: ``Problem.source`` of a problem that has none.
+        part: Whether a question belongs to the part; ``None`` takes all.
+
+    Raises:
+        ProblemFormatError: A record is not a problem, two have the same id, or no problem is left.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        reading: Reading,
+        *,
+        stem: str,
+        name: str,
+        split: str,
+        source: str,
+        part: Callable[[str], bool] | None = None,
+    ) -> None:
+        self._table, self._stem, self._source = table, stem, source
+        self._name, self._split = name, split
+        rows, hashes = array("q"), array("Q")
+        questions: set[int] = set()
+        for row in range(len(table)):
+            record = table.row(row)
+            if reading.passes_over(record[2]):
+                continue
+            problem = self._problem(*record)
+            if not all(condition(problem) for condition in reading.where):
+                continue
+            if part is not None and not part(problem.question):
+                continue
+            if reading.unique:
+                question = _hash(" ".join(problem.question.split()))
+                if question in questions:
+                    continue
+                questions.add(question)
+            rows.append(row)
+            hashes.append(_hash(problem.id))
+        if not rows:
+            raise empty(name, len(table))
+        self._rows = rows
+        found = np.frombuffer(hashes, dtype=np.uint64)
+        self._order = np.argsort(found, kind="stable")
+        self._hashes = found[self._order]
+        self._refuse_twins()
+
+    @property
+    def name(self) -> str:
+        """What the source is called."""
+        return self._name
+
+    @property
+    def split(self) -> str:
+        """Label of the part that its problems are."""
+        return self._split
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """Every id, in order; each is read when it is asked for."""
+        return _Ids(self)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Problem]:
+        return (self._read(row) for row in self._rows)
+
+    def __getitem__(self, index: int, /) -> Problem:
+        if not 0 <= index < len(self._rows):
+            raise IndexError(f"{self.name} has the problems 0 to {len(self) - 1}, not {index}.")
+        return self._read(self._rows[index])
+
+    def get(self, problem_id: str) -> Problem:
+        """The problem of that id.
+
+        Raises:
+            UnknownProblemError: There is none.
+        """
+        wanted = np.uint64(_hash(problem_id))
+        for at in range(*np.searchsorted(self._hashes, [wanted, wanted + np.uint64(1)])):
+            problem = self._read(self._rows[int(self._order[at])])
+            if problem.id == problem_id:
+                return problem
+        raise UnknownProblemError(
+            f"{self.name} has no problem {problem_id!r}. It has {len(self)}, from {self[0].id!r} to "
+            f"{self[len(self) - 1].id!r}."
+        )
+
+    def sample(self, rng: np.random.Generator) -> Problem:
+        """One problem, each as likely as any other."""
+        return self[int(rng.integers(len(self)))]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> LazySource:
+        """Itself: it never changes."""
+        return self
+
+    def __repr__(self) -> str:
+        return f"LazySource(name={self.name!r}, split={self.split!r}, problems={len(self)})"
+
+    def _read(self, row: int) -> Problem:
+        return self._problem(*self._table.row(row))
+
+    def _problem(self, where: str, number: int, record: Any) -> Problem:
+        return as_problem(record, where=where, default_id=f"{self._stem}-{number}", default_source=self._source)
+
+    def _refuse_twins(self) -> None:
+        for at in np.flatnonzero(self._hashes[1:] == self._hashes[:-1]):
+            first, second = sorted(int(self._rows[int(self._order[at + step])]) for step in (0, 1))
+            problem_id = self._read(second).id
+            if self._read(first).id == problem_id:
+                place, twin = self._table.row(second)[0], self._table.row(first)[1]
+                raise ProblemFormatError(
+                    f"{place}: field 'id': {problem_id!r} is the id of line {twin} already; ids must be unique."
+                )
+
+
+class _Ids(Sequence[str]):
+    def __init__(self, source: LazySource) -> None:
+        self._of = source
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [self._of[at].id for at in range(*index.indices(len(self)))]
+        return self._of[index + len(self) if index < 0 else index].id
+
+
+def _stamp(fd: int) -> tuple[int, int]:
+    status = os.fstat(fd)
+    return status.st_mtime_ns, status.st_size
+
+
+def _hash(text: str) -> int:
+    # The last value is left free: a search for what follows a hash must not wrap around.
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return min(int.from_bytes(digest, "big"), (1 << 64) - 2)

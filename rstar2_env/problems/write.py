@@ -1,0 +1,50 @@
+"""Writes problems as JSONL, one object a line, as ``load_problems`` reads it back."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.problems.problem import Problem
+
+
+def problem_record(problem: Problem) -> dict[str, Any]:
+    """A problem as one flat record: its ``meta`` beside its own fields."""
+    record: dict[str, Any] = {"id": problem.id, "question": problem.question, "answer": problem.answer}
+    if problem.source:
+        record["source"] = problem.source
+    return record | {name: value for name, value in problem.meta.items() if name not in record}
+
+
+def write_jsonl(problems: Iterable[Problem], path: Path, *, overwrite: bool = False) -> int:
+    """Write a file, whole or not at all; return how many problems it holds.
+
+    Args:
+        problems: In the order of the lines.
+        path: The file; its folder is made.
+        overwrite: Replace it if it exists.
+
+    Raises:
+        ConfigurationError: It exists already, or cannot be written.
+    """
+    if path.exists() and not overwrite:
+        raise ConfigurationError(f"{path} exists already: name another file, or pass --overwrite.")
+    count = 0
+    part = path.with_name(f"{path.name}.part-{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with part.open("w", encoding="utf-8") as file:
+                for problem in problems:
+                    file.write(json.dumps(problem_record(problem), ensure_ascii=True, default=str) + "\n")
+                    count += 1
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be written: {error.strerror or error}.") from error
+    return count
