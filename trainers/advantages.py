@@ -55,7 +55,11 @@ def group_mean_batch_std(groups: Sequence[Rewards]) -> list[Rewards]:
 
 
 def _centred(rewards: Rewards) -> Rewards:
-    return rewards - rewards.mean() if len(rewards) else rewards
+    if not len(rewards):
+        return rewards
+    # Measured from the first, equal rewards are zeros; the mean of equal numbers may differ from them by rounding.
+    shifted = rewards - rewards[0]
+    return shifted - shifted.mean()
 
 
 def _deviation(rewards: Rewards) -> float:

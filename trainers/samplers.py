@@ -37,9 +37,17 @@ class SeedSampler:
 
     Args:
         seed: Root of all seeds.
+
+    Raises:
+        ConfigurationError: The seed is negative.
     """
 
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse a seed that NumPy cannot use."""
+        if self.seed < 0:
+            raise ConfigurationError(f"The seed of a sampler must be 0 or more, not {self.seed}.")
 
     def starts(self, step: int, count: int) -> list[Start]:
         """See ``Sampler``."""
@@ -50,31 +58,33 @@ class SeedSampler:
 class ProblemSampler:
     """Passes over a list of problems, each in a new random order; no problem comes twice before all came once.
 
+    That holds as long as every step asks for as many starts: step ``s`` takes them from the place ``s * count`` on.
+
     Args:
         problem_ids: The problems.
         seed: Root of all seeds.
 
     Raises:
-        ConfigurationError: There is no problem.
+        ConfigurationError: There is no problem, or the seed is negative.
     """
 
     def __init__(self, problem_ids: Sequence[str], seed: int = 0) -> None:
         if not problem_ids:
             raise ConfigurationError("ProblemSampler needs at least one problem id.")
         self._ids = list(problem_ids)
-        self._seed = seed
+        self._seeds = SeedSampler(seed)
         self._order: tuple[int, Sequence[int]] = (-1, ())
 
     def starts(self, step: int, count: int) -> list[Start]:
         """See ``Sampler``."""
-        seeds = SeedSampler(self._seed).starts(step, count)
         return [
-            Start(start.seed, {"problem_id": self._ids[self._at(step * count + i)]}) for i, start in enumerate(seeds)
+            Start(start.seed, {"problem_id": self._ids[self._at(step * count + i)]})
+            for i, start in enumerate(self._seeds.starts(step, count))
         ]
 
     def _at(self, position: int) -> int:
         epoch, within = divmod(position, len(self._ids))
         if self._order[0] != epoch:
-            rng = np.random.default_rng(np.random.SeedSequence([self._seed, epoch, 1]))
+            rng = np.random.default_rng(np.random.SeedSequence([self._seeds.seed, epoch, 1]))
             self._order = (epoch, rng.permutation(len(self._ids)).tolist())
         return self._order[1][within]

@@ -134,15 +134,18 @@ class ResampleOnCorrect:
     delta: float = DELTA
 
     def __post_init__(self) -> None:
-        """Refuse an unknown mode.
+        """Refuse what no selection can follow.
 
         Raises:
-            ConfigurationError: The mode is neither ``"sample"`` nor ``"rank"``, or delta is not positive.
+            ConfigurationError: The mode is neither ``"sample"`` nor ``"rank"``, delta is not positive, or minimum is
+                negative.
         """
         if self.mode not in ("sample", "rank"):
             raise ConfigurationError(f'ResampleOnCorrect.mode must be "sample" or "rank", not {self.mode!r}.')
         if not self.delta > 0:
             raise ConfigurationError(f"ResampleOnCorrect.delta must be positive, not {self.delta!r}.")
+        if self.minimum < 0:
+            raise ConfigurationError(f"ResampleOnCorrect.minimum must be 0 or more, not {self.minimum!r}.")
 
     def __call__(self, group: Group, keep: int, rng: np.random.Generator) -> list[int]:
         """See ``Selector``."""

@@ -1,0 +1,113 @@
+"""Group advantages: golden numbers, and what must not change them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from rstar2_env.errors import UnknownNameError
+from rstar2_env.trainers.advantages import EPSILON, advantages
+
+ALL = ["group_mean", "group_mean_batch_std", "group_norm", "rloo"]
+MIXED, SAME = np.array([1.0, 0.0, 0.0, 1.0]), np.zeros(4)
+SIGNS = np.array([1.0, -1.0, -1.0, 1.0])
+
+finite = st.floats(-100, 100, allow_subnormal=False).map(lambda x: round(x, 3))
+groups = st.lists(st.lists(finite, min_size=1, max_size=8).map(lambda r: np.array(r, dtype=np.float64)), max_size=4)
+
+
+def compute(name: str, *rewards: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    return advantages.get(name)(list(rewards))
+
+
+def test_exactly_the_four_estimators_are_registered() -> None:
+    assert advantages.names() == ALL
+    with pytest.raises(UnknownNameError, match="group_norm"):
+        advantages.get("groupnorm")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("group_norm", 0.8660), ("group_mean", 0.5), ("rloo", 0.6667), ("group_mean_batch_std", 0.8660)]
+)
+def test_golden_numbers_of_one_group(name: str, value: float) -> None:
+    assert compute(name, MIXED)[0] == pytest.approx(value * SIGNS, abs=3e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("group_norm", 0.8660), ("group_mean", 0.5), ("rloo", 0.6667), ("group_mean_batch_std", 1.0801)]
+)
+def test_golden_numbers_of_a_batch_with_an_all_equal_group(name: str, value: float) -> None:
+    first, second = compute(name, MIXED, SAME)
+    assert first == pytest.approx(value * SIGNS, abs=4e-4)
+    assert (second == 0.0).all()
+
+
+def test_the_deviation_is_the_unbiased_one_with_the_epsilon_added() -> None:
+    rewards = np.array([0.0, 0.0, 3.0])
+    assert compute("group_norm", rewards)[0] == pytest.approx([-1 / (3**0.5 + EPSILON)] * 2 + [2 / (3**0.5 + EPSILON)])
+
+
+@pytest.mark.parametrize("name", ALL)
+@given(reward=st.floats(-1e6, 1e6, allow_subnormal=False), size=st.integers(1, 33))
+def test_a_group_whose_rewards_are_all_equal_gets_exactly_zero(name: str, reward: float, size: int) -> None:
+    assert (compute(name, np.full(size, reward), MIXED)[0] == 0.0).all()
+
+
+@pytest.mark.parametrize("name", ALL)
+@given(batch=groups)
+def test_advantages_have_the_shapes_of_the_rewards_and_sum_to_zero_in_each_group(
+    name: str, batch: list[NDArray[np.float64]]
+) -> None:
+    values = compute(name, *batch)
+    assert [v.shape for v in values] == [r.shape for r in batch]
+    for value in values:
+        assert np.isfinite(value).all()
+        assert value.sum() == pytest.approx(0.0, abs=1e-6 * max(1.0, float(np.abs(value).max())))
+
+
+@pytest.mark.parametrize("name", ["group_norm", "group_mean_batch_std"])
+@given(
+    rewards=st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=2, max_size=16),
+    scale=st.floats(0.5, 8.0),
+    shift=st.floats(-4.0, 4.0),
+)
+def test_normalized_advantages_do_not_change_with_a_positive_scale_or_a_shift(
+    name: str, rewards: list[float], scale: float, shift: float
+) -> None:
+    raw = np.array(rewards)
+    assert compute(name, scale * raw + shift)[0] == pytest.approx(compute(name, raw)[0], abs=0.02)
+
+
+@pytest.mark.parametrize("name", ALL)
+@given(batch=groups.filter(bool), seed=st.integers(0, 99))
+def test_the_order_of_the_episodes_does_not_matter(name: str, batch: list[NDArray[np.float64]], seed: int) -> None:
+    order = np.random.default_rng(seed).permutation(len(batch[0]))
+    shuffled = compute(name, batch[0][order], *batch[1:])[0]
+    assert shuffled == pytest.approx(compute(name, *batch)[0][order], abs=1e-6)
+
+
+@given(batch=groups, other=groups)
+def test_all_but_the_batch_estimator_look_at_one_group_alone(
+    batch: list[NDArray[np.float64]], other: list[NDArray[np.float64]]
+) -> None:
+    for name in ("group_norm", "group_mean", "rloo"):
+        for alone, together in zip(compute(name, *batch), compute(name, *batch, *other), strict=False):
+            assert (alone == together).all()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_one_episode_and_no_episode_have_nothing_to_learn(name: str) -> None:
+    assert compute(name) == []
+    alone, none = compute(name, np.array([1.0]), np.array([]))
+    assert alone.tolist() == [0.0]
+    assert none.shape == (0,)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_rewards_are_left_as_they_were(name: str) -> None:
+    rewards = MIXED.copy()
+    compute(name, rewards)
+    assert (rewards == MIXED).all()

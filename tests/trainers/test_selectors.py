@@ -1,0 +1,330 @@
+"""Which episodes of a group train: quotas, penalties, both ways of Resample-on-Correct."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rstar2_env.episode import Episode, Message
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.status import ToolStatus
+from rstar2_env.trainers.selectors import (
+    KeepAll,
+    ResampleOnCorrect,
+    Selector,
+    all_equal,
+    format_penalty,
+    penalty,
+    quotas,
+    selectors,
+    tool_error_penalty,
+)
+
+OK, BAD, OURS = ToolStatus.OK, ToolStatus.EXCEPTION, ToolStatus.UNAVAILABLE
+
+
+def success(errors: int = 0, calls: int = 4, tags: int = 1, turns: int = 5) -> Episode:
+    return Episode(
+        reward=1.0,
+        correct=True,
+        end="answered",
+        statuses=[BAD] * errors + [OK] * (calls - errors),
+        answer_tags=tags,
+        turns=turns,
+    )
+
+
+def failure(errors: int = 0, calls: int = 4) -> Episode:
+    return Episode(end="answered", statuses=[BAD] * errors + [OK] * (calls - errors), answer_tags=1, turns=5)
+
+
+def lost() -> Episode:
+    return Episode(end="unavailable", statuses=[OURS])
+
+
+def choose(selector: Selector, group: Sequence[Episode], keep: int, seed: int = 0) -> list[int]:
+    return selector(group, keep, np.random.default_rng(seed))
+
+
+def counts(group: Sequence[Episode], chosen: Sequence[int]) -> tuple[int, int]:
+    positives = sum(group[i].correct for i in chosen)
+    return positives, len(chosen) - positives
+
+
+# Quotas ---------------------------------------------------------------------------------------------------------------
+
+GOLDEN = {
+    **{1: (1, 15), 8: (4, 12), 24: (12, 4), 31: (15, 1)},
+    **dict.fromkeys(range(2, 6), (2, 14)),
+    **dict.fromkeys(range(15, 18), (8, 8)),
+    **dict.fromkeys(range(27, 31), (14, 2)),
+}
+
+
+@pytest.mark.parametrize(("positives", "expected"), GOLDEN.items())
+def test_golden_quotas_of_sixteen_out_of_thirty_two(positives: int, expected: tuple[int, int]) -> None:
+    assert quotas(positives, 32 - positives, 16) == expected
+
+
+sides, keeps, minimums = st.integers(0, 80), st.integers(1, 80), st.integers(0, 6)
+
+
+@given(positives=sides, negatives=sides, keep=keeps, minimum=minimums)
+def test_quotas_fill_the_room_within_what_there_is(positives: int, negatives: int, keep: int, minimum: int) -> None:
+    pos, neg = quotas(positives, negatives, keep, minimum=minimum)
+    assert pos + neg == min(keep, positives + negatives)
+    assert 0 <= pos <= positives
+    assert 0 <= neg <= negatives
+
+
+@given(positives=sides, negatives=sides, keep=keeps, minimum=minimums)
+def test_quotas_keep_the_minimum_of_a_side_that_has_it(positives: int, negatives: int, keep: int, minimum: int) -> None:
+    pos, neg = quotas(positives, negatives, keep, minimum=minimum)
+    fewest = min(minimum, keep // 2)
+    assert pos >= min(fewest, positives)
+    assert neg >= min(fewest, negatives)
+
+
+@given(positives=sides, negatives=sides, keep=keeps, minimum=minimums)
+def test_quotas_stay_within_one_of_the_share_unless_the_minimum_speaks(
+    positives: int, negatives: int, keep: int, minimum: int
+) -> None:
+    pos, neg = quotas(positives, negatives, keep, minimum=minimum)
+    total = positives + negatives
+    if total > keep and min(pos, neg) > minimum:
+        assert abs(pos - positives * keep / total) <= 1
+        assert abs(neg - negatives * keep / total) <= 1
+
+
+@given(positives=sides, negatives=sides, keep=keeps)
+def test_more_successes_never_get_a_smaller_quota(positives: int, negatives: int, keep: int) -> None:
+    if negatives:
+        assert quotas(positives + 1, negatives - 1, keep)[0] >= quotas(positives, negatives, keep)[0]
+
+
+@pytest.mark.parametrize(("played", "keep"), [(32, 16), (24, 16), (16, 8), (64, 16), (16, 16), (8, 16)])
+def test_quotas_sum_up_for_every_split_of_the_usual_sizes(played: int, keep: int) -> None:
+    for positives in range(played + 1):
+        assert sum(quotas(positives, played - positives, keep)) == min(keep, played)
+
+
+def test_quotas_of_nothing_are_refused() -> None:
+    for keep, minimum in ((0, 2), (-1, 2), (4, -1)):
+        with pytest.raises(ConfigurationError, match="keep >= 1"):
+            quotas(4, 4, keep, minimum=minimum)
+
+
+# Penalties ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("statuses", "expected"),
+    [
+        ([], 0.5),
+        ([OURS], 0.5),
+        ([OK], 0.0),
+        ([ToolStatus.EMPTY], 0.0),
+        ([BAD], 1.0),
+        ([OK, OK, OK, BAD], 0.25),
+        ([OURS, BAD, OK], 0.5),
+        ([ToolStatus.MALFORMED, ToolStatus.UNKNOWN_TOOL, ToolStatus.INVALID_ARGUMENTS, OK], 0.75),
+        ([ToolStatus.TIMEOUT, ToolStatus.SYNTAX_ERROR, ToolStatus.MEMORY, ToolStatus.BLOCKED], 1.0),
+    ],
+)
+def test_p_err_is_the_share_of_failed_calls_and_a_half_without_any(statuses: list[ToolStatus], expected: float) -> None:
+    assert tool_error_penalty(Episode(statuses=statuses)) == expected
+
+
+def test_p_err_counts_no_injected_fault() -> None:
+    assert tool_error_penalty(Episode(statuses=[OK], injected=[BAD, BAD])) == 0.0
+    assert tool_error_penalty(Episode(injected=[BAD])) == 0.5
+
+
+def test_p_err_comes_from_statuses_and_never_from_text() -> None:
+    shown = Message("user", "<tool_response>\nValueError: error\n</tool_response>")
+    episode = Episode(messages=[shown])
+    episode.note({"tool_calls": [{"name": "python", "status": "ok", "injected": False}]})
+    assert tool_error_penalty(episode) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("tags", "turns", "expected"),
+    [(0, 1, 1.0), (0, 7, 1.0), (1, 1, 0.0), (1, 5, 0.0), (2, 5, 0.2), (3, 2, 1.0), (9, 4, 1.0), (2, 0, 1.0)],
+)
+def test_p_format_is_the_share_of_turns_with_an_answer_too_many(tags: int, turns: int, expected: float) -> None:
+    assert format_penalty(Episode(answer_tags=tags, turns=turns)) == pytest.approx(expected)
+
+
+def test_a_solution_in_one_turn_has_no_format_penalty() -> None:
+    """The released code gives it 1, since it counts turns in a text that lacks the first one's header."""
+    assert format_penalty(Episode(answer_tags=1, turns=1)) == 0.0
+    assert penalty(Episode(answer_tags=1, turns=1)) == 0.5
+
+
+@given(
+    statuses=st.lists(st.sampled_from(list(ToolStatus)), max_size=8), tags=st.integers(0, 9), turns=st.integers(1, 9)
+)
+def test_the_penalty_is_the_sum_and_lies_between_zero_and_two(
+    statuses: list[ToolStatus], tags: int, turns: int
+) -> None:
+    episode = Episode(statuses=statuses, answer_tags=tags, turns=turns)
+    assert penalty(episode) == tool_error_penalty(episode) + format_penalty(episode)
+    assert 0.0 <= penalty(episode) <= 2.0
+
+
+# Selection ------------------------------------------------------------------------------------------------------------
+
+MODES = [ResampleOnCorrect(mode="sample"), ResampleOnCorrect(mode="rank")]
+modes = pytest.mark.parametrize("selector", MODES, ids=["sample", "rank"])
+episodes = st.one_of(
+    st.builds(success, errors=st.integers(0, 4), tags=st.integers(0, 3)), st.builds(failure), st.builds(lost)
+)
+
+
+@modes
+@given(group=st.lists(episodes, max_size=40), keep=st.integers(1, 20), seed=st.integers(0, 2**32))
+def test_what_is_chosen_is_available_distinct_ordered_and_within_the_quotas(
+    selector: Selector, group: list[Episode], keep: int, seed: int
+) -> None:
+    chosen = choose(selector, group, keep, seed)
+    assert chosen == sorted(set(chosen))
+    assert all(type(position) is int and group[position].available for position in chosen)
+    usable = [episode for episode in group if episode.available]
+    positives = sum(episode.correct for episode in usable)
+    if positives in (0, len(usable)):
+        assert chosen == []
+    else:
+        assert counts(group, chosen) == quotas(positives, len(usable) - positives, keep)
+    assert chosen == choose(selector, group, keep, seed), "the same generator gives the same choice"
+
+
+@modes
+def test_a_group_whose_rewards_are_all_equal_is_rejected(selector: Selector) -> None:
+    for group in ([], [success()] * 8, [failure()] * 8, [lost()] * 8, [success(), lost()], [lost(), failure()]):
+        assert choose(selector, group, 4) == []
+
+
+@modes
+def test_a_group_of_unequal_rewards_that_are_all_positive_is_kept_whole_in_size(selector: Selector) -> None:
+    group = [Episode(reward=r, correct=True, end="terminated") for r in (0.5, 1.0, 0.25, 2.0)]
+    assert len(choose(selector, group, 2)) == 2
+
+
+@modes
+def test_a_lost_episode_is_as_if_it_had_not_been_played(selector: Selector) -> None:
+    group = [success(errors=i % 3) if i % 2 else failure() for i in range(16)]
+    with_lost = [episode for pair in zip(group, [lost()] * 16, strict=True) for episode in pair]
+    for seed in range(20):
+        assert choose(selector, with_lost, 8, seed) == [2 * i for i in choose(selector, group, 8, seed)]
+
+
+def test_rank_takes_the_lowest_penalties_and_of_equals_the_earliest() -> None:
+    group = [success(errors=e) for e in (2, 0, 1, 0, 2, 0, 1, 3)] + [failure()] * 8
+    for seed in range(10):
+        chosen = choose(ResampleOnCorrect(mode="rank"), group, 8, seed)
+        assert [i for i in chosen if group[i].correct] == [1, 2, 3, 5]
+
+
+def test_rank_keeps_the_same_penalties_in_any_order_of_the_group() -> None:
+    rng = np.random.default_rng(0)
+    group = [success(errors=i % 5) for i in range(16)] + [failure()] * 16
+    kept = set()
+    for _ in range(20):
+        shuffled = [group[i] for i in rng.permutation(32)]
+        chosen = choose(ResampleOnCorrect(mode="rank"), shuffled, 16)
+        kept.add(tuple(sorted(penalty(shuffled[i]) for i in chosen if shuffled[i].correct)))
+    assert len(kept) == 1
+
+
+def frequencies(selector: Selector, group: Sequence[Episode], keep: int, draws: int) -> Counter[int]:
+    rng = np.random.default_rng(0)
+    return Counter(i for _ in range(draws) for i in selector(group, keep, rng))
+
+
+def chi_square(observed: Sequence[float], expected: float) -> float:
+    return sum((o - expected) ** 2 / expected for o in observed)
+
+
+@modes
+def test_failures_are_kept_uniformly_whatever_their_errors(selector: Selector) -> None:
+    group = [failure(errors=i % 5) for i in range(12)] + [success()] * 12
+    draws = 6000
+    seen = frequencies(selector, group, 12, draws)
+    statistic = chi_square([seen[i] for i in range(12)], draws * 6 / 12)
+    # Eleven degrees of freedom: 45 is passed once in two hundred thousand, and drawing without replacement varies less.
+    assert statistic < 45
+
+
+def test_sample_draws_a_success_with_a_weight_inverse_to_its_penalty() -> None:
+    """With room for one success, the frequencies are the weights themselves."""
+    group = [success(errors=e) for e in (0, 1, 2, 3, 4)] + [failure()] * 5
+    selector = ResampleOnCorrect(mode="sample", minimum=1, delta=0.2)
+    draws = 20000
+    seen = frequencies(selector, group, 2, draws)
+    weights = np.array([1 / (p + 0.2) for p in (0, 0.25, 0.5, 0.75, 1.0)])
+    expected = draws * weights / weights.sum()
+    assert sum(seen[i] for i in range(5)) == draws
+    statistic = sum((seen[i] - expected[i]) ** 2 / expected[i] for i in range(5))
+    assert statistic < 30  # four degrees of freedom: passed once in two hundred thousand
+
+
+def test_sample_draws_equal_successes_equally_in_any_place() -> None:
+    group = [success()] * 8 + [failure()] * 8
+    seen = frequencies(ResampleOnCorrect(mode="sample"), group, 8, 6000)
+    assert chi_square([seen[i] for i in range(8)], 3000) < 37  # seven degrees of freedom
+
+
+def test_sample_prefers_clean_successes_and_excludes_none() -> None:
+    group = [success()] * 8 + [success(errors=4, tags=3, turns=2)] * 8 + [failure()] * 16
+    seen = frequencies(ResampleOnCorrect(mode="sample"), group, 16, 3000)
+    clean, dirty = sum(seen[i] for i in range(8)), sum(seen[i] for i in range(8, 16))
+    assert clean > 10 * dirty > 0
+
+
+def test_seeds_change_the_choice() -> None:
+    group = [success(errors=i % 5) for i in range(16)] + [failure()] * 16
+    for selector in MODES:
+        assert len({tuple(choose(selector, group, 16, seed)) for seed in range(20)}) > 10
+
+
+def test_wrong_options_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="mode"):
+        ResampleOnCorrect(mode="best")  # type: ignore[arg-type]  # the mistake that is tested
+    for delta in (0.0, -1.0):
+        with pytest.raises(ConfigurationError, match="delta"):
+            ResampleOnCorrect(delta=delta)
+    with pytest.raises(ConfigurationError, match="minimum"):
+        ResampleOnCorrect(minimum=-1)
+
+
+# Keeping all ----------------------------------------------------------------------------------------------------------
+
+
+def test_keep_all_keeps_the_first_that_are_available() -> None:
+    group = [lost(), success(), failure(), lost(), success(), failure()]
+    assert choose(KeepAll(), group, 3) == [1, 2, 4]
+    assert choose(KeepAll(), group, 9) == [1, 2, 4, 5]
+
+
+def test_keep_all_rejects_an_all_equal_group_only_on_request() -> None:
+    group = [success(), success(errors=3)]
+    assert choose(KeepAll(), group, 2) == [0, 1]
+    assert choose(KeepAll(reject_equal=True), group, 2) == []
+    assert choose(KeepAll(reject_equal=True), [*group, failure()], 3) == [0, 1, 2]
+
+
+def test_all_equal_is_about_rewards() -> None:
+    assert all_equal([])
+    assert all_equal([success(), success(errors=4)])
+    assert not all_equal([success(), failure()])
+
+
+def test_selectors_are_found_by_name() -> None:
+    assert {"all", "roc"} <= set(selectors.names())
+    assert selectors.get("roc") is ResampleOnCorrect
+    assert selectors.get("all") is KeepAll
