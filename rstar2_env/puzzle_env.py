@@ -1,0 +1,149 @@
+"""``PuzzleEnv``: a single-turn world over a procedural puzzle family, and ``register`` to give it a name.
+
+An author writes a ``Puzzle`` (generator, verifier, random guess), a subclass of ``PuzzleEnv`` whose docstring says what
+is the puzzle's own, and one ``register``. Not covered: worlds with an opponent or with state between turns.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import gymnasium as gym
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.options import call_with_options
+from rstar2_env.problems import Problem, families
+from rstar2_env.sandbox.job import Limits, Sandbox
+from rstar2_env.text_env import ToolEnv
+from rstar2_env.tools import PythonTool
+from rstar2_env.worlds.puzzle import Puzzle, PuzzleGrader, UnreadableAnswerError
+
+_TURNS_WITH_TOOL = 10
+
+_COMMON = r"""
+## Action space
+Any string: the policy's whole turn. With the ``rstar2`` dialect the answer is a ``\boxed{}`` between ``<answer>`` and
+``</answer>``; the last one counts.
+
+## Observation space
+Any string. ``reset`` returns the user's message with the puzzle; ``step`` returns nothing at the end, and with
+``tool=True`` the results of the turn's calls before it.
+
+## Reward
+1 at the end if the answer solves the puzzle, as the family's own verifier finds without any model or tool, else 0.
+
+## Episode end
+A turn without a call ends the episode: ``terminated``, with ``info["end"]`` ``answered`` or ``no_answer``. Without the
+tool one turn is all there is, and a turn with a call ends it too: ``truncated``, with ``turns``. With the tool it is as
+in ``rstar2/MathTool-v0``.
+
+## Information
+As in ``rstar2/MathTool-v0``. On ``reset``: ``problem_id``, ``tools`` (empty without the tool), ``system``. On ``step``:
+``role``, ``tool_calls``; at the end also ``end``, ``answer``, ``correct``, ``turns``, ``tool_errors``,
+``tool_calls_total``, ``answer_tags``.
+"""
+
+_ARGS = """
+Args:
+    problems: Other problems than the family's own at these knobs: what ``load_problems`` takes, of this family.
+    tool: Give the policy the Python tool, and ten turns.
+    split: "train", "validation" or "test"; two splits never share an instance.
+    sandbox: Where the tool's programs run; see ``rstar2_env.tools.PythonTool``.
+    limits: What one program may use; a ``Limits`` or a dict of its fields.
+    **options: The knobs, and everything else that ``ToolEnv`` takes.
+
+Raises:
+    ConfigurationError: An option is out of its range, or a problem is not of this family.
+"""
+
+
+class PuzzleEnv(ToolEnv):
+    """One puzzle, one answer, a reward of 0 or 1. Base of the procedural worlds.
+
+    A subclass names its ``puzzle`` and states its ``random_baseline``. Its docstring says what is its own (the puzzle,
+    the answer's form, the knobs, the baseline, the version history); the sections that all of them share are added to
+    it here.
+
+    Attributes:
+        puzzle: The family's class.
+        random_baseline: Expected reward of ``Puzzle.guess`` at the default knobs, as measured; a test holds it.
+    """
+
+    puzzle: ClassVar[type[Puzzle]]
+    random_baseline: ClassVar[float]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Complete the docstring, so that ``help`` shows the whole specification."""
+        super().__init_subclass__(**kwargs)
+        if cls.__doc__ and "## Action space" not in cls.__doc__:
+            own = inspect.cleandoc(cls.__doc__)
+            head, mark, history = own.partition("## Version history")
+            cls.__doc__ = f"{head.rstrip()}\n{_COMMON}\n{mark}{history.rstrip()}\n{_ARGS}"
+
+    def __init__(
+        self,
+        *,
+        problems: Any = None,
+        tool: bool = False,
+        split: str = "train",
+        sandbox: Sandbox | str | Mapping[str, Any] = "local",
+        limits: Limits | Mapping[str, Any] | None = None,
+        max_turns: int | None = None,
+        **options: Any,
+    ) -> None:
+        names = {field.name for field in dataclasses.fields(self.puzzle)}
+        knobs = {name: options.pop(name) for name in sorted(names & options.keys())}
+        self.family = self.puzzle.with_knobs(knobs)
+        if problems is not None and knobs:
+            raise ConfigurationError(
+                f"{', '.join(knobs)}: a knob of the family's own problems, and problems= is given."
+            )
+        if isinstance(limits, Mapping):
+            limits = call_with_options("limits", Limits, limits)
+        super().__init__(
+            problems=self.family.source(split) if problems is None else problems,
+            tools=[PythonTool(sandbox, limits=limits)] if tool else [],
+            grader=PuzzleGrader(self.family),
+            split=split,
+            max_turns=(_TURNS_WITH_TOOL if tool else 1) if max_turns is None else max_turns,
+            **options,
+        )
+        self._own = problems is None
+
+    def _choose(self, options: dict[str, Any]) -> Problem:
+        problem = super()._choose(options)
+        if not self._own or "problem" in options:
+            self._admit(problem)
+        return problem
+
+    def _admit(self, problem: Problem) -> None:
+        """Refuse a problem that the verifier cannot grade, before the policy spends a turn on it."""
+        try:
+            if self.family.solves(problem.meta, problem.answer):
+                return
+            fault = "its own answer does not solve it"
+        except UnreadableAnswerError as error:
+            fault = f"its own answer cannot be read: {error}"
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            fault = f"its meta is not that of the family ({type(error).__name__}: {error})"
+        raise ConfigurationError(
+            f"Problem {problem.id!r} is not of the family {self.family.name!r}: {fault}. Give problems that "
+            f"load_problems({self.family.name!r}) made."
+        )
+
+
+def register(env_id: str, env: type[PuzzleEnv]) -> None:
+    """Give an environment its Gymnasium id, and its family its name in ``load_problems``.
+
+    Args:
+        env_id: Like "rstar2/Saturn-v0".
+        env: A class at the top of its module.
+
+    Raises:
+        DuplicateNameError: Another family has that name.
+    """
+    gym.register(env_id, entry_point=f"{env.__module__}:{env.__qualname__}")
+    families.register(env.puzzle.name, env.puzzle.family)

@@ -1,0 +1,220 @@
+r"""Arithmetic over given numbers: a reader that runs nothing, exact values, and a solver.
+
+Covered: whole numbers, ``+ - * /`` and parentheses, exact rationals, the signs that models write for them (``×``,
+``÷``, ``\times``, ``\frac{a}{b}``). Not covered, on purpose: unary minus, powers, implicit multiplication,
+anything that would need ``eval``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from typing import TypeVar
+
+import numpy as np
+
+from rstar2_env.worlds.puzzle import UnreadableAnswerError
+from rstar2_env.worlds.reading import plain
+
+T = TypeVar("T")
+
+_LONGEST = 400
+_DEEPEST = 60
+_TOKEN = re.compile(r"\s*(?:(?P<number>0|[1-9][0-9]{0,8})(?![0-9])|(?P<sign>[-+*/()]))")
+_SIGNS = {
+    "\\times": "*",
+    "\\cdot": "*",
+    "\\div": "/",
+    "\\left": "",
+    "\\right": "",
+    "×": "*",
+    "·": "*",
+    "÷": "/",
+    "−": "-",
+    "–": "-",
+    "[": "(",
+    "]": ")",
+}
+_FRACTION = re.compile(r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}")
+_RANK = {"+": 1, "-": 1, "*": 2, "/": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """An expression as read.
+
+    Attributes:
+        numbers: Every number in it, in order.
+        postfix: Numbers and signs, operands first.
+    """
+
+    numbers: tuple[int, ...]
+    postfix: tuple[int | str, ...]
+
+    def value(self) -> Fraction | None:
+        """Its exact value; ``None`` where it divides by zero."""
+        stack: list[Fraction] = []
+        for item in self.postfix:
+            if isinstance(item, int):
+                stack.append(Fraction(item))
+                continue
+            right, left = stack.pop(), stack.pop()
+            if item == "/" and right == 0:
+                return None
+            stack.append(_apply(item, left, right))
+        return stack[0]
+
+
+def read_expression(answer: str, target: int | None = None) -> Reading:
+    """Read an expression.
+
+    Args:
+        answer: What stands in the box.
+        target: A number that may follow behind an equals sign at the end, as in ``(1+2)*8 = 24``.
+
+    Raises:
+        UnreadableAnswerError: It is not an expression over whole numbers; the message says where.
+    """
+    text = plain(answer)
+    if len(text) > _LONGEST:
+        raise UnreadableAnswerError(f"expected at most {_LONGEST} characters, got {len(text)}")
+    for _ in range(_DEEPEST):  # each round opens the innermost fractions
+        text, opened = _FRACTION.subn(r"((\1)/(\2))", text)
+        if not opened:
+            break
+    for written, sign in _SIGNS.items():
+        text = text.replace(written, sign)
+    left, equals, right = text.partition("=")
+    if equals and (target is None or right.strip() != str(target)):
+        raise UnreadableAnswerError(f"expected nothing but the target behind an equals sign, got {right[:40]!r}")
+    return _read(left.rstrip())
+
+
+def _read(text: str) -> Reading:
+    """Dijkstra's shunting yard: no recursion, so no text can overflow a stack."""
+    numbers: list[int] = []
+    postfix: list[int | str] = []
+    waiting: list[str] = []
+    at, operand_next = 0, True
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise UnreadableAnswerError(f"expected a number, + - * / or a parenthesis at {text[at : at + 20]!r}")
+        at = match.end()
+        number, sign = match["number"], match["sign"]
+        if operand_next != (number is not None or sign == "("):
+            raise UnreadableAnswerError(f"{match[0].strip()!r} cannot stand where it stands")
+        if number is not None:
+            numbers.append(int(number))
+            postfix.append(int(number))
+            operand_next = False
+        elif sign == "(":
+            waiting.append(sign)
+        elif sign == ")":
+            while waiting and waiting[-1] != "(":
+                postfix.append(waiting.pop())
+            if not waiting:
+                raise UnreadableAnswerError("a parenthesis closes that was not opened")
+            waiting.pop()
+        else:
+            while waiting and waiting[-1] != "(" and _RANK[waiting[-1]] >= _RANK[sign]:
+                postfix.append(waiting.pop())
+            waiting.append(sign)
+            operand_next = True
+    if operand_next or "(" in waiting:
+        raise UnreadableAnswerError("the expression is not complete")
+    return Reading(tuple(numbers), (*postfix, *reversed(waiting)))
+
+
+def uses_each_once(used: Iterable[int], given: Iterable[int]) -> bool:
+    """Whether exactly the given numbers are used, each as often as it is given."""
+    return Counter(used) == Counter(given)
+
+
+def uses_each_at_most_once(used: Iterable[int], given: Iterable[int]) -> bool:
+    """Whether only given numbers are used, none more often than it is given."""
+    return Counter(used) <= Counter(given)
+
+
+def solve(numbers: Sequence[int], target: int) -> str | None:
+    """An expression that uses every number once and has the target's value; ``None`` where there is none.
+
+    It tabulates what each part of the numbers can make, and of the whole only asks which value would be missing beside
+    each value of a part. Meant for up to five numbers.
+    """
+    everything = (1 << len(numbers)) - 1
+    made: dict[int, dict[Fraction, str]] = {1 << i: {Fraction(n): str(n)} for i, n in enumerate(numbers)}
+    if len(numbers) == 1:
+        return made[1].get(Fraction(target))
+    for size in range(2, len(numbers)):
+        for chosen in combinations(range(len(numbers)), size):
+            whole = sum(1 << i for i in chosen)
+            values: dict[Fraction, str] = {}
+            made[whole] = values
+            for part in _parts(whole):
+                for a, left in made[part].items():
+                    for b, right in made[whole ^ part].items():
+                        for sign in "+-*/" if b else "+-*":
+                            values.setdefault(_apply(sign, a, b), f"({left}{sign}{right})")
+    goal = Fraction(target)
+    for part in _parts(everything):
+        rest = made[everything ^ part]
+        for a, left in made[part].items():
+            missing = [("+", goal - a), ("-", a - goal)]
+            if a:
+                missing.append(("*", goal / a))
+            if a and goal:
+                missing.append(("/", a / goal))
+            for sign, b in missing:
+                if b in rest:
+                    return f"{left}{sign}{rest[b]}"
+    return None
+
+
+def _parts(whole: int) -> list[int]:
+    """Every part of the set but nothing and all."""
+    parts, part = [], (whole - 1) & whole
+    while part:
+        parts.append(part)
+        part = (part - 1) & whole
+    return parts
+
+
+def _apply(sign: str, a: Fraction, b: Fraction) -> Fraction:
+    if sign == "+":
+        return a + b
+    if sign == "-":
+        return a - b
+    return a * b if sign == "*" else a / b
+
+
+def random_expression(numbers: Sequence[int], rng: np.random.Generator) -> str:
+    """An expression over all the numbers: two of what is left are joined by a random sign, until one is left."""
+    left = list(map(str, numbers))
+    while len(left) > 1:
+        a, b = _take_two(left, rng)
+        left.append(f"({a}{'+-*/'[int(rng.integers(4))]}{b})")
+    return left[0][1:-1] if len(numbers) > 1 else left[0]
+
+
+def random_whole_expression(numbers: Sequence[int], rng: np.random.Generator) -> tuple[str, int] | None:
+    """A random expression and its value; ``None`` where a step of it leaves the positive whole numbers."""
+    left = [(str(number), number) for number in numbers]
+    while len(left) > 1:
+        (a, x), (b, y) = _take_two(left, rng)
+        sign = "+-*/"[int(rng.integers(4))]
+        if (sign == "-" and x <= y) or (sign == "/" and x % y):
+            return None
+        value = {"+": x + y, "-": x - y, "*": x * y, "/": x // y}[sign]
+        left.append((f"({a}{sign}{b})", value))
+    text, value = left[0]
+    return (text[1:-1] if len(numbers) > 1 else text), value
+
+
+def _take_two(items: list[T], rng: np.random.Generator) -> tuple[T, T]:
+    first = items.pop(int(rng.integers(len(items))))
+    return first, items.pop(int(rng.integers(len(items))))

@@ -1,0 +1,147 @@
+"""What a puzzle family is: a frozen dataclass whose fields are its difficulty knobs, and three functions.
+
+Covered: the base class, its problem source, its grader. Not covered: the environment around it, which is
+``rstar2_env.puzzle_env``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, Self, TypeVar
+
+import numpy as np
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.options import call_with_options
+from rstar2_env.problems import Draft, Problem, ProceduralSource, source_name
+from rstar2_env.verify import Reason, Verdict
+from rstar2_env.worlds.reading import LONGEST_ANSWER
+
+T = TypeVar("T")
+
+
+class UnreadableAnswerError(ValueError):
+    """An answer does not have the form that the puzzle documents; it earns nothing."""
+
+
+@dataclass(frozen=True)
+class Puzzle(ABC):
+    """A family of puzzles at one difficulty. A subclass is a frozen dataclass; its fields are the knobs.
+
+    An instance is a ``Problem`` whose ``meta`` holds all that ``solves`` reads, as JSON holds it, so that an instance
+    may travel through a file and be graded anywhere.
+
+    Attributes:
+        name: The family's name, as ``load_problems`` knows it.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def draw(self, rng: np.random.Generator, split: str) -> Draft | None:
+        """Draw one instance with its reference answer.
+
+        A family whose instances are costly to finish asks ``split_of(key) == split`` as soon as it knows the key, and
+        gives up early: what it returns is held against the split once more.
+
+        Args:
+            rng: The only source of chance.
+            split: The split that is asked for.
+
+        Returns:
+            The instance, or ``None`` when the draw led nowhere and must be made again.
+        """
+
+    @abstractmethod
+    def solves(self, meta: Mapping[str, Any], answer: str) -> bool:
+        """Whether the answer solves the instance. Any right answer counts, not the reference answer alone.
+
+        Args:
+            meta: ``Problem.meta`` of the instance.
+            answer: What stands in the box, of any length up to ``LONGEST_ANSWER``.
+
+        Raises:
+            UnreadableAnswerError: The answer does not have the documented form.
+        """
+
+    @abstractmethod
+    def guess(self, meta: Mapping[str, Any], rng: np.random.Generator) -> str:
+        """A sensible random answer of the right form: the baseline that every score must be held against."""
+
+    def source(self, split: str = "train", seed: int = 0) -> ProceduralSource:
+        """One split of the family at this difficulty.
+
+        Args:
+            split: "train", "validation" or "test".
+            seed: Chooses among unlimited sequences of problems.
+
+        Raises:
+            ConfigurationError: There is no such split, or the seed is no integer of 0 or more.
+        """
+        knobs = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
+        name = source_name(self.name, {**knobs, "seed": seed}, {**defaults, "seed": 0})
+        return ProceduralSource(name, partial(self.draw, split=split), split, seed)
+
+    @classmethod
+    def family(cls, *, split: str = "train", seed: int = 0, **knobs: Any) -> ProceduralSource:
+        """The source, as the registry of problem families makes it.
+
+        Raises:
+            ConfigurationError: There is no such knob, split or seed, or a value is out of its range.
+        """
+        return cls.with_knobs(knobs).source(split, seed)
+
+    @classmethod
+    def with_knobs(cls, knobs: Mapping[str, Any]) -> Self:
+        """The family at the difficulty that the knobs say.
+
+        Raises:
+            ConfigurationError: There is no such knob, or a value is out of its range.
+        """
+        return call_with_options(f"puzzle {cls.name!r}", cls, knobs)
+
+    def require(self, knob: str, least: int, most: int) -> None:
+        """Refuse a knob that is not an integer in its range.
+
+        Raises:
+            ConfigurationError: It is not.
+        """
+        value = getattr(self, knob)
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise ConfigurationError(f"{knob} of {self.name} must be an integer from {least} to {most}, not {value!r}.")
+
+
+@dataclass(frozen=True, slots=True)
+class PuzzleGrader:
+    """Grades with the puzzle's own verifier, which needs no worker and cannot hang.
+
+    Args:
+        puzzle: The family.
+    """
+
+    puzzle: Puzzle
+
+    def __call__(self, problem: Problem, answer: str) -> Verdict:
+        """Say whether the answer solves the problem."""
+        if len(answer) > LONGEST_ANSWER:
+            return Verdict(False, Reason.TOO_LARGE, self.puzzle.name)
+        try:
+            correct = self.puzzle.solves(problem.meta, answer)
+        except UnreadableAnswerError:
+            return Verdict(False, Reason.UNPARSABLE_ANSWER, self.puzzle.name)
+        return Verdict(correct, Reason.EQUAL if correct else Reason.DIFFERENT, self.puzzle.name)
+
+
+def pick(rng: np.random.Generator, choices: Sequence[T]) -> T:
+    """One of the choices."""
+    return choices[int(rng.integers(len(choices)))]
+
+
+def shuffled(rng: np.random.Generator, items: Sequence[T]) -> list[T]:
+    """The items in random order."""
+    return [items[int(index)] for index in rng.permutation(len(items))]

@@ -1,0 +1,151 @@
+"""Sudoku grids of 4, 6 or 9: rules, solver, random grids, and puzzles with exactly one solution.
+
+A grid is a flat list in reading order, 0 for an empty cell. Not covered: variants with other rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+import numpy as np
+
+from rstar2_env.worlds.puzzle import shuffled
+
+BOXES = {4: (2, 2), 6: (2, 3), 9: (3, 3)}
+"""Rows and columns of a box, by the grid's size."""
+
+
+@cache
+def units(size: int) -> tuple[tuple[int, ...], ...]:
+    """The cells of each row, column and box."""
+    rows, columns = BOXES[size]
+    lines = [tuple(range(row * size, (row + 1) * size)) for row in range(size)]
+    lines += [tuple(range(column, size * size, size)) for column in range(size)]
+    for top in range(0, size, rows):
+        for left in range(0, size, columns):
+            lines.append(tuple((top + r) * size + left + c for r in range(rows) for c in range(columns)))
+    return tuple(lines)
+
+
+@cache
+def peers(size: int) -> tuple[tuple[int, ...], ...]:
+    """For each cell the others in its row, column and box."""
+    return tuple(
+        tuple(sorted({other for unit in units(size) if cell in unit for other in unit} - {cell}))
+        for cell in range(size * size)
+    )
+
+
+def obeys(grid: Sequence[int], givens: Sequence[int], size: int) -> bool:
+    """Whether a full grid keeps the rules and the givens."""
+    everything = set(range(1, size + 1))
+    kept = all(given in (0, digit) for given, digit in zip(givens, grid, strict=True))
+    return kept and all({grid[cell] for cell in unit} == everything for unit in units(size))
+
+
+def solutions(grid: Sequence[int], size: int, orders: Sequence[Sequence[int]] | None = None) -> Iterator[list[int]]:
+    """Every way to fill the grid.
+
+    Args:
+        grid: The givens.
+        size: 4, 6 or 9.
+        orders: For each cell the order in which digits are tried; ascending when left out.
+    """
+    allowed = [(1 << size) - 1] * (size * size)
+    for cell, digit in enumerate(grid):
+        if digit and not _place(allowed, cell, 1 << (digit - 1), size):
+            return
+    for solved in _search(allowed, size, orders or [range(1, size + 1)] * (size * size)):
+        yield [bit.bit_length() for bit in solved]
+
+
+def has_other(grid: Sequence[int], solution: Sequence[int], cell: int, size: int) -> bool:
+    """Whether the grid has a solution in which ``cell`` differs from the given solution."""
+    allowed = [(1 << size) - 1] * (size * size)
+    for at, digit in enumerate(grid):
+        if digit and not _place(allowed, at, 1 << (digit - 1), size):
+            return False
+    barred = 1 << (solution[cell] - 1)
+    left = allowed[cell] & ~barred
+    if not left or allowed[cell] == barred:
+        return False
+    if left & (left - 1):
+        allowed[cell] = left
+    elif not _place(allowed, cell, left, size):
+        return False
+    return next(_search(allowed, size, [range(1, size + 1)] * (size * size)), None) is not None
+
+
+def random_grid(size: int, rng: np.random.Generator) -> list[int]:
+    """A full grid: the first row at random, the rest by a search that tries digits in another order in every cell."""
+    orders = (np.argsort(rng.random((size * size, size)), axis=1) + 1).tolist()
+    return next(solutions([*orders[0], *[0] * (size * size - size)], size, orders))
+
+
+def dig(solution: Sequence[int], holes: int, size: int, rng: np.random.Generator) -> list[int] | None:
+    """Empty that many cells so that the solution stays the only one; ``None`` where this order of cells cannot."""
+    grid = list(solution)
+    cells = shuffled(rng, range(size * size))
+    for tried, cell in enumerate(cells):
+        if holes == 0:
+            break
+        if len(cells) - tried < holes:
+            return None
+        grid[cell] = 0
+        if has_other(grid, solution, cell, size):
+            grid[cell] = solution[cell]
+        else:
+            holes -= 1
+    return grid if holes == 0 else None
+
+
+def pattern(grid: Sequence[int], size: int) -> str:
+    """The same for grids that differ only in the names of the digits, or in being transposed."""
+    turned = [grid[row * size + column] for column in range(size) for row in range(size)]
+    return min(_renamed(grid), _renamed(turned))
+
+
+def _renamed(grid: Sequence[int]) -> str:
+    names: dict[int, int] = {0: 0}
+    return "".join(str(names.setdefault(digit, len(names))) for digit in grid)
+
+
+def _place(allowed: list[int], cell: int, bit: int, size: int) -> bool:
+    """Settle a cell, and every cell that this leaves one digit; ``False`` where one is left none."""
+    allowed[cell], waiting = bit, [cell]
+    if not bit:
+        return False
+    while waiting:
+        settled = waiting.pop()
+        bit = allowed[settled]
+        for other in peers(size)[settled]:
+            left = allowed[other]
+            if left & bit:
+                left &= ~bit
+                if not left:
+                    return False
+                allowed[other] = left
+                if not left & (left - 1):
+                    waiting.append(other)
+    return True
+
+
+def _search(allowed: list[int], size: int, orders: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+    best, fewest = -1, size + 1
+    for cell, left in enumerate(allowed):
+        if left & (left - 1):
+            count = left.bit_count()
+            if count < fewest:
+                best, fewest = cell, count
+                if count == 2:
+                    break
+    if best < 0:
+        yield allowed
+        return
+    for digit in orders[best]:
+        bit = 1 << (digit - 1)
+        if allowed[best] & bit:
+            trial = [*allowed]
+            if _place(trial, best, bit, size):
+                yield from _search(trial, size, orders)
