@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 
 import pytest
-from families import FAMILIES, Family, make_tokenizer
+from chat_families import FAMILIES, Family, make_tokenizer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerFast

@@ -17,9 +17,9 @@ from typing import Any
 import gymnasium as gym
 import pytest
 import torch
-from families import FAMILIES, Family
-from models import tiny_qwen3
-from scripted import EchoEnv, ScriptedEngine, scripted
+from chat_families import FAMILIES, Family
+from scripted_engine import EchoEnv, ScriptedEngine, scripted
+from tiny_models import tiny_qwen3
 
 from rstar2_env.errors import ConfigurationError
 from rstar2_env.rollout import Budget, EpisodeRequest, Player, RolloutError, SamplingParams, TransformersEngine
@@ -414,7 +414,7 @@ def test_hundreds_of_episodes_wait_for_their_tools_at_once() -> None:
 _INTERRUPTED = """
 import sys, threading
 sys.path.insert(0, {folder!r})
-from scripted import EchoEnv, scripted
+from scripted_engine import EchoEnv, scripted
 from rstar2_env.rollout import EpisodeRequest, Player, SamplingParams
 
 EchoEnv.gate.wait = lambda timeout: print("inside", flush=True) or threading.Event().wait(2)

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from families import FAMILIES, make_tokenizer
-from models import VOCABULARY, tiny_gemma3, tiny_llama, tiny_qwen3
+from chat_families import FAMILIES, make_tokenizer
+from tiny_models import VOCABULARY, tiny_gemma3, tiny_llama, tiny_qwen3
 from transformers import PreTrainedModel
 
 from rstar2_env.errors import ConfigurationError

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium as gym
-from families import FAMILIES, Family, make_tokenizer
+from chat_families import FAMILIES, Family, make_tokenizer
 
 from rstar2_env.rollout import ChatCodec, Generation, SamplingParams
 from rstar2_env.spaces import UnicodeText
