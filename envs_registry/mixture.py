@@ -1,0 +1,235 @@
+"""``rstar2/Mixture-v0``: several environments as one, by weight, with a reward scale for each (Guru's router, F33d)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from rstar2_env.dialects import Dialect, make_dialect
+from rstar2_env.errors import ConfigurationError, EpisodeOverError, UnknownNameError
+from rstar2_env.options import call_with_options
+from rstar2_env.problems import Problem
+from rstar2_env.spaces import UnicodeText
+from rstar2_env.tools import ToolSpec
+from rstar2_env.tools.chain import Middleware
+from rstar2_env.vector_env import vector_entry_point
+
+DEFAULT: Mapping[str, Mapping[str, Any]] = {
+    "math": {"id": "rstar2/MathTool-v0", "weight": 2.0},
+    "congruence": {"id": "rstar2/Bootcamp-v0"},
+    "tictactoe": {"id": "rstar2/TicTacToe-v0"},
+    "negotiate": {"id": "rstar2/Negotiate-v0"},
+}
+"""The mixture that the bare id gives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One environment of a mixture.
+
+    Attributes:
+        id: Its registered id.
+        weight: How often it comes, in proportion to the others.
+        scale: Factor on its reward.
+        options: Of ``gym.make``.
+    """
+
+    id: str
+    weight: float = 1.0
+    scale: float = 1.0
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+class MixtureEnv(gym.Env[str, str]):
+    """Several environments as one: every episode is one of one source, drawn by weight.
+
+    ## Action space
+    Any string, read by the environment of the episode's source.
+
+    ## Observation space
+    Any string, as that environment shows it.
+
+    ## Reward
+    That of the source's environment, times the source's ``scale``. A source that is not known is an error, never a 0.
+
+    ## Episode end
+    As that of the source's environment.
+
+    ## Information
+    As that of the source's environment, and ``source`` (its name). ``problem_id`` is ``<source>:<id>``. Every step has
+    ``source_reward``, the reward before scaling.
+
+    ``reset(options=)`` takes ``{"source": name}``, ``{"problem_id": "<source>:<id>"}``, and ``{"problem": problem}``,
+    whose ``source`` names the source if the option does not; what else there is goes to the source's environment.
+
+    ## Baselines
+    Those of the sources, by weight. The default mixture is of ``rstar2/MathTool-v0`` (two fifths),
+    ``rstar2/Bootcamp-v0``, ``rstar2/TicTacToe-v0`` and ``rstar2/Negotiate-v0`` (a fifth each).
+
+    ## Version history
+    v0: the first.
+
+    Args:
+        sources: From names to the fields of a ``Source``: ``id``, and optionally ``weight``, ``scale``, ``options``.
+        options: Options of ``gym.make`` for every source, which those of a source go before.
+        render_mode: ``"ansi"``, ``"human"`` or ``None``.
+
+    Raises:
+        ConfigurationError: There is no source, a weight or scale is out of its range, or a name holds a colon.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "human"], "render_fps": 1}  # noqa: RUF012
+
+    def __init__(
+        self,
+        *,
+        sources: Mapping[str, Mapping[str, Any]] | None = None,
+        options: Mapping[str, Any] | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        written = DEFAULT if sources is None else sources
+        if not written:
+            raise ConfigurationError("A mixture needs at least one source.")
+        self.sources = {name: call_with_options(f"source {name!r}", Source, spec) for name, spec in written.items()}
+        for name, source in self.sources.items():
+            if not isinstance(name, str) or not name or ":" in name:
+                raise ConfigurationError(f"A source's name must be text without a colon, not {name!r}.")
+            if not 0 <= source.weight < float("inf") or not 0 < source.scale < float("inf"):
+                raise ConfigurationError(
+                    f"Source {name!r}: weight must be 0 or more and scale more than 0, both finite, not "
+                    f"{source.weight!r} and {source.scale!r}."
+                )
+        total = sum(source.weight for source in self.sources.values())
+        if not total > 0:
+            raise ConfigurationError("At least one source of a mixture must have a weight of more than 0.")
+        self._chances = np.array([source.weight / total for source in self.sources.values()])
+        self.render_mode = render_mode
+        self._envs: dict[str, gym.Env[str, str]] = {
+            name: gym.make(source.id, **{**(options or {}), **source.options, "render_mode": render_mode})
+            for name, source in self.sources.items()
+        }
+        for name, env in self._envs.items():
+            spaces = (env.observation_space, env.action_space)
+            if not all(isinstance(space, UnicodeText) for space in spaces):
+                raise ConfigurationError(f"Source {name!r} is no text environment: its spaces are {spaces}.")
+        self.observation_space = UnicodeText(max(_length(env.observation_space) for env in self._envs.values()))
+        self.action_space = UnicodeText(min(_length(env.action_space) for env in self._envs.values()))
+        self.tools = _Chains([env.unwrapped for env in self._envs.values()])
+        self._name = next(iter(self.sources))
+        self._over = True
+        self._started = False
+
+    @property
+    def dialect(self) -> Dialect:
+        """The dialect of the running episode."""
+        own: Dialect | None = getattr(self._env.unwrapped, "dialect", None)
+        return make_dialect("rstar2") if own is None else own
+
+    @property
+    def problem(self) -> Problem:
+        """The problem of the running episode, as the source's environment has it."""
+        problem: Problem = self._env.get_wrapper_attr("problem")
+        return problem
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+        """Start an episode of one source.
+
+        Raises:
+            UnknownNameError: ``options`` name a source that there is none of.
+            ConfigurationError: ``options`` name two sources.
+        """
+        super().reset(seed=seed)
+        self._over = True
+        # Both are drawn whatever the options say, so that an option changes nothing but what it names.
+        drawn = int(self.np_random.choice(len(self._chances), p=self._chances))
+        own_seed = int(self.np_random.integers(2**31))
+        name, rest = self._route(dict(options or {}))
+        self._name = list(self.sources)[drawn] if name is None else name
+        text, info = self._env.reset(seed=own_seed, options=rest or None)
+        self._over, self._started = False, True
+        self.tools.current = list(self.sources).index(self._name)
+        return text, info | {"problem_id": f"{self._name}:{info.get('problem_id', '')}", "source": self._name}
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Play a turn in the environment of the episode's source.
+
+        Raises:
+            EpisodeOverError: The episode is over, or none was started.
+        """
+        if self._over:
+            state = "The episode is over" if self._started else "There is no episode yet"
+            raise EpisodeOverError(f"{state}: call reset() to start the next one.")
+        text, reward, terminated, truncated, info = self._env.step(action)
+        self._over = terminated or truncated
+        info |= {"source": self._name, "source_reward": float(reward)}
+        return text, float(reward) * self.sources[self._name].scale, terminated, truncated, info
+
+    def render(self) -> Any:
+        """The conversation of the running episode."""
+        return self._env.render()
+
+    def close(self) -> None:
+        """Close the environments of all sources."""
+        for env in self._envs.values():
+            env.close()
+
+    @property
+    def _env(self) -> gym.Env[str, str]:
+        return self._envs[self._name]
+
+    def _route(self, options: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:
+        name = options.pop("source", None)
+        if "problem_id" in options:
+            written, colon, inner = str(options["problem_id"]).partition(":")
+            if not colon:
+                raise ConfigurationError(f'problem_id of a mixture is "<source>:<id>", not {options["problem_id"]!r}.')
+            if name not in (None, written):
+                raise ConfigurationError(f"options name two sources, {name!r} and {written!r}.")
+            name, options["problem_id"] = written, inner
+        elif "problem" in options and name is None:
+            problem = options["problem"]
+            name = problem.get("source") if isinstance(problem, Mapping) else getattr(problem, "source", None)
+            if name not in self.sources:
+                raise UnknownNameError("source", name, self.sources)
+        if name is not None and name not in self.sources:
+            raise UnknownNameError("source", name, self.sources)
+        return name, options
+
+
+class _Chains:
+    """The tools of all sources: what middleware is added, is added to each; what is told, is of the running one."""
+
+    def __init__(self, envs: list[Any]) -> None:
+        self._envs = envs
+        self.current = 0
+
+    @property
+    def specs(self) -> list[ToolSpec]:
+        chain = getattr(self._envs[self.current], "tools", None)
+        return [] if chain is None else list(chain.specs)
+
+    def use(self, middleware: Middleware) -> None:
+        for env in self._envs:
+            if (chain := getattr(env, "tools", None)) is not None:
+                chain.use(middleware)
+
+    def remove(self, middleware: Middleware) -> None:
+        for env in self._envs:
+            if (chain := getattr(env, "tools", None)) is not None:
+                chain.remove(middleware)
+
+
+def _length(space: gym.Space[str]) -> int:
+    assert isinstance(space, UnicodeText)
+    return space.max_length
+
+
+gym.register(
+    "rstar2/Mixture-v0",
+    entry_point="rstar2_env.envs_registry.mixture:MixtureEnv",
+    vector_entry_point=vector_entry_point("rstar2/Mixture-v0"),
+)

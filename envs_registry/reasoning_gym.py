@@ -1,0 +1,137 @@
+"""``rstar2/ReasoningGym-v0``: every generator of reasoning-gym as an environment; registered where it is installed."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from rstar2_env.errors import ConfigurationError, MissingExtraError, UnknownNameError
+from rstar2_env.problems import Draft, ProceduralSource
+from rstar2_env.tools import Tool
+from rstar2_env.vector_env import vector_entry_point
+
+from ._adapted import AdaptedEnv, Grade
+
+_FULL = 1 - 1e-9
+
+
+@dataclass(frozen=True)
+class _Draw:
+    dataset: str
+    config: tuple[tuple[str, Any], ...]
+
+    def __call__(self, rng: np.random.Generator, /) -> Draft:
+        # A data set of size 1 with a seed of its own for every instance: reasoning-gym seeds item i with seed + i, so
+        # the items of neighbouring seeds are nearly all the same.
+        seed = int(rng.integers(2**62))
+        _, entry = self.item(seed)
+        return Draft(str(entry["question"]), str(entry.get("answer") or ""), str(entry["question"]), {"seed": seed})
+
+    def item(self, seed: int) -> tuple[Any, dict[str, Any]]:
+        """The data set of one item, and the item."""
+        create = _package().create_dataset
+        try:
+            dataset = create(self.dataset, seed=seed, size=1, **dict(self.config))
+            return dataset, dataset[0]
+        except ValueError:
+            # A few generators are seeded through NumPy's old way, which takes 32 bits.
+            dataset = create(self.dataset, seed=seed % 2**32, size=1, **dict(self.config))
+            return dataset, dataset[0]
+
+
+class ReasoningGymEnv(AdaptedEnv):
+    r"""One instance of a reasoning-gym data set, answered in one turn without a call.
+
+    ## Action space
+    Any string: the policy's whole turn. The answer is the dialect's (``\boxed{}`` in ``<answer>``), or all that stands
+    in the last ``<answer>`` where there is no box in it, as an answer of several lines may have none.
+
+    ## Observation space
+    Any string: the question.
+
+    ## Reward
+    reasoning-gym's own ``score_answer``, from 0 to 1, with its partial scores; ``correct`` means the full score. A
+    scorer that raises on what the policy wrote earns 0, and ``verifier_error`` names it.
+
+    ## Episode end
+    As in ``rstar2/Bootcamp-v0``.
+
+    ## Information
+    As in ``rstar2/Bootcamp-v0``.
+
+    ## Baselines
+    They are each generator's own. Of the 106 in reasoning-gym 0.1.25 the reference answers of 100 earn 1.0; five have
+    none (``boxnet``, ``graph_color``, ``propositional_logic``, ``rubiks_cube``, ``rush_hour``), and ``composite`` needs
+    a ``config``.
+
+    ## Version history
+    v0: the first.
+
+    Args:
+        dataset: Name of the generator ("leg_counting", "sudoku", ...).
+        config: Its options, as ``reasoning_gym.create_dataset`` takes them, but for ``seed`` and ``size``.
+        split: "train", "validation" or "test"; a hash of the question decides.
+        tools: Tools that the policy may call on the way.
+        **options: What ``ToolEnv`` takes: ``max_turns``, ``dialect``, ...
+
+    Raises:
+        MissingExtraError: reasoning-gym is not installed.
+        UnknownNameError: It has no generator of that name.
+        ConfigurationError: The generator refuses the config.
+    """
+
+    def __init__(
+        self,
+        *,
+        dataset: str = "leg_counting",
+        config: Mapping[str, Any] | None = None,
+        split: str = "train",
+        tools: Sequence[Tool] = (),
+        **options: Any,
+    ) -> None:
+        known = _package().factory.DATASETS
+        if dataset not in known:
+            raise UnknownNameError("generator of reasoning-gym", dataset, known)
+        self._draw = _Draw(dataset, tuple(sorted((config or {}).items())))
+        try:
+            self._draw.item(0)
+        except (AssertionError, TypeError, ValueError) as error:
+            raise ConfigurationError(
+                f"reasoning-gym's {dataset} refuses the config {dict(config or {})}: {error}"
+            ) from error
+        written = ",".join(f"{key}={value}" for key, value in self._draw.config)
+        name = f"reasoning_gym/{dataset}" + (f":{written}" if written else "")
+        super().__init__(ProceduralSource(name, self._draw, split), tools=tools, options=options)
+
+    def grade(self, turn: str) -> Grade:
+        """Have reasoning-gym score the answer."""
+        answer = self.dialect.answer([turn])
+        if answer is None and (close := turn.rfind("</answer>")) >= 0:
+            start = turn.rfind("<answer>", 0, close)
+            answer = turn[start + len("<answer>") : close].strip() if start >= 0 else None
+        if answer is None:
+            return Grade(None, 0.0, False)
+        dataset, entry = self._draw.item(int(self.problem.meta["seed"]))
+        score = float(dataset.score_answer(answer, entry))
+        return Grade(answer, score, score >= _FULL)
+
+
+def _package() -> Any:
+    try:
+        return importlib.import_module("reasoning_gym")
+    except ImportError as error:
+        raise MissingExtraError("reasoning-gym", "rstar2/ReasoningGym-v0") from error
+
+
+if importlib.util.find_spec("reasoning_gym") is not None:
+    gym.register(
+        "rstar2/ReasoningGym-v0",
+        entry_point="rstar2_env.envs_registry.reasoning_gym:ReasoningGymEnv",
+        vector_entry_point=vector_entry_point("rstar2/ReasoningGym-v0"),
+    )

@@ -1,0 +1,118 @@
+"""Several environments as one: declared proportions, a scale for each source, and no source that is silently a 0."""
+
+from collections import Counter
+
+import gymnasium as gym
+import pytest
+
+import rstar2_env  # noqa: F401  # registers the ids
+from rstar2_env.errors import ConfigurationError, EpisodeOverError, UnknownNameError
+from rstar2_env.testing import StubSandbox, check_text_env
+from rstar2_env.wrappers import FaultInjection
+
+ID = "rstar2/Mixture-v0"
+MATH = {"id": "rstar2/MathTool-v0", "options": {"sandbox": StubSandbox("7")}}
+GAME = {"id": "rstar2/TicTacToe-v0"}
+
+
+def make(**more):
+    return gym.make(ID, sources={"math": {**MATH, "weight": 3, "scale": 2.0}, "game": GAME, **more})
+
+
+def answer(env):
+    return env.unwrapped.dialect.format_answer(env.unwrapped.problem.answer)
+
+
+def test_it_keeps_the_contract_with_sources_of_several_kinds():
+    check_text_env(make, seeds=(0, 1, 2, 3))
+
+
+def test_sources_come_in_their_declared_proportions():
+    env = make()
+    env.reset(seed=0)
+    counts = Counter(env.reset()[1]["source"] for _ in range(800))
+    assert counts["math"] / 800 == pytest.approx(0.75, abs=0.06)
+
+
+def test_a_source_of_weight_nought_comes_only_when_asked_for():
+    env = make(never={**GAME, "weight": 0})
+    env.reset(seed=0)
+    assert "never" not in {env.reset()[1]["source"] for _ in range(100)}
+    assert env.reset(options={"source": "never"})[1]["source"] == "never"
+
+
+def test_each_source_has_its_reward_scale():
+    env = make()
+    env.reset(seed=1, options={"source": "math"})
+    _, reward, *_, info = env.step(answer(env))
+    assert (reward, info["source_reward"], info["source"]) == (2.0, 1.0, "math")
+    env.reset(seed=1, options={"source": "game"})
+    while True:
+        _, reward, terminated, _, info = env.step(env.unwrapped._env.unwrapped.oracle_turn())
+        if terminated:
+            break
+    assert (reward, info["source_reward"]) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"source": "physics"},
+        {"problem_id": "physics:1"},
+        {"problem": {"question": "?", "answer": "1", "source": "physics"}},
+        {"problem": {"question": "?", "answer": "1"}},
+    ],
+)
+def test_an_unknown_source_is_an_error(options):
+    env = make()
+    with pytest.raises(UnknownNameError, match="math"):
+        env.reset(seed=1, options=options)
+    with pytest.raises((EpisodeOverError, gym.error.ResetNeeded)):
+        env.step("no")
+
+
+def test_a_problem_goes_to_its_source_and_comes_again_by_its_id():
+    env = make()
+    _, info = env.reset(seed=1, options={"problem": {"question": "6 + 1?", "answer": "7", "source": "math"}})
+    assert info["source"] == "math"
+    assert env.step(answer(env))[1] == 2.0
+    text, info = env.reset(seed=5)
+    assert env.reset(seed=6, options={"problem_id": info["problem_id"]})[0] == text
+
+
+@pytest.mark.parametrize("options", [{"problem_id": "p1"}, {"source": "game", "problem_id": "math:p1"}])
+def test_options_that_contradict_each_other_are_refused(options):
+    with pytest.raises(ConfigurationError):
+        make().reset(seed=1, options=options)
+
+
+def test_middleware_reaches_the_tools_of_every_source():
+    env = FaultInjection(make(), {"lost": 1.0})
+    _, info = env.reset(seed=1, options={"source": "math"})
+    (tool,) = info["tools"]
+    call = env.unwrapped.dialect.format_call(tool["function"]["name"], {"code": "print(7)", "input": ""})
+    *_, info = env.step(call)
+    assert info["tool_calls"][0]["fault"]["kind"] == "lost"
+
+
+def test_the_bare_id_has_a_default_mixture():
+    env = gym.make(ID)
+    env.reset(seed=0)
+    assert {env.reset()[1]["source"] for _ in range(60)} == {"math", "congruence", "tictactoe", "negotiate"}
+
+
+@pytest.mark.parametrize(
+    "sources",
+    [
+        {},
+        {"a": {**MATH, "weight": -1}},
+        {"a": {**MATH, "weight": 0}},
+        {"a": {**MATH, "scale": 0}},
+        {"a": {**MATH, "colour": "red"}},
+        {"a:b": MATH},
+        {"a": {"id": "CartPole-v1"}},
+    ],
+)
+def test_sources_that_make_no_sense_are_refused(sources):
+    with pytest.raises((ConfigurationError, TypeError)):
+        gym.make(ID, sources=sources)
