@@ -36,6 +36,7 @@ class Connection:
     Args:
         options: How it runs.
         on_outcome: Called in the connection's thread with the header and blobs of each outcome.
+        on_call_lost: Called in the connection's thread with a call that was lost through no fault of its program.
         on_lost: Called in the connection's thread, once, when the warden is gone without ``close``.
     """
 
@@ -43,6 +44,7 @@ class Connection:
         self,
         options: LocalOptions,
         on_outcome: Callable[[dict[str, Any], list[bytes]], None],
+        on_call_lost: Callable[[int, str], None],
         on_lost: Callable[[Connection, str], None],
     ) -> None:
         self.capabilities: tuple[Capability, ...] = ()
@@ -51,6 +53,7 @@ class Connection:
         self.scratch = ""
         self._options = options
         self._on_outcome = on_outcome
+        self._on_call_lost = on_call_lost
         self._on_lost = on_lost
         self._lock = threading.Lock()
         self._backlog: deque[memoryview] = deque()
@@ -196,6 +199,8 @@ class Connection:
         header = frame.header
         if header["op"] == "outcome":
             self._on_outcome(header, frame.blobs)
+        elif header["op"] == "lost":
+            self._on_call_lost(header["id"], header["error"])
         elif header["op"] == "started":
             self.zygote_pid = header["zygote_pid"]
             self.capabilities = tuple(Capability(**layer) for layer in header["capabilities"])

@@ -164,7 +164,7 @@ class LocalSandbox:
     # The warden
 
     def _connect(self) -> Connection:
-        connection = Connection(self.options, self._on_outcome, self._on_lost)
+        connection = Connection(self.options, self._on_outcome, self._on_call_lost, self._on_lost)
         connection.start()
         return connection
 
@@ -173,6 +173,17 @@ class LocalSandbox:
             ticket = self._tickets.pop(header["id"], None)
         if ticket is not None:
             _resolve(ticket, outcome_of(header, blobs, ticket.attempts))
+
+    def _on_call_lost(self, call_id: int, why: str) -> None:
+        with self._lock:
+            ticket = self._tickets.get(call_id)
+            if ticket is None:
+                return
+            if ticket.attempts <= self.options.retries:
+                self._send(ticket)
+                return
+            del self._tickets[call_id]
+        _resolve(ticket, lost(why, ticket.attempts))
 
     def _on_lost(self, connection: Connection, why: str) -> None:
         """The warden is gone: start another, and send again what was in flight while its budget lasts."""

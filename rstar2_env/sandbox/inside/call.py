@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import tempfile
 import time
@@ -104,7 +105,7 @@ class Child:
         self.peak_kb = 0
         self.started_at = self.ended_at = 0.0
         self.wait_status: int | None = None
-        self.gone = self.settled = self.discarded = False
+        self.gone = self.settled = self.discarded = self.broken = False
         self.stopped_for: str | None = None
         self._compiled = False
         self._reports: list[bytes] = []
@@ -127,7 +128,21 @@ class Child:
     def end(self, message: dict[str, Any], now: float) -> None:
         """Note how the process ended, as the zygote saw it."""
         self.wait_status, self.peak_kb, self.ended_at = message["status"], message["peak_kb"], now
+        self.broken = message["broken"]
         self.cpu_s = max(0.0, message["cpu_s"] - self.cpu_at_start)
+
+    def lost(self) -> str | None:
+        """Why this end was no doing of the program; ``None`` when it was, or may have been."""
+        if self.stopped_for is not None or self.wait_status != signal.SIGKILL:
+            return None
+        if self.broken:
+            return "pid 1 above the program was killed from outside"
+        assert self.call is not None
+        group = self.slot.group
+        own_doing = self._compiled or self.cpu_s >= self.call.limits["cpu_s"]
+        if own_doing or (group is not None and group.out_of_memory()):
+            return None
+        return "its process was killed from outside before the program began"
 
     def outcome(self) -> tuple[dict[str, Any], tuple[bytes, bytes]]:
         """The outcome as a header and the two streams."""

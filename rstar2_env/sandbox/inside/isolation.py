@@ -86,6 +86,7 @@ class Isolation:
             # A namespace of its own for each call: the kernel counts its processes apart from all others'.
             linux.unshare(linux.CLONE_NEWUSER)
             linux.map_user(self._proc, INSIDE_USER, (0, 0))
+            linux.drop_bounding_capabilities()  # a new user namespace begins with all of them
             linux.drop_capabilities()
 
 

@@ -40,6 +40,7 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 1, 4, 24
 _PR_SET_SECCOMP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 22, 36, 38
 _LAST_CAPABILITY = 63
 _STACK_BYTES = 1 << 16
+_PF_EXITING = 0x4
 
 
 def _checked(result: int, what: str) -> int:
@@ -189,6 +190,16 @@ class Pausing:
             return _call("clone", self._pause, self._top, ctypes.c_int(flags | CLONE_VM | signal.SIGCHLD), None)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
+def is_exiting(pid: int) -> bool:
+    """Whether a process has begun to end, or is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            flags = int(file.read().rpartition(b")")[2].split()[6])
+    except OSError:
+        return True
+    return bool(flags & _PF_EXITING)
 
 
 def children() -> list[int]:

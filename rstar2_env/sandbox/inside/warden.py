@@ -155,11 +155,19 @@ class Warden:
     def _refill(self) -> None:
         """Keep children waiting: as many as asked for, and one for each call that could start now."""
         able = min(len(self._queue), self._workers - self._running)
-        while self._free and len(self._waiting) + self._preparing < self._target + able and self._serving:
-            self._fork(self._free.popleft())
+        wanted = self._target + able - len(self._waiting) - self._preparing
+        for _ in range(min(wanted, len(self._free))):
+            if self._serving:
+                self._fork(self._free.popleft())
 
     def _fork(self, slot: Slot) -> None:
-        child = Child(next(self._numbers), slot, self._file_bytes)
+        try:
+            child = Child(next(self._numbers), slot, self._file_bytes)
+        except OSError as error:  # out of descriptors, or of disk
+            self._free.append(slot)
+            self._fail(str(error))
+            self._at(time.monotonic() + _RETRY_S, self._refill)
+            return
         self._children[child.number] = child
         self._preparing += 1
         self._watch(child.report, lambda _: self._on_report(child))
@@ -324,8 +332,11 @@ class Warden:
             self._running -= 1
             if not call.cancelled:
                 del self._calls[call.id]
-                header, blobs = child.outcome()
-                self._say({"op": "outcome", "id": call.id, **header}, blobs)
+                if (why := child.lost()) is not None:
+                    self._say({"op": "lost", "id": call.id, "error": why})
+                else:
+                    header, blobs = child.outcome()
+                    self._say({"op": "outcome", "id": call.id, **header}, blobs)
             self._dispatch()
         self._release(child)
 
@@ -337,8 +348,12 @@ class Warden:
             return
         with contextlib.suppress(ValueError):
             self._waiting.remove(child)
+        self._fail(child.failure or "it ended without a word")
+
+    def _fail(self, reason: str) -> None:
+        """Count a child that could not be prepared; too many in a row, or the very first, and this warden gives up."""
         self._failures += 1
-        why = f"A child could not be prepared: {child.failure or 'it ended without a word'}"
+        why = f"A child could not be prepared: {reason}"
         print(why, file=sys.stderr)
         if self._greeting is not None:
             self._say({"op": "failed", "error": why})

@@ -32,6 +32,7 @@ class _Tree:
     main: int
     init: int = 0
     ended: bool = False
+    killed: bool = False
     memory_limit: int = 0
 
 
@@ -128,10 +129,13 @@ class Zygote:
             tree.init = 0
         else:
             tree.ended = True
+            # No program can end its pid 1: when that one is on its way out, someone outside killed it, and with it all.
+            broken = not tree.killed and status == signal.SIGKILL and tree.init > 0 and linux.is_exiting(tree.init)
             self._kill(tree)  # what is left of it
             self._say(
                 {
                     "op": "ended",
+                    "broken": broken,
                     "n": tree.number,
                     "status": status,
                     "cpu_s": usage.ru_utime + usage.ru_stime,
@@ -161,6 +165,7 @@ class Zygote:
 
     def _kill(self, tree: _Tree) -> None:
         """Kill a tree whole: with pid 1 the kernel ends the namespace; without one, the group has to do."""
+        tree.killed = True
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if tree.init:
                 os.kill(tree.init, signal.SIGKILL)

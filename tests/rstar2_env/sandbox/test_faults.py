@@ -1,0 +1,190 @@
+"""Whatever of ours is killed, stopped or starved: every call gets one outcome, and none is blamed on a program."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import resource
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rstar2_env.sandbox import Job, Limits, LocalSandbox, Outcome
+from rstar2_env.status import ToolStatus
+
+SLEEP = "import time\ntime.sleep(0.7)\n"
+
+
+@pytest.fixture
+def sandbox() -> Iterator[LocalSandbox]:
+    """One that starts fast and notices a stall soon."""
+    with LocalSandbox(workers=2, waiting=2, preload=(), stall_s=2.0) as made:
+        yield made
+
+
+def in_flight(sandbox: LocalSandbox, fault: Callable[[], None], calls: int = 6) -> list[Outcome]:
+    """Run calls, let the fault strike while they run, and return every outcome."""
+    with ThreadPoolExecutor(calls) as pool:
+        futures = [pool.submit(sandbox.run, Job(f"{SLEEP}{number}")) for number in range(calls)]
+        time.sleep(0.4)
+        fault()
+        return [future.result(60) for future in futures]
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["warden", "warm parent"])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+def test_what_is_killed_or_stopped_is_replaced_and_its_calls_run_again(
+    sandbox: LocalSandbox, look: Any, which: int, how: int
+) -> None:
+    before = look.pids(sandbox)
+    outcomes = in_flight(sandbox, lambda: os.kill(before[which], how))
+    assert [outcome.value for outcome in outcomes] == [str(number) for number in range(6)]
+    assert {outcome.attempts for outcome in outcomes} <= {1, 2}
+    assert max(outcome.attempts for outcome in outcomes) == 2
+    assert set(look.pids(sandbox)).isdisjoint(before)
+    look.wait_for(lambda: not any(look.alive(pid) for pid in before))
+
+
+def test_a_pid_1_killed_from_outside_is_our_failure_and_the_call_runs_again(sandbox: LocalSandbox, look: Any) -> None:
+    def kill_every_pid_1() -> None:
+        for pid in look.descendants(look.pids(sandbox)[1]):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/status") as file:
+                if any(line.startswith("NSpid") and line.split()[-1] == "1" for line in file):
+                    os.kill(pid, signal.SIGKILL)
+
+    outcomes = in_flight(sandbox, kill_every_pid_1, calls=2)
+    assert [(outcome.value, outcome.attempts) for outcome in outcomes] == [("0", 2), ("1", 2)]
+
+
+def test_children_that_wait_are_replaced_when_they_are_killed(sandbox: LocalSandbox, look: Any) -> None:
+    look.settled(sandbox)
+    before = look.pids(sandbox)
+    for pid in look.descendants(before[1]):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    assert sandbox.run(Job("1")).value == "1"
+    look.settled(sandbox)
+    assert look.pids(sandbox) == before
+
+
+def test_without_retries_a_lost_call_is_unavailable_and_says_why(look: Any) -> None:
+    with LocalSandbox(workers=1, waiting=1, preload=(), retries=0) as sandbox:
+        outcome = in_flight(sandbox, lambda: os.kill(look.pids(sandbox)[1], signal.SIGKILL), calls=1)[0]
+        assert (outcome.status, outcome.attempts) == (ToolStatus.UNAVAILABLE, 1)
+        assert "warm parent is gone" in str(outcome.error_message)
+        assert sandbox.run(Job("1")).value == "1"
+
+
+def test_a_call_that_is_lost_again_and_again_is_unavailable_in_the_end(sandbox: LocalSandbox, look: Any) -> None:
+    done = threading.Event()
+
+    def keep_killing() -> None:
+        while not done.wait(0.2):
+            with contextlib.suppress(ProcessLookupError, AssertionError):
+                os.kill(look.pids(sandbox)[1], signal.SIGKILL)
+
+    thread = threading.Thread(target=keep_killing)
+    thread.start()
+    try:
+        outcome = sandbox.run(Job("import time\ntime.sleep(60)", limits=Limits(wall_s=60)))
+    finally:
+        done.set()
+        thread.join()
+    assert (outcome.status, outcome.attempts) == (ToolStatus.UNAVAILABLE, 2)
+    assert sandbox.run(Job("1")).value == "1"
+
+
+def test_while_no_warden_can_be_started_calls_are_unavailable_and_later_ones_work_again(
+    sandbox: LocalSandbox, look: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr("rstar2_env.sandbox.connection.launch.__file__", "/no/such/file.py")
+        os.kill(look.pids(sandbox)[0], signal.SIGKILL)
+        for _ in range(2):
+            outcome = sandbox.run(Job("1"))
+            assert outcome.status is ToolStatus.UNAVAILABLE
+            assert "did not start" in str(outcome.error_message)
+    assert sandbox.run(Job("1")).value == "1"
+
+
+def test_a_warden_short_of_descriptors_goes_on_with_those_it_has(sandbox: LocalSandbox, look: Any) -> None:
+    look.settled(sandbox)
+    warden = look.pids(sandbox)[0]
+    # Room for one more child and a half.
+    few = len(os.listdir(f"/proc/{warden}/fd")) + 6
+    resource.prlimit(warden, resource.RLIMIT_NOFILE, (few, few))
+    outcomes = sandbox.run_many([Job(str(number)) for number in range(30)])
+    assert [outcome.value for outcome in outcomes] == [str(number) for number in range(30)]
+
+
+@pytest.mark.skipif(not os.access("/sys/fs/cgroup/pids", os.W_OK), reason="needs a writable pids control group")
+def test_a_machine_out_of_processes_delays_calls_and_loses_none(sandbox: LocalSandbox, look: Any) -> None:
+    look.settled(sandbox)
+    group = Path(f"/sys/fs/cgroup/pids/rstar2-test-{os.getpid()}")
+    group.mkdir()
+    try:
+        (group / "cgroup.procs").write_text(str(look.pids(sandbox)[1]))
+        (group / "pids.max").write_text("1")
+        with ThreadPoolExecutor(6) as pool:
+            futures = [pool.submit(sandbox.run, Job(str(number))) for number in range(6)]
+            time.sleep(1.0)
+            (group / "pids.max").write_text("max")
+            assert [future.result(60).value for future in futures] == [str(number) for number in range(6)]
+    finally:
+        sandbox.close()
+        look.wait_for(lambda: not (group / "cgroup.procs").read_text())
+        group.rmdir()
+
+
+def storm(kills: int, seed: int, look: Any) -> tuple[int, int]:
+    """Kill or stop parts of a sandbox at random under load; returns how many calls went well and how many were lost."""
+    draw = random.Random(seed)
+    stop = threading.Event()
+    counted: list[tuple[int, Outcome]] = []
+    with LocalSandbox(workers=2, waiting=2, preload=(), stall_s=1.0) as sandbox:
+
+        def load(start: int) -> None:
+            number = start
+            while not stop.is_set():
+                number += 100
+                counted.append((number, sandbox.run(Job(f"import time\ntime.sleep({draw.random() / 20})\n{number}"))))
+
+        threads = [threading.Thread(target=load, args=(start,)) for start in range(6)]
+        for thread in threads:
+            thread.start()
+        struck = 0
+        while struck < kills:
+            time.sleep(draw.random() / 4)
+            with contextlib.suppress(ProcessLookupError, AssertionError):
+                victim = draw.choice(look.pids(sandbox))
+                os.kill(victim, signal.SIGSTOP if draw.random() < 0.05 else signal.SIGKILL)
+                struck += 1
+        stop.set()
+        for thread in threads:
+            thread.join(60)
+            assert not thread.is_alive(), "a call never got its outcome"
+        assert sandbox.run(Job("1")).value == "1"
+        look.settled(sandbox)
+    lost = [outcome for _, outcome in counted if outcome.status is ToolStatus.UNAVAILABLE]
+    assert all(outcome.attempts == 2 for outcome in lost)
+    well = [(number, outcome) for number, outcome in counted if outcome.status is not ToolStatus.UNAVAILABLE]
+    assert all(outcome.value == str(number) for number, outcome in well)
+    return len(well), len(lost)
+
+
+def test_every_call_gets_one_outcome_of_its_own_in_a_storm_of_kills(look: Any) -> None:
+    well, _ = storm(kills=12, seed=1, look=look)
+    assert well > 0
+
+
+@pytest.mark.slow
+def test_every_call_gets_one_outcome_of_its_own_in_a_long_storm_of_kills(look: Any) -> None:
+    well, lost = storm(kills=200, seed=2, look=look)
+    assert well > lost

@@ -1,0 +1,91 @@
+"""The same isolation for an ordinary user, by user namespaces: these tests run the others again as user 65534.
+
+Where the tests run as an ordinary user already, the other modules show it. As root, a mount namespace of its own shows
+that user the interpreter, even where it lies in root's private home.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+USER = 65534
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="already an ordinary user: the other modules show it")
+
+BECOME = """
+import os, sys
+sys.path.insert(0, {repository!r})
+from rstar2_env.sandbox.inside import linux
+
+def closed_to_others(path):
+    parts = path.split("/")
+    for end in range(2, len(parts) + 1):
+        folder = "/".join(parts[:end])
+        if os.path.isdir(folder) and not os.stat(folder).st_mode & 1:
+            return folder
+    return None
+
+# Show what is needed below folders that others may not enter: keep it open, cover the folder, and bind it again.
+linux.unshare(linux.CLONE_NEWNS)
+linux.mount("none", "/", None, linux.MS_REC | linux.MS_PRIVATE)
+covered = {{}}
+for path in {needed!r}:
+    if (folder := closed_to_others(path)) is not None:
+        covered.setdefault(folder, []).append((path, os.open(path, os.O_PATH)))
+for folder, kept in covered.items():
+    linux.mount("tmpfs", folder, "tmpfs", 0, "mode=755")
+    for path, descriptor in kept:
+        os.makedirs(path, exist_ok=True)
+        linux.mount(f"/proc/self/fd/{{descriptor}}", path, None, linux.MS_BIND | linux.MS_REC)
+os.chdir("/")
+os.setgroups([])
+os.setresgid({user}, {user}, {user})
+os.setresuid({user}, {user}, {user})
+os.environ.update(HOME="/tmp", PYTHONDONTWRITEBYTECODE="1")
+os.execv(sys.executable, [sys.executable, *{arguments!r}])
+"""
+
+
+def as_ordinary_user(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Python as user 65534."""
+    repository = str(HERE.parents[2])
+    shown = [os.path.realpath(sys.base_prefix), sys.prefix, repository]
+    shown += [path for path in sys.path if os.path.isdir(path) and path not in shown]
+    code = BECOME.format(repository=repository, needed=shown, user=USER, arguments=list(arguments))
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=280, check=False)
+
+
+def test_every_promise_is_kept_and_no_escape_succeeds() -> None:
+    code = "from rstar2_env.cli import main; main(['sandbox', 'check', '--isolation', 'strict', '--json'])"
+    done = as_ordinary_user("-c", code)
+    assert done.returncode == 0, done.stderr
+    layers = {layer["name"]: layer for layer in json.loads(done.stdout)["layers"]}
+    assert {layer["tested"] for layer in layers.values() if layer["required"]} == {"held"}
+    assert layers["user namespace"]["active"]
+    assert not layers["own users"]["active"]
+
+
+def test_programs_run_as_a_user_without_privileges() -> None:
+    code = (
+        "from rstar2_env.sandbox import Job, LocalSandbox\n"
+        "with LocalSandbox(workers=1) as sandbox:\n"
+        "    print(sandbox.run(Job('import os, sympy\\n(os.getuid(), sympy.sqrt(8))')).value)\n"
+        '    print(sandbox.run(Job(\'open("/tmp/x", "w").write("x")\')).value)\n'
+    )
+    done = as_ordinary_user("-c", code)
+    assert done.stdout == "(1000, 2*sqrt(2))\n1\n", done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", ["test_conformance", "test_isolation", "test_limits", "test_soak", "test_faults"])
+def test_the_others_pass_as_an_ordinary_user(module: str) -> None:
+    options = ["-p", "no:cacheprovider", "-q", "-m", "not slow"]
+    done = as_ordinary_user("-m", "pytest", str(HERE / f"{module}.py"), *options, f"--rootdir={HERE.parents[2]}")
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
