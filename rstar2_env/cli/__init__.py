@@ -17,8 +17,9 @@ _COMMANDS: dict[str, tuple[str, str, str]] = {
     "verify": ("verify", "verify_command", "Grade answers against gold answers."),
     "trainers": ("trainers", "trainers_command", "List the trainers."),
     "agents": ("agents", "agents_command", "List the agents."),
-    "envs": ("envs", "envs_command", "List the environments."),
-    "problems": ("problems", "app", "Look at problem sources."),
+    "envs": ("envs", "envs_command", "List the environments, or show one with a sample episode."),
+    "validate": ("validate", "validate_command", "Check an environment and its problems before training."),
+    "problems": ("problems", "app", "Look at problem sources, convert and decontaminate them."),
     "sandbox": ("sandbox", "app", "Run programs in the sandbox, and check what it isolates."),
 }
 """Name of each subcommand, its module, the function or app in it, and its line in the help."""

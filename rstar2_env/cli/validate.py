@@ -1,0 +1,87 @@
+"""``rstar2 validate``: is an environment fit to train on, with these problems?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rstar2_env.validation import Validation
+
+_LISTED = 20
+
+
+def validate_command(
+    env_id: Annotated[str, typer.Argument(metavar="ID", help="Gymnasium id, such as rstar2/MathTool-v0.")],
+    problems: Annotated[
+        str | None, typer.Option(metavar="SPEC", help="Problems to check [default: the environment's own].")
+    ] = None,
+    split: Annotated[str, typer.Option(help="Split of the problems, where the source has splits.")] = "train",
+    episodes: Annotated[
+        int | None,
+        typer.Option(min=1, help="Problems to check [default: all; 100 of a source that never ends]."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the episodes.")] = 0,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Threads, each with an environment [default: 2 a processor].")
+    ] = None,
+    contract: Annotated[bool, typer.Option(help="Check the environment's contract as well.")] = True,
+    env_option: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Argument of gym.make; may be given again.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Check every problem four ways, and the environment's contract; exits with 1 when something is wrong.
+
+    The gold answer must earn 1, a corrupted one 0, a malformed turn a typed error, and all of it the same twice.
+    """
+    import json
+
+    import rstar2_env  # noqa: F401  # registers the environments
+    from rstar2_env.cli._shared import progress_bar, user_errors
+    from rstar2_env.options import parse_options
+    from rstar2_env.validation import validate
+
+    with user_errors(), progress_bar(quiet=as_json) as bar:
+        task = bar.add_task("checking", total=episodes)
+        found = validate(
+            env_id,
+            problems=problems,
+            split=split,
+            episodes=episodes,
+            seed=seed,
+            workers=workers,
+            contract=contract,
+            env_options=parse_options(env_option or ()),
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    if as_json:
+        typer.echo(json.dumps(found.to_dict()))
+    else:
+        _print(found)
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+def _print(found: Validation) -> None:
+    from rstar2_env.cli._shared import print_table
+
+    rows = {
+        "problems checked": f"{found.checked} of {found.problems} ({found.split})",
+        "gold answers that do not earn 1": f"{len(found.of('gold'))}",
+        "corrupted answers that earn": f"{len(found.of('corrupted'))}",
+        "malformed turns without their status": f"{len(found.of('malformed'))}",
+        "problems that differ the second time": f"{len(found.of('repeated'))}",
+    }
+    if found.unreadable:
+        rows["gold answers that cannot be read"] = f"{len(found.unreadable)} (only their own words earn)"
+    if found.contract or found.breaks:
+        rows["contract"] = found.breaks or f"{len(found.contract)} checks passed"
+    rows["time"] = f"{found.seconds:.1f} s"
+    print_table(f"{found.env_id}: {'nothing is wrong' if found.ok else 'something is wrong'}", rows)
+    listed = [*found.faults, *found.unreadable]
+    for fault in listed[:_LISTED]:
+        typer.echo(f"{fault.problem_id} ({fault.check}): {fault.detail}")
+    if len(listed) > _LISTED:
+        typer.echo(f"... and {len(listed) - _LISTED} more (--json lists them all)")

@@ -1,0 +1,351 @@
+"""Is an environment fit to train on, with these problems? Its verifier is tried on every problem, and its contract.
+
+Covered: for every problem, that the gold answer earns 1, a corrupted one 0, a malformed turn gets a typed error, and
+all of it comes out the same twice; the checks of ``rstar2_env.testing.check_text_env``. Not covered: whether a gold
+answer is right (only that it is accepted), and programs in the sandbox, of which the four checks run none.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import gymnasium as gym
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.grading import GoldGrader
+from rstar2_env.problems import FiniteSource, Problem, ProblemSource, ProblemSpec, load_problems
+from rstar2_env.problems.perturb import changed_answer
+from rstar2_env.status import ToolStatus
+from rstar2_env.testing.conformance import check_text_env
+from rstar2_env.testing.harness import ConformanceError, canonical, typical_call
+from rstar2_env.verify import Reason, verify
+
+GOLD, CORRUPTED, MALFORMED, REPEATED = CHECKED = ("gold", "corrupted", "malformed", "repeated")
+"""The four checks: the gold answer earns 1, a corrupted one 0, a malformed turn is typed, twice is the same."""
+
+UNREADABLE = "unreadable"
+"""No fault of the environment's: the verifier cannot read the gold answer as mathematics, so that only its own words
+earn."""
+
+MOST_TURNS = 200
+"""A reference player that needs more turns than this has not solved the problem."""
+
+_NO_CALL = "I do not know."
+_PROBE = "1234567"
+_SHOWN = 120
+
+Trace = list[tuple[Any, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A check that a problem does not pass.
+
+    Attributes:
+        problem_id: The problem.
+        check: One of ``CHECKED``, or ``UNREADABLE``.
+        detail: What was expected and what came.
+    """
+
+    problem_id: str
+    check: str
+    detail: str
+
+    def to_dict(self) -> dict[str, str]:
+        """As JSON can hold it."""
+        return {"id": self.problem_id, "check": self.check, "detail": self.detail}
+
+
+@dataclass(slots=True)
+class Validation:
+    """What was found.
+
+    Attributes:
+        env_id: The environment.
+        problems: Name of the source.
+        split: Its split.
+        checked: How many problems were checked.
+        faults: Every check that a problem does not pass, in the order of the problems.
+        unreadable: Problems whose gold answer the verifier cannot read; a policy that writes it otherwise earns
+            nothing, so they are better left out.
+        contract: Names of the contract's checks that were made.
+        breaks: What breaks the contract; empty when nothing does.
+        seconds: Wall-clock seconds.
+    """
+
+    env_id: str
+    problems: str
+    split: str
+    checked: int = 0
+    faults: list[Fault] = field(default_factory=list)
+    unreadable: list[Fault] = field(default_factory=list)
+    contract: list[str] = field(default_factory=list)
+    breaks: str = ""
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was found; unreadable gold answers are a fault of the data, and do not count."""
+        return not self.faults and not self.breaks
+
+    def of(self, check: str) -> list[Fault]:
+        """The faults of one check."""
+        return [fault for fault in self.faults if fault.check == check]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As ``rstar2 validate --json`` prints it."""
+        return {
+            "env_id": self.env_id,
+            "problems": self.problems,
+            "split": self.split,
+            "n": self.checked,
+            "ok": self.ok,
+            **{check: len(self.of(check)) for check in CHECKED},
+            "faults": [fault.to_dict() for fault in self.faults],
+            UNREADABLE: [fault.to_dict() for fault in self.unreadable],
+            "contract": self.contract,
+            "breaks": self.breaks,
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def validate(
+    env_id: str,
+    *,
+    problems: ProblemSpec | None = None,
+    split: str = "train",
+    episodes: int | None = None,
+    seed: int = 0,
+    workers: int | None = None,
+    contract: bool = True,
+    env_options: Mapping[str, Any] | None = None,
+    progress: Callable[[int, int | None], None] | None = None,
+) -> Validation:
+    """Check every problem of an environment, and its contract.
+
+    Args:
+        env_id: A Gymnasium id.
+        problems: What ``load_problems`` takes; ``None`` means the environment's own.
+        split: Split of the problems, where the source has splits.
+        episodes: How many problems, the first ones; ``None`` checks every problem of a finite source, and 100 of one
+            that never ends.
+        seed: Of the episodes.
+        workers: Threads, each with an environment; by default two for each processor.
+        contract: Check the contract as well.
+        env_options: Arguments of ``gym.make``.
+        progress: Told after every problem how many are done, and of how many.
+
+    Raises:
+        ConfigurationError: The options do not fit together, or the environment has no problems.
+        SandboxUnavailableError: The contract's checks run programs, and the sandbox cannot start.
+    """
+    began = time.perf_counter()
+    if episodes is not None and episodes < 1:
+        raise ConfigurationError(f"episodes must be at least 1, not {episodes}.")
+    workers = 2 * (os.cpu_count() or 1) if workers is None else workers
+    if workers < 1:
+        raise ConfigurationError(f"workers must be at least 1, not {workers}.")
+    with _Checkers(env_id, env_options or {}, seed) as checkers:
+        env = checkers.mine().env
+        source = load_problems(problems, split=split) if problems is not None else _own_source(env, split)
+        found = Validation(env_id, source.name, source.split)
+        chosen, total = _chosen(source, episodes)
+        for number, faults in _in_order(chosen, checkers, workers):
+            found.faults.extend(fault for fault in faults if fault.check != UNREADABLE)
+            found.unreadable.extend(fault for fault in faults if fault.check == UNREADABLE)
+            found.checked = number
+            if progress is not None:
+                progress(number, total)
+    if contract:
+        try:
+            found.contract = check_text_env(env_id, **(env_options or {}))
+        except ConformanceError as error:
+            found.breaks = str(error)
+    found.seconds = time.perf_counter() - began
+    return found
+
+
+class _Checkers:
+    """An environment and what is known of it for each thread; all are closed at the end."""
+
+    def __init__(self, env_id: str, options: Mapping[str, Any], seed: int) -> None:
+        self._env_id, self._options, self._seed = env_id, options, seed
+        self._local = threading.local()
+        self._all: list[_Checker] = []
+
+    def __enter__(self) -> _Checkers:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for checker in self._all:
+            checker.env.close()
+
+    def mine(self) -> _Checker:
+        found: _Checker | None = getattr(self._local, "checker", None)
+        if found is None:
+            env = gym.make(self._env_id, disable_env_checker=True, **self._options)
+            found = self._local.checker = _Checker(env, self._seed)
+            self._all.append(found)
+        return found
+
+    def check(self, problem: Problem) -> list[Fault]:
+        return self.mine().check(problem)
+
+
+class _Checker:
+    """The four checks, in one environment."""
+
+    def __init__(self, env: gym.Env[str, str], seed: int) -> None:
+        self.env = env
+        self._seed = seed
+        self._dialect = getattr(env.unwrapped, "dialect", None)
+        # A world of its own can have many right answers; then only nonsense is wrong for certain.
+        self._one_answer = isinstance(getattr(env.unwrapped, "_grader", None), GoldGrader)
+        self._broken = self._break_a_call()
+
+    def check(self, problem: Problem) -> list[Fault]:
+        faults: list[Fault] = []
+
+        def fault(check: str, detail: str) -> None:
+            faults.append(Fault(problem.id, check, detail))
+
+        played = self._three(problem)
+        gold, corrupted, malformed = (trace[-1] for trace in played)
+        if gold[1] != 1.0:
+            fault(GOLD, f"the gold answer {_cut(problem.answer)} earned {gold[1]:g}, {_told(gold[4])}")
+        if corrupted[1] != 0.0:
+            fault(CORRUPTED, f"a corrupted answer earned {corrupted[1]:g}, {_told(corrupted[4])}")
+        if (wrong := self._untyped(malformed)) is not None:
+            fault(MALFORMED, wrong)
+        if [_comparable(trace) for trace in played] != [_comparable(trace) for trace in self._three(problem)]:
+            fault(REPEATED, "the same turns gave another result the second time")
+        if self._one_answer and verify(problem.answer, _PROBE).reason is Reason.UNPARSABLE_GOLD:
+            fault(
+                UNREADABLE,
+                f"the gold answer {_cut(problem.answer)} cannot be read as mathematics: only its own words earn",
+            )
+        return faults
+
+    def _three(self, problem: Problem) -> tuple[Trace, Trace, Trace]:
+        return (
+            self._play(problem, self._gold_turn),
+            self._play(problem, self._corrupted_turn),
+            self._play(problem, self._malformed_turn, once=True),
+        )
+
+    def _play(self, problem: Problem, turn: Callable[[Problem], str], *, once: bool = False) -> Trace:
+        self.env.reset(seed=self._seed, options={"problem": problem})
+        trace: Trace = []
+        earned = 0.0
+        for _ in range(1 if once else MOST_TURNS):
+            text, reward, terminated, truncated, info = self.env.step(turn(problem))
+            earned += float(reward)
+            trace.append((text, earned, terminated, truncated, info))
+            if terminated or truncated:
+                break
+        return trace
+
+    def _gold_turn(self, problem: Problem) -> str:
+        own = getattr(self.env.unwrapped, "oracle_turn", None)
+        return str(own()) if callable(own) else self._write(problem.answer)
+
+    def _corrupted_turn(self, problem: Problem) -> str:
+        if callable(getattr(self.env.unwrapped, "oracle_turn", None)):
+            return _NO_CALL
+        return self._write(changed_answer(problem.answer) if self._one_answer else f"({problem.answer})+1")
+
+    def _malformed_turn(self, problem: Problem) -> str:
+        return self._broken
+
+    def _break_a_call(self) -> str:
+        """A call that lacks its end, in the dialect's own syntax; where there is no tool, a turn without an answer."""
+        _, info = self.env.reset(seed=self._seed)
+        if not info.get("tools") or self._dialect is None:
+            return _NO_CALL
+        call = typical_call(self.env, info["tools"][0])
+        for length in range(len(call) - 1, 0, -1):
+            read = self._dialect.calls(call[:length])
+            if read and read[0].problem is not None and read[0].problem[0] is ToolStatus.MALFORMED:
+                return call[:length]
+        return _NO_CALL
+
+    def _untyped(self, step: tuple[Any, ...]) -> str | None:
+        _, reward, terminated, truncated, info = step
+        if reward != 0.0:
+            return f"a turn without an answer earned {reward:g}"
+        statuses = [call["status"] for call in info["tool_calls"]]
+        if self._broken == _NO_CALL:
+            return f"a turn without a call was reported as the calls {statuses}" if statuses else None
+        if truncated and info.get("end") == "turns":
+            return None  # the calls of the last allowed turn are not run
+        if terminated or truncated or statuses != [str(ToolStatus.MALFORMED)]:
+            return f"a malformed call was reported as {statuses}, {_told(info)}; expected ['malformed'], going on"
+        return None
+
+    def _write(self, answer: str) -> str:
+        if self._dialect is None:
+            raise ConfigurationError(
+                f"{self.env} has no dialect to write answers in (env.unwrapped.dialect), and no oracle_turn(); check "
+                "its contract alone with rstar2_env.testing.check_text_env."
+            )
+        return str(self._dialect.format_answer(answer))
+
+
+def _own_source(env: gym.Env[str, str], split: str) -> ProblemSource:
+    source = getattr(env.unwrapped, "problems", None)
+    if not isinstance(source, ProblemSource):
+        raise ConfigurationError(f"{env} has no problems of its own; say which to check (problems=...).")
+    return source
+
+
+def _chosen(source: ProblemSource, episodes: int | None) -> tuple[Iterable[Problem], int | None]:
+    if isinstance(source, FiniteSource):
+        total = len(source) if episodes is None else min(episodes, len(source))
+    else:
+        total = 100 if episodes is None else episodes
+    return islice(source, total), total
+
+
+def _in_order(problems: Iterable[Problem], checkers: _Checkers, workers: int) -> Iterator[tuple[int, list[Fault]]]:
+    """Check on threads, few of them ahead of what was given out; yields in the order of the problems."""
+    waiting: dict[int, Future[list[Fault]]] = {}
+    given = 0
+    with ThreadPoolExecutor(workers, thread_name_prefix="validate") as pool:
+        try:
+            for number, problem in enumerate(problems):
+                waiting[number] = pool.submit(checkers.check, problem)
+                while given in waiting and (waiting[given].done() or len(waiting) >= 8 * workers):
+                    wait([waiting[given]], return_when=FIRST_COMPLETED)
+                    yield given + 1, waiting.pop(given).result()
+                    given += 1
+            while waiting:
+                yield given + 1, waiting.pop(given).result()
+                given += 1
+        finally:
+            for future in waiting.values():
+                future.cancel()
+
+
+def _comparable(trace: Trace) -> list[tuple[Any, ...]]:
+    return [
+        (text, reward, terminated, truncated, canonical(info)) for text, reward, terminated, truncated, info in trace
+    ]
+
+
+def _told(info: Mapping[str, Any]) -> str:
+    if "end" not in info:
+        return "the episode went on"
+    answer = info.get("answer")
+    return f"ended as {info['end']}" + ("" if answer is None else f", read as {_cut(answer)}")
+
+
+def _cut(text: str) -> str:
+    text = " ".join(text.split())
+    return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")

@@ -1,0 +1,193 @@
+"""``validate`` finds what is wrong with an environment and its problems, and nothing where nothing is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import rstar2_env  # noqa: F401  # registers the ids
+from rstar2_env.cli.validate import validate_command
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.problems import Problem
+from rstar2_env.testing import StubSandbox, StubTool
+from rstar2_env.text_env import ToolEnv
+from rstar2_env.validation import CHECKED, validate
+from rstar2_env.verify import Reason, Verdict
+
+ID = "rstar2/MathTool-v0"
+SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data"
+SUMS = [{"question": f"{n}+1?", "answer": n + 1} for n in range(12)]
+
+
+def check(env_id: str = ID, **options):
+    return validate(env_id, contract=False, **options)
+
+
+class Lenient:
+    """Takes every answer for right that holds the gold answer; and gets tired."""
+
+    def __init__(self, tired: bool) -> None:
+        self.tired = tired
+        self.calls = 0
+
+    def __call__(self, problem: Problem, answer: str) -> Verdict:
+        self.calls += 1
+        right = problem.answer in answer and not (self.tired and self.calls > 2)
+        return Verdict(right, Reason.EQUAL if right else Reason.DIFFERENT, "lenient")
+
+
+class LenientEnv(ToolEnv):
+    def __init__(self, tired: bool = False, **options) -> None:
+        super().__init__(problems=SUMS[:2], tools=[StubTool()], grader=Lenient(tired), **options)
+
+
+class UntypedEnv(LenientEnv):
+    def step(self, action):
+        text, reward, terminated, truncated, info = super().step(action)
+        for call in info["tool_calls"]:
+            call["status"] = "exception"
+        return text, reward, terminated, truncated, info
+
+
+@pytest.fixture
+def registered():
+    made = []
+
+    def register(env):
+        gym.register(f"test/{env.__name__}-v0", entry_point=env)
+        made.append(f"test/{env.__name__}-v0")
+        return made[-1]
+
+    yield register
+    for name in made:
+        del gym.registry[name]
+
+
+def test_problems_that_verify_themselves_have_no_fault():
+    found = check(problems=SUMS)
+    assert (found.ok, found.checked, found.faults, found.unreadable) == (True, 12, [], [])
+
+
+@pytest.mark.parametrize("workers", [1, 5])
+def test_a_gold_answer_that_does_not_survive_its_box_is_listed_in_order(workers):
+    problems = [
+        *SUMS[:3],
+        {"id": "open", "question": "?", "answer": "{1"},
+        {"id": "shut", "question": "?", "answer": "{3, "},
+    ]
+    found = check(problems=problems, workers=workers)
+    assert [(fault.problem_id, fault.check) for fault in found.of("gold")] == [("open", "gold"), ("shut", "gold")]
+    assert "ended as no_answer" in found.of("gold")[0].detail
+    assert not found.ok
+
+
+def test_a_gold_answer_that_cannot_be_read_is_listed_and_is_no_fault():
+    cut_off = r"\left[\begin{array}{r}3 \\ 0"
+    found = check(problems=[*SUMS[:2], {"id": "cut off", "question": "?", "answer": cut_off}])
+    assert found.ok
+    assert [fault.problem_id for fault in found.unreadable] == ["cut off"]
+
+
+def test_a_verifier_that_takes_a_corrupted_answer_is_found(registered):
+    found = check(registered(LenientEnv))
+    assert [fault.check for fault in found.faults] == ["corrupted", "corrupted"]
+    assert "earned 1" in found.faults[0].detail
+
+
+def test_a_verifier_that_changes_its_mind_is_found(registered):
+    found = check(registered(LenientEnv), env_options={"tired": True}, workers=1, episodes=1)
+    assert "repeated" in [fault.check for fault in found.faults]
+
+
+def test_a_malformed_turn_with_another_status_is_found(registered):
+    faults = check(registered(UntypedEnv)).of("malformed")
+    assert len(faults) == 2
+    assert "expected ['malformed']" in faults[0].detail
+
+
+def test_a_game_is_checked_with_its_own_reference_player():
+    found = check("rstar2/TicTacToe-v0", episodes=20)
+    assert (found.faults, found.checked) == ([], 20)
+
+
+@pytest.mark.parametrize("env_id", ["rstar2/MathTool-v0", "rstar2/MathFence-v0"])
+def test_both_dialects_pass_on_a_procedural_family(env_id):
+    found = check(env_id, episodes=20)
+    assert (found.ok, found.checked, found.problems) == (True, 20, "arithmetic")
+
+
+def test_the_contract_is_part_of_the_report():
+    found = validate(ID, episodes=1, env_options={"sandbox": StubSandbox()})
+    assert "determinism" in found.contract
+    assert found.breaks == ""
+
+
+def test_a_broken_contract_is_told(registered):
+    class Loud(LenientEnv):
+        def step(self, action):
+            text, reward, terminated, truncated, info = super().step(action)
+            return text, reward, terminated, truncated, info | {"role": ""}
+
+    found = validate(registered(Loud), episodes=1)
+    assert not found.ok
+    assert "role" in found.breaks
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"episodes": 0}, "episodes"), ({"workers": 0}, "workers"), ({"env_id": "CartPole-v1"}, "no problems")],
+)
+def test_options_that_do_not_fit_are_named(options, said):
+    with pytest.raises(ConfigurationError, match=said):
+        check(**options)
+
+
+def test_what_it_prints_as_json_is_its_report():
+    seen = []
+    found = check(problems=SUMS, progress=lambda done, total: seen.append((done, total)))
+    report = json.loads(json.dumps(found.to_dict()))
+    assert report["n"] == 12
+    assert {check: report[check] for check in CHECKED} == dict.fromkeys(CHECKED, 0)
+    assert seen == [(n, 12) for n in range(1, 13)]
+
+
+class TestCommand:
+    app = typer.Typer()
+    app.command()(validate_command)
+
+    def run(self, *arguments):
+        return CliRunner().invoke(self.app, [str(argument) for argument in arguments])
+
+    def test_it_exits_with_1_when_something_is_wrong_and_lists_it(self, tmp_path):
+        file = tmp_path / "bad.jsonl"
+        file.write_text('{"id": "open", "question": "?", "answer": "{1"}\n')
+        done = self.run(ID, "--problems", file, "--no-contract")
+        assert done.exit_code == 1
+        assert "open (gold)" in done.output
+
+    def test_it_prints_one_json_object(self):
+        done = self.run(ID, "--episodes", 3, "--no-contract", "--json", "--env-option", "max_turns=3")
+        assert done.exit_code == 0, done.output
+        assert json.loads(done.stdout)["n"] == 3
+
+    def test_mistakes_are_told_in_a_line(self):
+        done = self.run("rstar2/MathTol-v0")
+        assert done.exit_code == 2
+        assert "Traceback" not in done.output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "count"), [("gsm8k_test", 1319), ("college_math", 1000)])
+def test_whole_data_sets_pass_but_for_answers_that_cannot_be_read(name, count):
+    file = SHARED / f"{name}.jsonl"
+    if not file.exists():
+        pytest.skip(f"{name}.jsonl is not beside the repository, under shared/data")
+    found = check(problems=file)
+    assert found.checked == count
+    assert found.faults == []
+    assert len(found.unreadable) < 0.08 * count
