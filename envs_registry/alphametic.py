@@ -17,7 +17,7 @@ from rstar2_env.worlds.reading import plain
 
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _BATCH = 128
-_PAIR = re.compile(r"([A-Z])\s*(?:=|:|->|→|\\to|\\rightarrow)?\s*([0-9])(?![0-9])")
+_PAIR = re.compile(r"([A-Z]) ?(?:=|:|->|→|\\to|\\rightarrow)? ?([0-9])(?![0-9])")
 _BETWEEN = re.compile(r"(?:[\s,;.{}()\[\]]|\band\b)*", re.IGNORECASE)
 
 _QUESTION = """\
@@ -77,7 +77,7 @@ class Alphametic(Puzzle):
 
     def solves(self, meta: Mapping[str, Any], answer: str) -> bool:
         """Whether the letters' digits make the sum come out."""
-        text = plain(answer)
+        text = " ".join(plain(answer).split())
         pairs = _PAIR.findall(text)
         letters = sorted({*"".join(meta["addends"]), *meta["total"]})
         if not _BETWEEN.fullmatch(_PAIR.sub(" ", text)) or sorted(letter for letter, _ in pairs) != letters:

@@ -36,6 +36,7 @@ _NAMES = (
 _ROLES = ("knave", "knight")
 _FILLERS = {"is", "a", "and", "the", "are"}
 _WORD = re.compile(r"[^\W\d_]+")
+_MARKS = re.compile(r"[\s\d,:;.=>()*-]*")
 
 _QUESTION = """\
 On an island everybody is a knight, who always tells the truth, or a knave, who always lies. {who} live there.
@@ -81,13 +82,13 @@ class KnightsKnaves(Puzzle):
 
     def solves(self, meta: Mapping[str, Any], answer: str) -> bool:
         """Whether the kinds are a solution of the statements."""
-        text = [word.lower() for word in _WORD.findall(plain(answer)) if word.lower() not in _FILLERS]
+        text = plain(answer).lower()
+        words_told = [word for word in _WORD.findall(text) if word not in _FILLERS]
         names = [name.lower() for name in meta["names"]]
-        told = dict(zip(text[::2], text[1::2], strict=False))
-        if sorted(text[::2]) != sorted(names) or len(text) != 2 * len(names) or set(told.values()) - set(_ROLES):
-            raise UnreadableAnswerError(
-                f"expected each of {meta['names']} once with knight or knave, got {answer[:80]!r}"
-            )
+        told = dict(zip(words_told[::2], words_told[1::2], strict=False))
+        each_once = sorted(words_told[::2]) == sorted(names) and len(words_told) == 2 * len(names)
+        if not each_once or set(told.values()) - set(_ROLES) or not _MARKS.fullmatch(_WORD.sub("", text)):
+            raise UnreadableAnswerError(f"expected {meta['names']}, each once with its kind, got {answer[:80]!r}")
         return [told[name] == "knight" for name in names] in solutions(meta["statements"])
 
     def guess(self, meta: Mapping[str, Any], rng: np.random.Generator) -> str:
@@ -112,7 +113,8 @@ class KnightsKnavesEnv(PuzzleEnv):
 
     ## Answer
     Each name once with its kind, in any order and any case: ``Ann: knight, Ben: knave`` or ``Ann is a knight and Ben is
-    a knave``. Marks, numbers and the words is, are, a, the, and do not matter; any other word makes it wrong.
+    a knave``. Digits (``1.``), the marks ``, : ; . = > - * ( )`` and the words is, are, a, the, and do not matter;
+    anything else makes it wrong.
 
     ## Difficulty
     ``people=3`` (2 to 8), ``depth=2`` (2 to 4).

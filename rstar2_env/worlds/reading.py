@@ -11,7 +11,7 @@ LONGEST_ANSWER = 4000
 """Characters. No puzzle here has an answer a tenth as long, and a reader may then be simple."""
 
 _WRAPPER = re.compile(r"\\(?:text|texttt|textbf|textsf|mathrm|mathtt|mathbf|mathsf|operatorname)\s*\{([^{}]*)\}")
-_SPACES = re.compile(r"\\[,;:!> ]|\\(?:quad|qquad)\b|~")
+_SPACES = re.compile(r"(?<!\\)\\[,;:!> ]|\\(?:quad|qquad)\b|~")
 _QUOTES = ("``''", "“”", "‘’", '""', "''", "``")
 
 

@@ -1,0 +1,184 @@
+"""A puzzle becomes an environment in a few lines, and refuses at once what it could not grade."""
+
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from rstar2_env.agents.oracle import Oracle
+from rstar2_env.dialects import make_dialect
+from rstar2_env.errors import ConfigurationError, UnknownNameError
+from rstar2_env.play import play_episode
+from rstar2_env.problems import Draft, families, load_problems
+from rstar2_env.puzzle_env import PuzzleEnv, register
+from rstar2_env.testing import StubSandbox, check_text_env
+from rstar2_env.tools import PYTHON_TOOL_NAME
+from rstar2_env.verify import Reason
+from rstar2_env.worlds import Puzzle, PuzzleGrader, UnreadableAnswerError
+
+RSTAR2 = make_dialect("rstar2")
+SATURN = "rstar2/Saturn-v0"
+
+
+@dataclass(frozen=True)
+class Reversal(Puzzle):
+    """Words to be read backwards: the whole of an author's file is this class, the next one and a call."""
+
+    name: ClassVar[str] = "reversal_of_this_test"
+    length: int = 6
+
+    def __post_init__(self) -> None:
+        self.require("length", 3, 20)
+
+    def draw(self, rng: np.random.Generator, split: str) -> Draft | None:
+        word = "".join("abcdefgh"[n] for n in rng.integers(8, size=self.length))
+        return Draft(f"Write {word} backwards.", word[::-1], word, {"word": word})
+
+    def solves(self, meta: Mapping[str, Any], answer: str) -> bool:
+        if not answer.isalpha():
+            raise UnreadableAnswerError("expected letters")
+        return answer == meta["word"][::-1]
+
+    def guess(self, meta: Mapping[str, Any], rng: np.random.Generator) -> str:
+        return str(meta["word"])
+
+
+class ReversalEnv(PuzzleEnv):
+    """Write a word backwards.
+
+    ## Random baseline
+    0.0: the word itself.
+
+    ## Version history
+    v0: the first.
+    """
+
+    puzzle = Reversal
+    random_baseline = 0.0
+
+
+@pytest.fixture
+def registered():
+    register("Test/Reversal-v0", ReversalEnv)
+    yield "Test/Reversal-v0"
+    gym.registry.pop("Test/Reversal-v0")
+    families._parts.pop(Reversal.name)
+
+
+class TestAnAuthorsPuzzle:
+    def test_is_an_environment_that_keeps_the_contract(self):
+        check_text_env(ReversalEnv, actions=[RSTAR2.format_answer("abc")])
+
+    def test_has_an_id_and_a_family_name_after_one_register(self, registered):
+        assert gym.spec(registered).entry_point.endswith(":ReversalEnv")
+        problem = load_problems("reversal_of_this_test:length=4", split="test")[3]
+        assert play_episode(ReversalEnv(length=4), Oracle(), problem=problem).reward == 1.0
+
+    def test_gets_the_sections_that_all_share_between_its_own(self):
+        text = ReversalEnv.__doc__
+        headings = [line for line in text.splitlines() if line.startswith("## ")]
+        assert headings[0] == "## Random baseline"
+        assert headings[-1] == "## Version history"
+        assert {"## Action space", "## Observation space", "## Reward", "## Episode end", "## Information"} < set(
+            headings
+        )
+        assert len(headings) == len(set(headings)) == 7
+
+    def test_goes_through_pickle_with_its_environment(self):
+        env = ReversalEnv(length=9)
+        copy = pickle.loads(pickle.dumps(env))
+        assert copy.reset(seed=4) == env.reset(seed=4)
+
+
+class TestKnobs:
+    def test_make_the_difficulty(self):
+        env = gym.make(SATURN, variables=7, clauses=40).unwrapped
+        env.reset(seed=1)
+        assert (env.problem.meta["variables"], len(env.problem.meta["clauses"])) == (7, 40)
+        assert env.problem.id.startswith("saturn:clauses=40,variables=7/train/")
+
+    @pytest.mark.parametrize("value", [1, 99, 2.5, "5", None, True])
+    def test_out_of_range_are_refused_by_name(self, value):
+        with pytest.raises(ConfigurationError, match="variables of saturn must be an integer from 2 to 20"):
+            gym.make(SATURN, variables=value)
+
+    def test_that_do_not_exist_are_refused(self):
+        with pytest.raises(TypeError, match="varables"):
+            gym.make(SATURN, varables=5)
+        with pytest.raises(ConfigurationError, match="Did you mean 'variables'"):
+            load_problems("saturn:varables=5")
+
+    def test_do_not_go_with_problems_from_elsewhere(self):
+        with pytest.raises(ConfigurationError, match=r"clauses.*problems= is given"):
+            gym.make(SATURN, problems="saturn:clauses=5", clauses=6)
+
+
+class TestProblemsFromElsewhere:
+    def test_of_the_family_are_played(self):
+        env = gym.make(SATURN, problems="saturn:clauses=7", split="test").unwrapped
+        env.reset(seed=1)
+        assert env.problem.id.startswith("saturn:clauses=7/test/")
+        assert len(env.problem.meta["clauses"]) == 7
+
+    @pytest.mark.parametrize(
+        ("problem", "fault"),
+        [
+            ({"question": "What is 1+1?", "answer": "2"}, "meta is not that of the family"),
+            ({"question": "?", "answer": "2", "variables": 2, "clauses": [[1]]}, "cannot be read"),
+            ({"question": "?", "answer": "00", "variables": 2, "clauses": [[1]]}, "does not solve it"),
+            ({"question": "?", "answer": "00", "variables": 2, "clauses": [["A"]]}, "meta is not that of the family"),
+        ],
+    )
+    def test_that_could_not_be_graded_are_refused_at_reset(self, problem, fault):
+        with pytest.raises(ConfigurationError, match=fault):
+            gym.make(SATURN).reset(options={"problem": problem})
+        with pytest.raises(ConfigurationError, match=fault):
+            gym.make(SATURN, problems=[problem]).reset(seed=1)
+
+    def test_by_an_id_of_another_split_are_refused(self):
+        with pytest.raises(UnknownNameError, match="saturn/test/0"):
+            gym.make(SATURN, split="test").reset(options={"problem_id": "saturn/train/0"})
+
+
+class TestTurns:
+    def test_without_the_tool_there_is_one_and_no_word_of_tools(self):
+        env = gym.make(SATURN)
+        _, info = env.reset(seed=1)
+        assert info["tools"] == []
+        assert "tool" not in info["system"].lower()
+        *_, terminated, truncated, info = env.step(RSTAR2.format_call(PYTHON_TOOL_NAME, {"code": "1", "input": ""}))
+        assert (terminated, truncated, info["end"]) == (False, True, "turns")
+
+    def test_with_the_tool_programs_run_and_the_episode_goes_on(self):
+        env = gym.make(SATURN, tool=True, sandbox=StubSandbox("10011\n"))
+        _, info = env.reset(seed=1)
+        assert [tool["function"]["name"] for tool in info["tools"]] == [PYTHON_TOOL_NAME]
+        text, reward, terminated, truncated, info = env.step(
+            RSTAR2.format_call(PYTHON_TOOL_NAME, {"code": "print(10011)", "input": ""})
+        )
+        assert "10011" in text
+        assert (reward, terminated, truncated) == (0.0, False, False)
+        assert info["tool_calls"][0]["status"] == "ok"
+        assert env.step(RSTAR2.format_answer(env.unwrapped.problem.answer))[1] == 1.0
+
+
+class TestTheGrader:
+    grade = PuzzleGrader(Reversal())
+    problem = Reversal().source()[0]
+
+    @pytest.mark.parametrize(
+        ("answer", "reason"),
+        [
+            (problem.answer, Reason.EQUAL),
+            (problem.answer + "a", Reason.DIFFERENT),
+            ("1", Reason.UNPARSABLE_ANSWER),
+            ("a" * 5000, Reason.TOO_LARGE),
+        ],
+    )
+    def test_says_why(self, answer, reason):
+        verdict = TestTheGrader.grade(self.problem, answer)
+        assert (verdict.correct, verdict.reason, verdict.method) == (reason is Reason.EQUAL, reason, Reversal.name)
