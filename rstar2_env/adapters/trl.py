@@ -1,0 +1,271 @@
+"""Serves a text environment in the slot ``environment_factory`` of TRL's ``GRPOTrainer`` (TRL 1.16).
+
+Covered: every tool of the environment as a typed, documented method with the environment's own chain of middleware
+behind it; rewards; the statuses of the calls, which TRL does not count. Not covered: environments whose episode goes on
+after a turn without a call (the games): TRL ends a rollout there. For them, and for everything that TRL's loop cannot
+say (malformed calls, ends, budgets of tokens), train with ``rstar2_env.trainers``, which plays ``reset`` and ``step``.
+
+TRL hands an environment parsed calls, and never the final turn. Two ways to grade the answer: pass ``hand_in`` as a
+reward function, which gives every environment its final turn; or ``submit=True``, which adds a tool for the answer.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import gymnasium as gym
+
+from rstar2_env.dialects import Dialect
+from rstar2_env.episode import Episode, Message
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.tools import CallContext, ToolCall, ToolResult
+from rstar2_env.tools.chain import Handler
+from rstar2_env.wrappers.base import use_middleware
+from rstar2_env.wrappers.reward_shaping import follow
+
+_TYPES: Mapping[str, Any] = {
+    "string": str,
+    "integer": int,
+    "number": float,
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+}
+_RESERVED = ("reset", "get_reward", "submit_answer")
+_OVER = "The episode is over; nothing was run."
+
+
+class ServedEnvironment:
+    """One environment as TRL wants it; ``environment_factory`` adds a method for each tool.
+
+    Attributes:
+        env: The environment.
+        episode: The record of the running episode, with the status of every call, for reward functions to read.
+    """
+
+    def __init__(self, make: Callable[[], gym.Env[str, str]]) -> None:
+        self.env = make()
+        self.episode = Episode()
+        self._results: list[ToolResult] = []
+        self._over = True
+        use_middleware(self.env, self._note, "environment_factory")
+
+    def reset(self, **row: Any) -> str:
+        """Start the episode of a row of the data set.
+
+        Args:
+            row: ``question`` and ``answer`` set the problem; else ``problem_id`` names one; ``seed`` seeds the rest.
+
+        Returns:
+            The user's message, which TRL adds to the row's prompt.
+
+        Raises:
+            ConfigurationError: The row says none of these, so that the rollouts of a group would play different
+                problems.
+        """
+        options: dict[str, Any] | None = None
+        if row.get("question") is not None and row.get("answer") is not None:
+            names = ("id", "question", "answer", "source")
+            options = {"problem": {name: row[name] for name in names if row.get(name) is not None}}
+        elif row.get("problem_id") is not None:
+            options = {"problem_id": row["problem_id"]}
+        elif row.get("seed") is None:
+            raise ConfigurationError(
+                "A row must say which problem to play, by question and answer, by problem_id, or by seed; it has "
+                f"{', '.join(sorted(row)) or 'no columns'}. rstar2_env.adapters.trl.rows makes such rows."
+            )
+        seed = 0 if row.get("seed") is None else int(row["seed"])
+        text, info = self.env.reset(seed=seed, options=options)
+        self.episode = Episode(seed=seed, problem_id=str(info.get("problem_id", "")))
+        self.episode.messages.append(Message("user", text))
+        self._over = False
+        return text
+
+    def get_reward(self) -> float:
+        """The episode's return so far."""
+        return self.episode.reward
+
+    def _step(self, turn: str) -> str:
+        if self._over:
+            return _OVER
+        self._results.clear()
+        text, reward, terminated, truncated, info = self.env.step(turn)
+        follow(self.episode, turn, (text, float(reward), terminated, truncated, info))
+        self._over = terminated or truncated
+        if self._results:
+            return "\n".join(result.text for result in self._results)
+        return text or (f"The episode is over ({self.episode.end})." if self._over else text)
+
+    def _note(self, call: ToolCall, context: CallContext, handler: Handler) -> ToolResult:
+        result = handler(call, context)
+        self._results.append(result)
+        return result
+
+    @property
+    def _dialect(self) -> Dialect:
+        dialect: Dialect = self.env.get_wrapper_attr("dialect")
+        return dialect
+
+
+class _Submitting(ServedEnvironment):
+    def submit_answer(self, answer: str) -> str:
+        """Give the final answer. This ends the episode.
+
+        Args:
+            answer: The final answer alone, without words around it.
+
+        Returns:
+            That the answer was received.
+        """
+        self._step(self._dialect.format_answer(answer))
+        return "The answer was received."
+
+
+def environment_factory(
+    env: str | Callable[[], gym.Env[str, str]], *, submit: bool = False, **options: Any
+) -> type[ServedEnvironment]:
+    """What to pass as ``GRPOTrainer(environment_factory=...)``: a class whose instances are environments.
+
+    Its public methods are ``reset``, ``get_reward`` and exactly the environment's tools (and ``submit_answer``, when
+    asked for); TRL shows every other public method to the model.
+
+    Args:
+        env: A registered id, or a function that makes an environment, wrappers included.
+        submit: Add the tool ``submit_answer(answer)``, which ends the episode. Without it, pass ``hand_in`` among the
+            reward functions.
+        **options: Options of ``gym.make``, with an id.
+
+    Raises:
+        ConfigurationError: The environment has no tools' chain, or a tool cannot be a Python method.
+    """
+    if not isinstance(env, str):
+        if options:
+            raise ConfigurationError(f"{', '.join(options)}: options go with an id; pass a function that knows them.")
+        make, name = env, "TextEnvironment"
+    else:
+        env_id = env
+        name = re.sub(r"\W", "_", env_id.rpartition("/")[2].rpartition("-")[0] or env_id)
+
+        def make() -> gym.Env[str, str]:
+            return gym.make(env_id, **options)
+
+    probe = make()
+    try:
+        chain = getattr(probe.unwrapped, "tools", None)
+        if chain is None:
+            raise ConfigurationError(f"{type(probe.unwrapped).__name__} has no ToolChain as env.unwrapped.tools.")
+        schemas = [spec.schema()["function"] for spec in chain.specs]
+    finally:
+        probe.close()
+    members: dict[str, Any] = {schema["name"]: _method(schema) for schema in schemas}
+    base = _Submitting if submit else ServedEnvironment
+
+    def construct(self: ServedEnvironment) -> None:
+        base.__init__(self, make)
+
+    return type(name, (base,), {**members, "__init__": construct, "__doc__": f"{name}, served to TRL."})
+
+
+def hand_in(
+    completions: Sequence[Any], environments: Sequence[ServedEnvironment] | None = None, **columns: Any
+) -> list[float | None]:
+    """A reward function that gives every environment its final turn, and leaves the reward to ``get_reward``.
+
+    Pass it as ``reward_funcs=[hand_in]``: TRL calls reward functions in their order, and ``get_reward`` last. A rollout
+    that ended in a call (its budget ran out) has no final turn, and keeps the return that it has.
+
+    Raises:
+        ConfigurationError: There are no environments.
+    """
+    if environments is None:
+        raise ConfigurationError("hand_in needs GRPOTrainer(environment_factory=...), which gives it the environments.")
+    for completion, environment in zip(completions, environments, strict=True):
+        last = completion if isinstance(completion, str) else completion[-1]
+        if isinstance(last, Mapping):
+            if last.get("role") != "assistant" or last.get("tool_calls"):
+                continue
+            last = _text(last.get("content"))
+        if not environment._over:
+            environment._step(last)
+    return [None] * len(completions)
+
+
+def rows(env: str, count: int, *, seed: int = 0, **options: Any) -> list[dict[str, Any]]:
+    """Rows for ``datasets.Dataset.from_list``: an empty prompt, which the environment fills, and what to reset with.
+
+    Args:
+        env: A registered id.
+        count: How many rows.
+        seed: Rows of different seeds are of different problems.
+        **options: Of ``gym.make``.
+    """
+    made = gym.make(env, **options)
+    found = []
+    for index in range(count):
+        made.reset(seed=seed if index == 0 else None)
+        number = int(made.unwrapped.np_random.integers(2**31))
+        _, info = made.reset(seed=number)
+        row = {"prompt": [{"role": "user", "content": ""}], "problem_id": info["problem_id"], "seed": number}
+        found.append(row)
+    made.close()
+    return found
+
+
+def _method(schema: Mapping[str, Any]) -> Callable[..., str]:
+    """A function whose signature, annotations and docstring say what the tool's schema says."""
+    name: str = schema["name"]
+    if not name.isidentifier() or name.startswith("_") or name in _RESERVED:
+        raise ConfigurationError(f"The tool {name!r} cannot be a method for TRL; rename it.")
+    parameters: Mapping[str, Any] = schema["parameters"].get("properties", {})
+    required = schema["parameters"].get("required", ())
+    arguments = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+    lines = []
+    for key in sorted(parameters, key=lambda key: key not in required):
+        if not key.isidentifier():
+            raise ConfigurationError(
+                f"The argument {key!r} of the tool {name!r} cannot be a Python argument; rename it."
+            )
+        hint: Any = _hint(parameters[key])
+        default: Any = inspect.Parameter.empty
+        if key not in required:
+            hint, default = hint | None, None
+        arguments.append(
+            inspect.Parameter(key, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=hint)
+        )
+        lines.append(f"    {key}: {_line(parameters[key].get('description') or f'The {key}.')}")
+    signature = inspect.Signature(arguments, return_annotation=str)
+
+    def method(self: ServedEnvironment, *args: Any, **kwargs: Any) -> str:
+        given = dict(signature.bind(self, *args, **kwargs).arguments)
+        del given["self"]
+        sent = {key: value for key, value in given.items() if value is not None or key in required}
+        return self._step(self._dialect.format_call(name, sent))
+
+    method.__name__, method.__qualname__ = name, f"ServedEnvironment.{name}"
+    method.__doc__ = "\n".join(
+        [_line(schema["description"]), "", *(["Args:", *lines, ""] if lines else []), "Returns:", "    The result."]
+    )
+    method.__annotations__ = {p.name: p.annotation for p in arguments[1:]} | {"return": str}
+    method.__signature__ = signature  # type: ignore[attr-defined]  # a function takes any attribute; mypy knows only declared ones
+    return method
+
+
+def _hint(schema: Mapping[str, Any]) -> Any:
+    if schema.get("enum"):
+        return Literal[tuple(schema["enum"])]
+    kind = schema.get("type")
+    return _TYPES.get(kind, Any) if isinstance(kind, str) else Any
+
+
+def _line(text: str) -> str:
+    """One line, without anything that a docstring's sections begin with."""
+    return re.sub(r"\b(Args|Returns|Raises):", r"\1", " ".join(text.split()))
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
+    return "" if content is None else str(content)
