@@ -1,7 +1,10 @@
 """Training on two processes: groups stay whole, the processes agree, a split group is refused."""
 
+import contextlib
 import gzip
 import json
+import os
+import signal
 import subprocess
 import sys
 
@@ -58,13 +61,25 @@ def run(tmp_path, tiny_model, **changes):
         sys.executable,
         "-m",
         "torch.distributed.run",
+        "--standalone",
         "--nproc_per_node",
         "2",
-        "--master_port",
-        "0",
         str(script),
     ]
-    return subprocess.run([*command, json.dumps(options)], capture_output=True, text=True, timeout=120, check=False)
+    launcher = subprocess.Popen(
+        [*command, json.dumps(options)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        stdout, stderr = launcher.communicate(timeout=120)
+    finally:
+        # The launcher's children are in its session: none may outlive the test.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(launcher.pid, signal.SIGKILL)
+    return subprocess.CompletedProcess(command, launcher.returncode, stdout, stderr)
 
 
 def test_two_processes_train_whole_groups_and_agree(tmp_path, tiny_model):
