@@ -182,6 +182,8 @@ class Evaluator:
         return functions.exp(self.multiply(functions.log(real, self.prec), exponent), self.prec)
 
     def _whole_power(self, base: Value, exponent: int) -> Value:
+        if exponent == 0 and not isinstance(base, Fraction):
+            return Fraction(1)
         if isinstance(base, Fraction):
             if base == 0 and exponent <= 0:
                 raise UndefinedError  # 0^0 as well

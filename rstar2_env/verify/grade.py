@@ -26,6 +26,7 @@ from rstar2_env.verify.verdict import Reason
 on_load = symbolic.on_load
 
 _SPACE = re.compile(r"(?<!\d)\s+|\s+(?!\d)")
+_WORD = re.compile(r"(?=[a-z]*[aeiou])[a-z]{3,}")
 _BROKEN = re.compile(r"\\(?!text|mathrm|textbf|mbox|quad|[ ,;!%$&#_{}])")
 
 
@@ -59,7 +60,7 @@ def grade(
         return Reason.EQUAL, "text"
     if kind in ("auto", "choice") and (chosen := same_choice(gold, answer, forced=kind == "choice")) is not None:
         return chosen, "choice"
-    if kind == "words":
+    if kind == "words" or (_is_word(gold) and _is_word(answer)):
         return (Reason.EQUAL if _same_words(gold, answer, rules) else Reason.DIFFERENT), "words"
     if kind == "auto" and (option := option_of(gold)) is not None:
         gold = option[1]
@@ -139,6 +140,11 @@ def _same_words(gold: str, answer: str, rules: Rules) -> bool:
 def _spelled(text: str) -> str:
     """The text in one spelling, without the spaces that do not part digits."""
     return _SPACE.sub("", clean(text)).replace("$", "").rstrip(".")
+
+
+def _is_word(text: str) -> bool:
+    """Whether a text is one short word: read as variables, "tea" and "eat" would be the same product."""
+    return _WORD.fullmatch(text.strip()) is not None
 
 
 def _is_formula(text: str) -> bool:

@@ -15,6 +15,9 @@ from rstar2_env.verify.extract import gold_answer, last_boxed, strip_dollars
 TAIL_CHARS = 4000
 """How much of the end of a text is searched where nothing marks the answer."""
 
+MAX_BARE_CHARS = 2000
+"""A longer text is a response, whatever it looks like."""
+
 _SPECIAL = re.compile(r"<\|[^|<>]{1,40}\|>.*\Z", re.DOTALL)
 _THINKING = re.compile(r"\A.*</think>", re.DOTALL)
 _ANCHORS = (
@@ -38,7 +41,7 @@ _LETTER = re.compile(r"\(?([A-J])\)?(?=[\s.,;:)]|$)")
 
 def is_response(text: str) -> bool:
     """Whether a text is more than a bare answer: a box, or more than a few words of prose."""
-    if "\\boxed" in text or "\\fbox" in text or "<|" in text:
+    if len(text) > MAX_BARE_CHARS or "\\boxed" in text or "\\fbox" in text or "<|" in text:
         return True
     outside = _TEXT_GROUP.sub(" ", _FORMULA.sub(" ", text))
     words = len(_WORD.findall(outside))

@@ -138,6 +138,7 @@ def math_verify_alone(gold: str, answer: str) -> tuple[str, str]:
     """What math-verify says by itself, with its defaults, for comparison."""
     library = load("math_verify")
     # The parent keeps the deadline: math-verify's own alarm does not interrupt C code, and costs signals.
+    gold, answer = _delimited(gold), _delimited(answer)
     gold_parsed = library.parse(gold, parsing_timeout=None)
     if not gold_parsed:
         return "unparsable_gold", "math-verify"
@@ -146,3 +147,8 @@ def math_verify_alone(gold: str, answer: str) -> tuple[str, str]:
         return "unparsable_answer", "math-verify"
     equal = library.verify(gold_parsed, answer_parsed, timeout_seconds=None)
     return ("equal" if equal else "different"), "math-verify"
+
+
+def _delimited(text: str) -> str:
+    """A bare formula between dollars, as math-verify wants it; a text that has delimiters or a box as it is."""
+    return text if any(mark in text for mark in ("$", "\\(", "\\[", "\\boxed", "\\fbox")) else f"${text}$"

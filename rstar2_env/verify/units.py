@@ -142,7 +142,7 @@ def read_unit(text: str) -> Unit | None:
             known = _UNITS.get(name.lower()) or _UNITS.get(_singular(name.lower()))
         if known is None:
             return None
-        after = re.match(r"\s+(squared|cubed)\b", text[at:])
+        after = re.match(r"\s*(squared|cubed)\b", text[at:])
         power = int(match["power"] or pending)
         if after is not None:
             power = 2 if after[1] == "squared" else 3
