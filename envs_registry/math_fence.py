@@ -37,6 +37,9 @@ class MathFenceEnv(MathToolEnv):
     ## Difficulty
     ``problems``: ``"arithmetic:level=1"`` to ``"arithmetic:level=5"``, or any other source.
 
+    ## Random baseline
+    0: random text, which holds no box.
+
     ## Version history
     v0: the first.
 
@@ -48,6 +51,8 @@ class MathFenceEnv(MathToolEnv):
     Raises:
         ConfigurationError: An option is out of its range.
     """
+
+    random_baseline = 0.0
 
     def __init__(self, *, problems: Any = "arithmetic", dialect: Any = "fenced", **options: Any) -> None:
         super().__init__(problems=problems, dialect=dialect, **options)

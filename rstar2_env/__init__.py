@@ -12,10 +12,12 @@ Nothing heavy is imported here: torch, TRL, vLLM, Ray and Docker are loaded only
 
 from __future__ import annotations
 
+from rstar2_env.plugins import load_env_plugins
 from rstar2_env.registry import import_modules
 
 __version__ = "0.1.0"
 
 import_modules("rstar2_env.envs_registry")
+load_env_plugins()
 
-del import_modules
+del import_modules, load_env_plugins

@@ -1,34 +1,72 @@
-"""``rstar2 envs``: list the environments."""
+"""``rstar2 envs``: list the environments, or show one with a sample episode."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+if TYPE_CHECKING:
+    from rstar2_env.cards import Card
+
 
 def envs_command(
+    env_id: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="Show this one: its whole card and one episode.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the sample episode.")] = 0,
+    sample: Annotated[bool, typer.Option(help="Play the sample episode.")] = True,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the gallery docs/environments.md.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
-    """List the environments of this package, a line each."""
+    """List the environments with their knobs and baselines, or show one.
+
+    Environments of other distributions join through the entry-point group `rstar2_env.envs`.
+    """
     import json
 
-    import gymnasium as gym
-
     import rstar2_env  # noqa: F401  # registers the environments
+    from rstar2_env.cards import card, environment_ids, gallery
+    from rstar2_env.cli._shared import user_errors
 
-    lines = {name: _first_line(spec) for name, spec in sorted(gym.registry.items()) if spec.namespace == "rstar2"}
+    with user_errors():
+        if markdown:
+            typer.echo(gallery(), nl=False)
+        elif env_id is not None:
+            _show(card(env_id), seed if sample else None, as_json=as_json)
+        elif as_json:
+            typer.echo(json.dumps({name: card(name).to_dict() for name in environment_ids()}))
+        else:
+            _list([card(name) for name in environment_ids()])
+
+
+def _list(cards: list[Card]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table("id", "what", "knobs", "random baseline")
+    for each in cards:
+        whose = f"\n({each.distribution})" if each.distribution else ""
+        cells = (each.env_id + whose, each.line, each.knobs_text or "–", each.baseline_text or "–")
+        table.add_row(*map(escape, cells))
+    Console().print(table)
+
+
+def _show(shown: Card, seed: int | None, *, as_json: bool) -> None:
+    import json
+
+    from rstar2_env.cards import sample_episode, written
+
+    episode = None if seed is None else sample_episode(shown.env_id, seed=seed)
     if as_json:
-        typer.echo(json.dumps(lines))
+        played = None
+        if episode is not None:
+            messages = [{"role": message.role, "content": message.content} for message in episode.messages]
+            played = {"messages": messages, "reward": episode.reward, "end": episode.end}
+        typer.echo(json.dumps({"id": shown.env_id, **shown.to_dict(), "card": shown.text, "episode": played}))
         return
-    width = max(map(len, lines))
-    for name, line in lines.items():
-        typer.echo(f"{name:<{width}}  {line}")
-
-
-def _first_line(spec: object) -> str:
-    from gymnasium.envs.registration import load_env_creator
-
-    entry = getattr(spec, "entry_point", None)
-    maker = load_env_creator(entry) if isinstance(entry, str) else entry
-    return (maker.__doc__ or "").strip().partition("\n")[0]
+    typer.echo(f"# {shown.env_id}\n\n{shown.text}\n")
+    if episode is not None:
+        typer.echo(f"## A sample episode, seed {seed}\n\n{written(episode.messages)}")
+        typer.echo(f"Reward {episode.reward:g}, {episode.end}.")

@@ -1,0 +1,254 @@
+"""What there is to know of an environment, from its own docstring, signature and a played episode.
+
+Covered: the line, knobs and baseline of every id, the card of one, and the gallery docs/environments.md. Not covered:
+how it looks on a terminal (see ``rstar2_env.cli.envs``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib
+import inspect
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium as gym
+from gymnasium.envs.registration import load_env_creator
+
+from rstar2_env.episode import Episode, Message
+from rstar2_env.errors import ConfigurationError, UnknownNameError
+from rstar2_env.play import play_episode
+from rstar2_env.plugins import plugin_ids
+
+OPTIONAL = frozenset({"rstar2/ReasoningGym-v0"})
+"""Ids that are there only with a package that is no requirement; the gallery leaves them out."""
+
+_COMMON = {
+    "self", "problems", "dialect", "dialect_options", "split", "holdout", "sandbox", "limits", "max_output",
+    "output_tokenizer", "traceback", "verify_timeout", "max_turns", "max_tokens", "max_seconds", "tokenizer", "timings",
+    "max_text", "render_mode", "options", "tool", "tools", "more",
+}  # fmt: skip
+_MOST_TURNS = 60
+_SEEDS = 20
+_LONGEST_MESSAGE = 1500
+
+_INTRODUCTION = """\
+# Environments
+
+Every environment of this package, with one real episode of each, played by a player who knows the answer. This page is
+made from the code: `rstar2 envs --markdown > docs/environments.md`. `rstar2 envs ID` prints the whole card of one.
+A knob is an argument of `gym.make(ID, knob=...)`; every environment that has problems also takes `problems=` and
+`split=`. A baseline is the mean reward of a random player at the defaults.
+
+| id | what | knobs | random baseline |
+|---|---|---|---|
+"""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Card:
+    """An environment as its author describes it.
+
+    Attributes:
+        env_id: Its Gymnasium id.
+        line: What it is, in a line.
+        knobs: Its own arguments, as they are by default.
+        baseline: What a random player earns; "" where its author does not say.
+        text: The whole docstring.
+        sections: Text under each heading of the docstring.
+        distribution: Who registered it; "" for this package.
+    """
+
+    env_id: str
+    line: str
+    knobs: Mapping[str, Any]
+    baseline: str
+    text: str
+    sections: Mapping[str, str]
+    distribution: str = ""
+
+    @property
+    def knobs_text(self) -> str:
+        """The knobs as a call would give them."""
+        return ", ".join(f"{name}={value!r}" for name, value in self.knobs.items())
+
+    @property
+    def baseline_text(self) -> str:
+        """The baseline's figure, or its first sentence."""
+        return re.split(r":\s|\.(?:\s|$)", " ".join(self.baseline.split()), maxsplit=1)[0]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return {
+            "what": self.line,
+            "knobs": {name: value if _is_plain(value) else repr(value) for name, value in self.knobs.items()},
+            "random_baseline": self.baseline,
+            "distribution": self.distribution or "rstar2-env",
+        }
+
+
+def environment_ids() -> list[str]:
+    """Every id of this package, and of the distributions that joined it."""
+    return sorted(name for name, spec in gym.registry.items() if spec.namespace == "rstar2" or name in plugin_ids)
+
+
+def card(env_id: str) -> Card:
+    """The card of an environment.
+
+    Raises:
+        UnknownNameError: No environment of this package, or of one that joined it, has that id.
+    """
+    if env_id not in environment_ids():
+        raise UnknownNameError("environment", env_id, environment_ids())
+    entry = gym.spec(env_id).entry_point
+    maker = load_env_creator(entry) if isinstance(entry, str) else entry
+    text = inspect.cleandoc(getattr(maker, "__doc__", None) or "")
+    sections = _sections(text)
+    return Card(
+        env_id=env_id,
+        line=text.partition("\n")[0],
+        knobs=_knobs(maker),
+        baseline=_baseline(maker, sections),
+        text=text,
+        sections=sections,
+        distribution=plugin_ids.get(env_id, ""),
+    )
+
+
+def sample_episode(env_id: str, *, seed: int = 0) -> Episode:
+    """One episode, played by the environment's own ``oracle_turn`` where it has one, else by the agent ``oracle``.
+
+    Args:
+        env_id: The environment.
+        seed: Of the episode; the next ones are tried where the player does not know the way.
+
+    Raises:
+        ConfigurationError: The player knows the way in none of them.
+    """
+    env = gym.make(env_id, disable_env_checker=True)
+    try:
+        for tried in range(seed, seed + _SEEDS):
+            with contextlib.suppress(_LostError):
+                return play_episode(env, _Reference(env), seed=tried)
+    finally:
+        env.close()
+    raise ConfigurationError(
+        f"{env_id}: no reference player finished an episode of the seeds {seed} to {seed + _SEEDS - 1}. An environment "
+        "of several turns gives its own as oracle_turn()."
+    )
+
+
+def gallery() -> str:
+    """docs/environments.md: every environment of this package, with one episode of each."""
+    cards = [card(env_id) for env_id in environment_ids() if env_id not in plugin_ids and env_id not in OPTIONAL]
+    rows = [
+        f"| [`{each.env_id}`](#{_anchor(each.env_id)}) | {_cell(each.line)} | {_knob_cell(each)} | "
+        f"{_cell(each.baseline_text) or '–'} |\n"
+        for each in cards
+    ]
+    return _INTRODUCTION + "".join(rows) + "".join(_chapter(each) for each in cards)
+
+
+def written(messages: list[Message], *, longest: int | None = None) -> str:
+    """Messages as Markdown: the role, and the text in a fence that nothing in it can close."""
+    parts = []
+    for message in messages:
+        text = message.content if longest is None else _shortened(message.content, longest)
+        fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
+        parts.append(f"**{message.role}**\n\n{fence}text\n{text.rstrip()}\n{fence}\n")
+    return "\n".join(parts)
+
+
+class _LostError(Exception):
+    """The reference player does not know how to go on."""
+
+
+class _Reference:
+    """Plays with knowledge of the problem, which it reads from the environment: no agent may."""
+
+    def __init__(self, env: gym.Env[str, str]) -> None:
+        self._env: Any = env.unwrapped
+        self._own = callable(getattr(self._env, "oracle_turn", None))
+        self._oracle: Any = None
+        self._left = _MOST_TURNS
+
+    def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:
+        if self._own:
+            return
+        if getattr(self._env, "problem", None) is None:
+            raise _LostError
+        agents = importlib.import_module("rstar2_env.agents")
+        self._oracle = agents.make("oracle", dialect=getattr(self._env, "dialect", "rstar2"))
+        self._oracle.reset(observation, info, seed=seed, problem=self._env.problem)
+
+    def act(self, observation: str, info: Mapping[str, Any]) -> str:
+        self._left -= 1
+        if self._left < 0:
+            raise _LostError
+        if self._own:
+            return str(self._env.oracle_turn())
+        try:
+            return str(self._oracle.act(observation, info))
+        except IndexError as error:
+            raise _LostError from error
+
+
+def _chapter(each: Card) -> str:
+    episode = sample_episode(each.env_id)
+    shown = [message for message in episode.messages if message.role != "system"]
+    facts = [f"Knobs: `{each.knobs_text}`."] if each.knobs else []
+    facts += [each.sections["Difficulty"]] if "Difficulty" in each.sections else []
+    facts += [f"Random baseline: {each.baseline}"] if each.baseline else []
+    said = "\n\n".join(facts).replace("``", "`")
+    return (
+        f"\n## {each.env_id}\n\n{each.line}\n\n{said}{chr(10) * 2 if said else ''}"
+        f"{written(shown, longest=_LONGEST_MESSAGE)}\nReward {episode.reward:g}, `{episode.end}`.\n"
+    )
+
+
+def _sections(text: str) -> dict[str, str]:
+    body = re.split(r"^(?:Args|Raises|Returns|Attributes):$", text, maxsplit=1, flags=re.MULTILINE)[0]
+    parts = re.split(r"^## (.+)$", body, flags=re.MULTILINE)
+    return {title.strip(): content.strip() for title, content in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def _knobs(maker: Any) -> dict[str, Any]:
+    puzzle = getattr(maker, "puzzle", None)
+    if dataclasses.is_dataclass(puzzle):
+        return {field.name: field.default for field in dataclasses.fields(puzzle)}
+    return {
+        name: parameter.default
+        for name, parameter in inspect.signature(maker).parameters.items()
+        if (name not in _COMMON and parameter.default is not inspect.Parameter.empty)
+        or (name == "problems" and isinstance(parameter.default, str))
+    }
+
+
+def _baseline(maker: Any, sections: Mapping[str, str]) -> str:
+    said = next((text for title, text in sections.items() if "baseline" in title.lower()), "")
+    stated = getattr(maker, "random_baseline", None)
+    if stated is None or said.startswith(f"{stated:g}"):
+        return said
+    return f"{stated:g}: {said}" if said else f"{stated:g}"
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, (str, int, float, bool))
+
+
+def _shortened(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[:longest].rstrip()}\n[... {len(text) - longest} characters more]"
+
+
+def _anchor(env_id: str) -> str:
+    return re.sub(r"[^a-z0-9-]", "", env_id.lower())
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|").replace("``", "`")
+
+
+def _knob_cell(each: Card) -> str:
+    return f"`{_cell(each.knobs_text)}`" if each.knobs else "–"
