@@ -139,7 +139,7 @@ class TestProblems:
         )
         figures = json.loads(done.stdout)
         assert (figures["kept"], figures["dropped"]) == (0, 6)
-        assert figures["by_benchmark"] == {"train": 5, "bench": 1}
+        assert sum(figures["by_benchmark"].values()) == len(figures["why"]) == 6
 
     def test_write_makes_jsonl_of_any_source(self, files, tmp_path):
         out = tmp_path / "out.jsonl"
