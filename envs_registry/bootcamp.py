@@ -84,9 +84,12 @@ class BootcampEnv(AdaptedEnv):
     ## Information
     As in ``rstar2/MathTool-v0``; at the end ``verifier_error`` (an exception's class) where there was one.
 
-    ## Baselines
-    The bundled default, linear congruences modulo at most 100 (tests/envs_registry/test_bootcamp.py): a search earns
-    1.0, a random number below the modulus 0.08.
+    ## Difficulty
+    That of the bootcamp. The bundled default is of linear congruences modulo at most ``largest=100``
+    (``bootcamp_options``); a search earns 1.0.
+
+    ## Random baseline
+    0.08: in the bundled default, a random number below the modulus.
 
     ## Version history
     v0: the first.

@@ -197,9 +197,11 @@ class NegotiateEnv(GameEnv):
     ## Information
     As in ``rstar2/TicTacToe-v0``.
 
-    ## Baselines
-    Measured over 300 matches (tests/envs_registry/test_games.py). A player who knows what the opponent will accept:
-    1.0. Any legal proposal, no intermediate answers: reward 0.31, won 0.09.
+    ## Difficulty
+    ``rounds=5``, ``reveal=True``. A player who knows what the opponent will accept earns 1.0.
+
+    ## Random baseline
+    0.31: any proposal that the pool allows, no intermediate answers; 0.09 of them are ``correct``. Over 300 matches.
 
     ## Version history
     v0: the first.

@@ -65,10 +65,10 @@ class ReasoningGymEnv(AdaptedEnv):
     ## Information
     As in ``rstar2/Bootcamp-v0``.
 
-    ## Baselines
-    They are each generator's own. Of the 106 in reasoning-gym 0.1.25 the reference answers of 100 earn 1.0; five have
-    none (``boxnet``, ``graph_color``, ``propositional_logic``, ``rubiks_cube``, ``rush_hour``), and ``composite`` needs
-    a ``config``.
+    ## Difficulty
+    That of the generator and its ``config``. Of the 106 in reasoning-gym 0.1.25 the reference answers of 100 earn 1.0;
+    five have none (``boxnet``, ``graph_color``, ``propositional_logic``, ``rubiks_cube``, ``rush_hour``), and
+    ``composite`` needs a ``config``.
 
     ## Version history
     v0: the first.

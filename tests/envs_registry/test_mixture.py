@@ -48,10 +48,21 @@ def test_each_source_has_its_reward_scale():
     assert (reward, info["source_reward"], info["source"]) == (2.0, 1.0, "math")
     env.reset(seed=1, options={"source": "game"})
     while True:
-        _, reward, terminated, _, info = env.step(env.unwrapped._env.unwrapped.oracle_turn())
+        _, reward, terminated, _, info = env.step(env.unwrapped.oracle_turn())
         if terminated:
             break
     assert (reward, info["source_reward"]) == (1.0, 1.0)
+
+
+def test_a_player_who_knows_the_answers_earns_everything_in_the_default_mixture():
+    env = gym.make(ID)
+    for seed in range(20):
+        env.reset(seed=seed)
+        over = False
+        while not over:
+            _, reward, terminated, truncated, _ = env.step(env.unwrapped.oracle_turn())
+            over = terminated or truncated
+        assert reward == 1.0
 
 
 @pytest.mark.parametrize(
