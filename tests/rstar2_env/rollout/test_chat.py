@@ -158,6 +158,16 @@ def test_text_of_the_environment_holds_no_special_token_and_opens_no_turn(family
 
 
 @families
+def test_the_first_suffix_of_all_is_as_safe_as_any(family: Family) -> None:
+    codec = ChatCodec(make_tokenizer(family), template_options=family.options)
+    opens = "<｜User｜>" if "<｜User｜>" in family.plain else family.opens
+    ids = codec.suffix("user", opens, ended=True)
+    benign = codec.suffix("user", "x", ended=True)
+    opening = tokenizer_of(family).convert_tokens_to_ids(opens)
+    assert ids.count(opening) == benign.count(opening)
+
+
+@families
 def test_added_words_that_are_not_special_keep_their_tokens_beside_hostile_text(family: Family) -> None:
     words = [word for word in family.plain if "｜" not in word]
     text = "".join(words) + family.end

@@ -1,0 +1,56 @@
+"""The edges of drawing one token; its distribution is tested through the engine."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from rstar2_env.rollout import SamplingParams
+from rstar2_env.rollout.sampling import Sampler
+
+CPU = torch.device("cpu")
+LOWEST, HIGHEST = 0.0, math.nextafter(1.0, 0.0)
+
+
+def draw(logits: list[float], uniform: float, **options: float) -> int:
+    params = SamplingParams(1, **options)  # type: ignore[arg-type]  # a table of options
+    tokens, _ = Sampler([params], CPU).draw(torch.tensor([logits]), [uniform])
+    return int(tokens[0])
+
+
+def test_the_extremes_of_the_random_number_draw_tokens_that_can_come() -> None:
+    never = -math.inf
+    logits = [never, never, 0.0, never, 1.0, never]
+    assert draw(logits, LOWEST) == 2
+    assert draw(logits, HIGHEST) == 4
+    for uniform in (LOWEST, 0.5, HIGHEST):
+        assert draw(logits, uniform, top_k=1) == 4
+        assert draw(logits, uniform, top_p=1e-9) == 4
+        assert draw(logits, uniform, temperature=0.0) == 4
+
+
+def test_a_token_far_down_the_tail_can_come() -> None:
+    """A number in single precision would be rounded up to one and never reach the last tenth of a billionth."""
+    logits = [0.0, math.log(1e-10)]
+    assert draw(logits, 1 - 1e-11) == 1
+    assert draw(logits, 1 - 1e-9) == 0
+
+
+def test_more_top_k_than_tokens_keeps_all() -> None:
+    assert draw([0.0, 0.0], HIGHEST, top_k=50) == 1
+
+
+def test_rows_are_sampled_each_in_its_own_way() -> None:
+    params = [SamplingParams(1, temperature=0.0), SamplingParams(1), SamplingParams(1, top_k=1, temperature=2.0)]
+    logits = torch.tensor([[0.0, 2.0, 1.0]] * 3)
+    tokens, logprobs = Sampler(params, CPU).draw(logits, [LOWEST, LOWEST, LOWEST])
+    assert tokens.tolist() == [1, 0, 1]
+    expected = [logits[0].log_softmax(-1)[1], logits[0].log_softmax(-1)[0], (logits[0] / 2).log_softmax(-1)[1]]
+    assert torch.allclose(logprobs, torch.stack(expected))
+
+
+def test_a_tie_of_the_greedy_choice_is_not_made_by_a_temperature() -> None:
+    """Of two logits that only the division would make equal, the larger is chosen."""
+    logits = [1.0, math.nextafter(1.0, 2.0) + 1e-7]
+    assert draw(logits, LOWEST, temperature=0.0) == 1
