@@ -143,9 +143,9 @@ class GameEnv(ToolEnv):
             raise ConfigurationError(f"intermediate_weight must be from 0 to 1, not {intermediate_weight!r}.")
         settings = dict(more)
         name, written = settings.pop("dialect", "rstar2"), settings.pop("dialect_options", None)
-        if name == "rstar2" and written is None and not tools:
-            # The dialect's own words are about mathematical problems.
-            written = {"system": _SYSTEM, "instruction": "%s"}
+        if name == "rstar2" and written is None:
+            # The dialect's own words are about mathematical problems; how to call tools only its system message says.
+            written = {"instruction": "%s"} if tools else {"system": _SYSTEM, "instruction": "%s"}
         dialect = make_dialect(name, **(written or {}))
         form = f"Write your move like this: {dialect.format_answer(_PLACE)}"
         source = ProceduralSource(source_name(game.name, options, defaults), _Draw(game, form), split)

@@ -66,6 +66,15 @@ class EpisodeSeeds:
         return int(self._rng.integers(2**31))
 
 
+def log_parts(info: dict[str, Any], parts: Mapping[str, float]) -> None:
+    """Put the parts of a reward into ``info``, and keep those of the wrapped environment, as ``task/<name>``.
+
+    The parts without a slash add up to the reward.
+    """
+    inner = info.get("reward_components") or {}
+    info["reward_components"] = {**parts, **{f"task/{name}": value for name, value in inner.items()}}
+
+
 def copied(options: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Options of a reset, kept for the next one whatever becomes of the caller's dict."""
     return None if options is None else dict(options)

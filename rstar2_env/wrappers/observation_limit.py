@@ -34,7 +34,10 @@ class ObservationLimit(TextWrapper, gym.utils.RecordConstructorArgs):
     """
 
     def __init__(self, env: TextEnv, limit: int, *, cut: Cut = "middle", tokenizer: Tokenizer | None = None) -> None:
-        gym.utils.RecordConstructorArgs.__init__(self, limit=limit, cut=cut, tokenizer=tokenizer)
+        # A tokenizer is large, and nobody changes it.
+        gym.utils.RecordConstructorArgs.__init__(
+            self, _disable_deepcopy=True, limit=limit, cut=cut, tokenizer=tokenizer
+        )
         super().__init__(env)
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
             raise ConfigurationError(f"limit must be a positive integer, not {limit!r}.")

@@ -15,7 +15,7 @@ import gymnasium as gym
 
 from rstar2_env.episode import Episode, Message
 from rstar2_env.errors import ConfigurationError
-from rstar2_env.wrappers.base import Step, TextEnv, TextWrapper
+from rstar2_env.wrappers.base import Step, TextEnv, TextWrapper, log_parts
 
 Score: TypeAlias = Callable[[Episode, Mapping[str, Any]], float]
 """Scores the episode so far; the mapping is the ``info`` of its last step. ``episode.reward`` is the environment's own
@@ -68,7 +68,8 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
     """Replaces the reward by the weighted sum of the environment's own and further parts.
 
     ``info["reward_components"]`` of every step that pays something, and of the end, has each part's weighted value;
-    their sum, clipped, is the reward. An ``unavailable`` episode ends with 0, whatever the parts say.
+    their sum, clipped, is the reward. What the environment itself logged as parts of its own comes with it as
+    ``task/<name>``, and is in ``task`` already. An ``unavailable`` episode ends with 0, whatever the parts say.
 
     Args:
         env: A text environment.
@@ -88,7 +89,9 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
         task_weight: float = 1.0,
         clip: tuple[float, float] | None = None,
     ) -> None:
-        gym.utils.RecordConstructorArgs.__init__(self, components=components, task_weight=task_weight, clip=clip)
+        gym.utils.RecordConstructorArgs.__init__(
+            self, _disable_deepcopy=True, components=components, task_weight=task_weight, clip=clip
+        )
         super().__init__(env)
         names = ["task", *(component.name for component in components)]
         if len(set(names)) < len(names):
@@ -123,14 +126,14 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
         follow(episode, action, (text, reward, terminated, truncated, info))
         if over and not episode.available:
             parts = dict.fromkeys(["task", *(component.name for component in self._components)], 0.0)
-            info["reward_components"] = parts
+            log_parts(info, parts)
             return text, 0.0, terminated, truncated, info
         parts = {"task": self._task_weight * reward}
         for component in self._components:
             if over or component.when == "step":
                 parts[component.name] = component.value(episode, info)
         if over or any(parts.values()):
-            info["reward_components"] = parts
+            log_parts(info, parts)
         return text, _clipped(sum(parts.values()), self._clip), terminated, truncated, info
 
 

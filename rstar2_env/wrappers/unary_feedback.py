@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium as gym
 
 from rstar2_env.errors import ConfigurationError
-from rstar2_env.wrappers.base import EpisodeSeeds, Step, TextEnv, TextWrapper, copied
+from rstar2_env.wrappers.base import EpisodeSeeds, Step, TextEnv, TextWrapper, copied, log_parts
 
 FEEDBACK = "That answer is not right. Think it over and answer again."
 _OF_THE_END = ("end", "answer", "correct", "turns", "tool_errors", "tool_calls_total", "answer_tags")
@@ -87,10 +87,8 @@ class UnaryFeedback(TextWrapper, gym.utils.RecordConstructorArgs):
         success = self._decay ** (self._attempt - 1) if right else 0.0
         repetition = -self._repetition() if available else 0.0
         info |= self._sums
-        info |= {
-            "attempts": self._attempt,
-            "reward_components": {"success": success, "repetition": repetition},
-        }
+        info["attempts"] = self._attempt
+        log_parts(info, {"success": success, "repetition": repetition})
         return text, success + repetition, terminated, truncated, info
 
     def _start(self) -> None:

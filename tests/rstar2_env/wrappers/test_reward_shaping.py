@@ -6,7 +6,15 @@ from wrapper_env import answer, call, make, right
 from rstar2_env.episode import Episode, Message
 from rstar2_env.errors import ConfigurationError
 from rstar2_env.status import ToolStatus
-from rstar2_env.wrappers import AnswerFormat, Component, CosineLength, RewardShaping, ToolUse, WrongByTurns
+from rstar2_env.wrappers import (
+    AnswerFormat,
+    Component,
+    CosineLength,
+    RewardShaping,
+    ToolUse,
+    UnaryFeedback,
+    WrongByTurns,
+)
 
 
 def turns(episode, info):
@@ -53,6 +61,14 @@ def test_a_part_paid_by_the_step_is_paid_at_every_turn():
     env = RewardShaping(make("x"), [Component("turns", turns, when="step")])
     env.reset(seed=1)
     assert [env.step(call())[1] for _ in range(3)] == [1.0, 2.0, 3.0]
+
+
+def test_the_parts_that_an_environment_logs_itself_are_kept():
+    env = RewardShaping(UnaryFeedback(make()), [Component("turns", turns, weight=0.1)])
+    _, reward, *_, info = play(env, answer("wrong"), right)
+    parts = info["reward_components"]
+    assert parts == {"task": 0.5, "turns": 0.2, "task/success": 0.5, "task/repetition": 0.0}
+    assert reward == pytest.approx(0.7)
 
 
 def test_an_unavailable_episode_stays_at_nought():
