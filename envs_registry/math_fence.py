@@ -6,6 +6,8 @@ from typing import Any
 
 import gymnasium as gym
 
+from rstar2_env.vector_env import vector_entry_point
+
 from .math_tool import MathToolEnv
 
 
@@ -58,4 +60,8 @@ class MathFenceEnv(MathToolEnv):
         super().__init__(problems=problems, dialect=dialect, **options)
 
 
-gym.register("rstar2/MathFence-v0", entry_point="rstar2_env.envs_registry.math_fence:MathFenceEnv")
+gym.register(
+    "rstar2/MathFence-v0",
+    entry_point="rstar2_env.envs_registry.math_fence:MathFenceEnv",
+    vector_entry_point=vector_entry_point("rstar2/MathFence-v0"),
+)

@@ -132,7 +132,8 @@ def validate(
 
     Args:
         env_id: A Gymnasium id.
-        problems: What ``load_problems`` takes; ``None`` means the environment's own.
+        problems: What ``load_problems`` takes; ``None`` means the environment's own. Of one that has none, such as a
+            mixture of environments, the contract alone is checked.
         split: Split of the problems, where the source has splits.
         episodes: How many problems, the first ones; ``None`` checks every problem of a finite source, and 100 of one
             that never ends.
@@ -143,7 +144,7 @@ def validate(
         progress: Told after every problem how many are done, and of how many.
 
     Raises:
-        ConfigurationError: The options do not fit together, or the environment has no problems.
+        ConfigurationError: The options do not fit together, or there is nothing to check.
         SandboxUnavailableError: The contract's checks run programs, and the sandbox cannot start.
     """
     began = time.perf_counter()
@@ -152,10 +153,14 @@ def validate(
     workers = 2 * (os.cpu_count() or 1) if workers is None else workers
     if workers < 1:
         raise ConfigurationError(f"workers must be at least 1, not {workers}.")
-    with _Checkers(env_id, env_options or {}, seed) as checkers:
-        env = checkers.mine().env
-        source = load_problems(problems, split=split) if problems is not None else _own_source(env, split)
-        found = Validation(env_id, source.name, source.split)
+    options = dict(env_options or {})
+    if problems is None and split != "train":
+        options.setdefault("split", split)
+    with _Checkers(env_id, options, seed) as checkers:
+        source = load_problems(problems, split=split) if problems is not None else _own_source(checkers)
+        if source is None and not contract:
+            raise ConfigurationError(f"{env_id} has no problems of its own; say which to check (problems=...).")
+        found = Validation(env_id, source.name if source else "", source.split if source else "")
         chosen, total = _chosen(source, episodes)
         for number, faults in _in_order(chosen, checkers, workers):
             found.faults.extend(fault for fault in faults if fault.check != UNREADABLE)
@@ -165,7 +170,7 @@ def validate(
                 progress(number, total)
     if contract:
         try:
-            found.contract = check_text_env(env_id, **(env_options or {}))
+            found.contract = check_text_env(env_id, **options)
         except ConformanceError as error:
             found.breaks = str(error)
     found.seconds = time.perf_counter() - began
@@ -298,14 +303,14 @@ class _Checker:
         return str(self._dialect.format_answer(answer))
 
 
-def _own_source(env: gym.Env[str, str], split: str) -> ProblemSource:
-    source = getattr(env.unwrapped, "problems", None)
-    if not isinstance(source, ProblemSource):
-        raise ConfigurationError(f"{env} has no problems of its own; say which to check (problems=...).")
-    return source
+def _own_source(checkers: _Checkers) -> ProblemSource | None:
+    source = getattr(checkers.mine().env.unwrapped, "problems", None)
+    return source if isinstance(source, ProblemSource) else None
 
 
-def _chosen(source: ProblemSource, episodes: int | None) -> tuple[Iterable[Problem], int | None]:
+def _chosen(source: ProblemSource | None, episodes: int | None) -> tuple[Iterable[Problem], int | None]:
+    if source is None:
+        return (), 0
     if isinstance(source, FiniteSource):
         total = len(source) if episodes is None else min(episodes, len(source))
     else:

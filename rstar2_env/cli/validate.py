@@ -68,7 +68,7 @@ def _print(found: Validation) -> None:
     from rstar2_env.cli._shared import print_table
 
     rows = {
-        "problems checked": f"{found.checked} of {found.problems} ({found.split})",
+        "problems checked": f"{found.checked} of {found.problems} ({found.split})" if found.problems else "it has none",
         "gold answers that do not earn 1": f"{len(found.of('gold'))}",
         "corrupted answers that earn": f"{len(found.of('corrupted'))}",
         "malformed turns without their status": f"{len(found.of('malformed'))}",

@@ -89,11 +89,11 @@ def open_hub(repository: str, config: str | None, split: str, columns: Columns) 
     try:
         found = datasets.load_dataset(repository, config, split=split)
     except Exception as error:
-        reason = " ".join(str(error).split())[:300]
+        reason = " ".join(str(error).split())[:300].rstrip(".")
         raise ConfigurationError(
             f"The data set {repository} (configuration {config or 'default'}, split {split}) could not be had from the "
-            f"Hugging Face hub: {type(error).__name__}: {reason} Without a network, load it on a machine that has one, "
-            "write it with save_to_disk, copy the folder here and pass its path."
+            f"Hugging Face hub: {type(error).__name__}: {reason}. Without a network, load it on a machine that has "
+            "one, write it with save_to_disk, copy the folder here and pass its path (a named set's with like=NAME)."
         ) from error
     return DatasetTable(found, repository, columns)
 

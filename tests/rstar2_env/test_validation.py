@@ -110,6 +110,11 @@ def test_a_malformed_turn_with_another_status_is_found(registered):
     assert "expected ['malformed']" in faults[0].detail
 
 
+def test_the_split_reaches_the_environments_own_problems():
+    found = check("rstar2/Game24-v0", split="test", episodes=5)
+    assert (found.ok, found.split, found.checked) == (True, "test", 5)
+
+
 def test_a_game_is_checked_with_its_own_reference_player():
     found = check("rstar2/TicTacToe-v0", episodes=20)
     assert (found.faults, found.checked) == ([], 20)
@@ -125,6 +130,13 @@ def test_the_contract_is_part_of_the_report():
     found = validate(ID, episodes=1, env_options={"sandbox": StubSandbox()})
     assert "determinism" in found.contract
     assert found.breaks == ""
+
+
+@pytest.mark.slow
+def test_of_an_environment_without_problems_the_contract_alone_is_checked():
+    found = validate("rstar2/Mixture-v0")
+    assert (found.ok, found.checked, found.problems) == (True, 0, "")
+    assert "determinism" in found.contract
 
 
 def test_a_broken_contract_is_told(registered):
