@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -58,7 +59,8 @@ class ProceduralSource:
 
     Attributes:
         name: The family, with its options: it begins every id, so that ids of different options differ.
-        draw: Draws an instance. A pickled source pickles it too.
+        draw: Draws an instance. A pickled source pickles it too. A ``functools.partial`` that binds ``split``, so that
+            it may give up early, is bound to the source's own split: ``dataclasses.replace(source, split=...)`` works.
         split: "train", "validation" or "test".
         seed: Chooses among unlimited sequences of problems, 0 or more.
     """
@@ -78,6 +80,8 @@ class ProceduralSource:
             raise ConfigurationError(f"{self.name} has the splits {', '.join(SPLITS)}, not {self.split!r}.")
         if isinstance(self.seed, bool) or not isinstance(self.seed, (int, np.integer)) or self.seed < 0:
             raise ConfigurationError(f"The seed of {self.name} must be an integer of 0 or more, not {self.seed!r}.")
+        if isinstance(self.draw, partial) and self.draw.keywords.get("split", self.split) != self.split:
+            object.__setattr__(self, "draw", partial(self.draw, split=self.split))
 
     def __getitem__(self, index: int, /) -> Problem:
         """The problem of that index.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pickle
 from decimal import Decimal
 from fractions import Fraction
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import rstar2_env  # noqa: F401  # registers the families of the worlds
 from rstar2_env.errors import ConfigurationError, ProblemFormatError, UnknownNameError
 from rstar2_env.problems import FiniteSource, Problem, ProblemSource, choose, families, load_problems
 
@@ -184,3 +186,9 @@ def test_a_path_object_is_always_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigurationError, match="cannot be read"):
         load_problems(Path("arithmetic"))
+
+
+def test_another_split_of_a_family_that_draws_for_its_split_is_drawn_for_that_one():
+    train = load_problems("game24")
+    test = dataclasses.replace(train, split="test")
+    assert [test[n] for n in range(5)] == [load_problems("game24", split="test")[n] for n in range(5)]
