@@ -47,7 +47,8 @@ class Alphametic(Puzzle):
     def __post_init__(self) -> None:
         self.require("addends", 2, 4)
         self.require("length", 3, 7)
-        self.require("letters", 4, 10)
+        # More letters than this leave next to no sum with one solution, and a search of minutes to find none.
+        self.require("letters", 4, min(10, 2 * self.length - 1))
 
     def draw(self, rng: np.random.Generator, split: str) -> Draft | None:
         """Draw sums of numbers by the batch, and return the first that stays unique when its digits become letters."""
@@ -110,8 +111,8 @@ class AlphameticEnv(PuzzleEnv):
     ``=``, ``:``, ``->`` or nothing between the two; commas, semicolons, white space, "and" between pairs.
 
     ## Difficulty
-    ``addends=2`` (2 to 4), ``length=5`` (3 to 7), ``letters=6`` (4 to 10). Not every combination has solutions that are
-    unique, and where they are rare an instance takes long: 8 letters go well with a length of 6.
+    ``addends=2`` (2 to 4), ``length=5`` (3 to 7), ``letters=6`` (4 to 10, less than twice the length). Where solutions
+    are seldom unique an instance takes long: 8 letters go well with a length of 6, and 10 with 7.
 
     ## Random baseline
     0.0: random different digits with no zero in front; about 8 in a million.

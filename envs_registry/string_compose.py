@@ -15,7 +15,7 @@ from rstar2_env.puzzle_env import PuzzleEnv, register
 from rstar2_env.worlds.compose import compose, letters
 from rstar2_env.worlds.puzzle import Puzzle, UnreadableAnswerError
 from rstar2_env.worlds.reading import plain, unquoted
-from rstar2_env.worlds.string_functions import FUNCTIONS
+from rstar2_env.worlds.string_functions import functions
 
 _SETS = ("split", "train", "eval", "all")
 _QUESTION = """\
@@ -59,7 +59,7 @@ class StringCompose(Puzzle):
     def draw(self, rng: np.random.Generator, split: str) -> Draft | None:
         """Draw an input and a composition; ``None`` if it ignores the input, or returns nothing or too much."""
         chosen = self.functions if self.functions != "split" else "train" if split == "train" else "eval"
-        pool = [function for function in FUNCTIONS.values() if chosen in ("all", function.split)]
+        pool = [function for function in functions().values() if chosen in ("all", function.split)]
         text = letters(rng, 3, 10)
         made = compose(text, self.level, pool, self.longest, rng)
         if made is None or not made.reads_input or not made.value:

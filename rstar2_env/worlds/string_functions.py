@@ -1,14 +1,17 @@
 """The string functions of "f(g(x))": what the policy may read is what runs.
 
 Thirteen functions for training and twelve that only evaluation sees, under numbers that never change. Their sources are
-texts of this file; the functions are made of them once, at import. Some of the second set do what one of the first does
-with other code (repeat, rotate, interlace): that is how the published sets are, and what makes them a mild test.
+texts of this file; the functions are made of them once, when first asked for. Some of the second set do what one of the
+first does with other code (repeat, rotate, interlace), as in the published sets: there the test is a mild one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from math import gcd
+from types import MappingProxyType
 from typing import Any
 
 
@@ -132,9 +135,9 @@ _EVAL = (
 )
 
 
-def _make() -> dict[str, StringFunction]:
-    from math import gcd
-
+@cache
+def functions() -> Mapping[str, StringFunction]:
+    """Every function by its title; made at the first call, which takes milliseconds that an import should not."""
     namespace: dict[str, Any] = {"gcd": gcd}
     made = {}
     listed = [*((*entry, "train") for entry in _TRAIN), *((*entry, "eval") for entry in _EVAL)]
@@ -144,11 +147,8 @@ def _make() -> dict[str, StringFunction]:
         # Only the texts above are ever run here; so what a policy is shown cannot differ from what is computed.
         exec(compile(source, f"<{name}>", "exec"), namespace)
         made[title] = StringFunction(title, name, source, kind, split, namespace[name])
-    return made
+    return MappingProxyType(made)
 
-
-FUNCTIONS: Mapping[str, StringFunction] = _make()
-"""Every function by its title."""
 
 CASE_METHODS = ("upper", "lower", "capitalize", "swapcase")
 """Methods of ``str`` that a program may call besides, in either set."""

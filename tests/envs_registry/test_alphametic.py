@@ -120,6 +120,6 @@ def test_anything_else_is_unreadable(answer):
         Alphametic().solves(MONEY, answer)
 
 
-def test_a_combination_without_instances_says_so():
-    with pytest.raises(ConfigurationError, match="letters of alphametic"):
-        Alphametic(letters=11)
+def test_more_letters_than_leave_unique_sums_are_refused():
+    with pytest.raises(ConfigurationError, match="letters of alphametic must be an integer from 4 to 5, not 8"):
+        Alphametic(length=3, letters=8)

@@ -10,7 +10,9 @@ import rstar2_env  # noqa: F401  # registers the id
 from rstar2_env.envs_registry.string_compose import StringCompose
 from rstar2_env.errors import ConfigurationError
 from rstar2_env.worlds import UnreadableAnswerError
-from rstar2_env.worlds.string_functions import FUNCTIONS
+from rstar2_env.worlds.string_functions import functions
+
+FUNCTIONS = functions()
 
 GOLDEN = [
     ("shuffle", ("abcdef",), "afedcb"),
