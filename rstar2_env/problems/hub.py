@@ -6,7 +6,7 @@ what is missing. Not covered: sets that run code of their own, and downloading a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +35,15 @@ class DatasetTable:
 
     def row(self, index: int) -> tuple[str, int, Any]:
         """One record, by its index."""
+        return self._named(index, self._dataset[index])
+
+    def rows(self) -> Iterator[tuple[str, int, Any]]:
+        """Every record in order; ``datasets`` decodes them in batches."""
+        return (self._named(index, record) for index, record in enumerate(self._dataset))
+
+    def _named(self, index: int, record: Any) -> tuple[str, int, Any]:
         place = f"{self._name}:{index + 1}"
-        return place, index + 1, self._columns(self._dataset[index], place)
+        return place, index + 1, self._columns(record, place)
 
 
 def is_saved_dataset(path: Path) -> bool:

@@ -38,6 +38,10 @@ class Table(Protocol):
         """Where record ``index`` (from 0) stands, its number for a default id, and the record with our names."""
         ...
 
+    def rows(self) -> Iterator[tuple[str, int, Any]]:
+        """Every record in order, faster than one by one."""
+        ...
+
 
 class JsonlTable:
     """The lines of a JSONL file, of which only the offsets are held.
@@ -84,6 +88,10 @@ class JsonlTable:
         except OSError as error:
             raise unreadable(self._path, error) from error
         return where, number, parse_line(line, self._columns, where)
+
+    def rows(self) -> Iterator[tuple[str, int, Any]]:
+        """Every line in order."""
+        return map(self.row, range(len(self)))
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickled without the open file, which the copy opens again."""
@@ -133,8 +141,7 @@ class LazySource:
         self._name, self._split = name, split
         rows, hashes = array("q"), array("Q")
         questions: set[int] = set()
-        for row in range(len(table)):
-            record = table.row(row)
+        for row, record in enumerate(table.rows()):
             if reading.passes_over(record[2]):
                 continue
             problem = self._problem(*record)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 
 import pytest
 
 from rstar2_env.errors import ConfigurationError, MissingExtraError, ProblemFormatError
-from rstar2_env.problems import FiniteSource, load_problems
+from rstar2_env.problems import FiniteSource, LazySource, load_problems
 from rstar2_env.problems.write import write_jsonl
 
 ROWS = [{"problem": f"What is {n} + 1?", "solution": {"answer": str(n + 1)}, "level": n} for n in range(6)]
@@ -121,6 +122,15 @@ def test_a_data_set_of_several_splits_gives_the_one_asked_for(tmp_path):
     assert len(list(load_problems(tmp_path / "set", columns=COLUMNS, split="test"))) == 2
     with pytest.raises(ConfigurationError, match="splits train, test, not 'dev'"):
         load_problems(tmp_path / "set", columns=COLUMNS, split="dev")
+
+
+def test_a_data_set_is_read_by_its_rows_in_pickled_copies_too(tmp_path):
+    source = load_problems(make(tmp_path, "folder"), columns=COLUMNS, where="level > 1", keep=["level"])
+    copy = pickle.loads(pickle.dumps(source))
+    assert isinstance(copy, LazySource)
+    assert [copy[n] for n in range(4)] == list(source)
+    assert copy.get("some-6").answer == "6"
+    assert copy[0].meta == {"level": 2}
 
 
 def test_unique_leaves_out_a_question_that_came_before(tmp_path):
