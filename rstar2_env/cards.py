@@ -42,6 +42,14 @@ made from the code: `rstar2 envs --markdown > docs/environments.md`. `rstar2 env
 A knob is an argument of `gym.make(ID, knob=...)`; every environment that has problems also takes `problems=` and
 `split=`. A baseline is the mean reward of a random player at the defaults.
 
+Another distribution adds its own through the entry-point group `rstar2_env.envs`, which names a module that registers
+its ids with Gymnasium (or a function that does); they are there after `import rstar2_env`:
+
+```toml
+[project.entry-points."rstar2_env.envs"]
+their-worlds = "their_package.worlds"
+```
+
 | id | what | knobs | random baseline |
 |---|---|---|---|
 """
