@@ -29,8 +29,9 @@ class MathFenceEnv(MathToolEnv):
     1 at the end if the last answer of the policy's own text is right, else 0. What a program printed earns nothing.
 
     ## Episode end
-    A turn that holds a Python fence, closed or not, goes on, even if it also holds an answer. A turn without one ends
-    the episode: ``terminated``, with ``info["end"]`` ``answered`` or ``no_answer``. ``truncated``: the budget ran out
+    A turn that holds a Python fence, closed or not, goes on, even if it also holds an answer; so does one that ends
+    with a fence of another kind and holds no answer (``malformed``: the model is told about the tag). Any other turn
+    ends the episode: ``terminated``, with ``info["end"]`` ``answered`` or ``no_answer``. ``truncated``: the budget ran out
     (``turns``, ``tokens``, ``time``), or our own machinery failed (``unavailable``).
 
     ## Information

@@ -2,8 +2,9 @@ r"""The dialect ``fenced``: programs in code fences, as base models write them (
 
 Covered: a program between ```` ```python ```` and a closing fence is a call of the Python tool with empty input; its
 result comes back in an ``output`` fence; the answer is the last ``\boxed{}`` of the policy's own text. Every fence of
-Python that cannot be run has the status ``malformed``. Not covered: fences of other languages, which are plain text;
-tools that take something else than a program.
+Python that cannot be run has the status ``malformed``, and so has another fence with which a turn without an answer
+ends: a model that forgot the tag is told so, instead of losing the episode. Not covered: tools that take something else
+than a program.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ _FENCE_LINE = re.compile(r"^[ \t]*+(`{3,}+)", re.MULTILINE)
 _OWN_TAGS = frozenset({"python", "python3", "py", "output"})
 
 _UNCLOSED = "The code fence was not closed: ``` is missing on a line of its own after the program. Nothing was run."
+_UNTAGGED = "The code fence is not marked as Python: open it with ```python. Nothing was run."
+_MADE_UP = "A fence of output is written by the tool alone: write a program in ```python. Nothing was run."
 _SAME_LINE = "The program must start on the line after ```python. Nothing was run."
 
 
@@ -94,7 +97,11 @@ class FencedDialect:
         A program ends at the first line that is a bare fence at least as long as the one that opened it; to print such
         a line, a program opens with a longer fence. A fence that lacks its closing does not swallow the next.
         """
-        return [self._call(block) for block in _blocks(turn) if not block.output]
+        blocks = _blocks(turn)
+        calls = [self._call(block) for block in blocks if not block.output]
+        if not calls and (fault := _stray(turn, blocks)) is not None:
+            return [ToolCall("", problem=(ToolStatus.MALFORMED, fault))]
+        return calls
 
     def results(self, results: Sequence[ToolResult]) -> str:
         """One ``output`` fence a call, in the order of the calls."""
@@ -168,6 +175,19 @@ def _read(turn: str, opening: re.Match[str]) -> _Block:
         if line["tag"].lower() in _OWN_TAGS:
             return _Block(start, line.start(), output, None, _UNCLOSED)
     return _Block(start, len(turn), output, None, _UNCLOSED)
+
+
+def _stray(turn: str, blocks: Sequence[_Block]) -> str | None:
+    """What is wrong with the fence of another kind that a turn without program and answer ends with, if it does."""
+    from rstar2_env.verify import last_boxed
+
+    text = turn.rstrip()
+    made_up = bool(blocks) and blocks[-1].output and blocks[-1].end >= len(text)
+    last_line = text[text.rfind("\n") + 1 :].strip()
+    untagged = len(last_line) >= 3 and not last_line.strip("`")
+    if not (made_up or untagged) or last_boxed(_own_text(turn)) is not None:
+        return None
+    return _MADE_UP if made_up else _UNTAGGED
 
 
 def _own_text(turn: str) -> str:

@@ -40,10 +40,32 @@ class TestCalls:
 
     @pytest.mark.parametrize(
         "turn",
-        ["", "no fence", "``` \n1\n```", fence("1", "text"), fence("1", "pythonic"), fence("1", "output"), "`python`"],
+        [
+            "",
+            "no fence",
+            "`python`",
+            "``` \n1\n``` so",
+            fence("1", "text") + "so",
+            fence("1", "output") + "so 1",
+            "```\n\\boxed{1}\n```",
+            "\\boxed{1}\n```output",
+            fence("1", "latex") + "\\boxed{1}",
+        ],
     )
     def test_text_and_other_fences_are_no_calls(self, turn):
         assert FENCED.calls(turn) == []
+
+    @pytest.mark.parametrize("turn", [fence("1", ""), fence("1", "text"), fence("1", "pythonic") + "\n ", "so\n```"])
+    def test_an_untagged_fence_that_ends_a_turn_without_an_answer_is_told(self, turn):
+        status, message = only(turn).problem
+        assert status is MALFORMED
+        assert "not marked as Python" in message
+
+    @pytest.mark.parametrize("turn", [fence("1", "output"), "I run it:\n```output", "```output\n7"])
+    def test_a_result_that_is_made_up_and_ends_a_turn_is_told(self, turn):
+        status, message = only(turn).problem
+        assert status is MALFORMED
+        assert "written by the tool alone" in message
 
     def test_several_fences_come_in_order(self):
         assert codes("a\n" + "b\n".join(fence(str(n)) for n in range(4))) == ["0", "1", "2", "3"]
