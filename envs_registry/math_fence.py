@@ -31,8 +31,8 @@ class MathFenceEnv(MathToolEnv):
     ## Episode end
     A turn that holds a Python fence, closed or not, goes on, even if it also holds an answer; so does one that ends
     with a fence of another kind and holds no answer (``malformed``: the model is told about the tag). Any other turn
-    ends the episode: ``terminated``, with ``info["end"]`` ``answered`` or ``no_answer``. ``truncated``: the budget ran out
-    (``turns``, ``tokens``, ``time``), or our own machinery failed (``unavailable``).
+    ends the episode: ``terminated``, with ``info["end"]`` ``answered`` or ``no_answer``. ``truncated``: the
+    budget ran out (``turns``, ``tokens``, ``time``), or our own machinery failed (``unavailable``).
 
     ## Information
     As in ``rstar2/MathTool-v0``. ``answer_tags`` counts the complete boxes.

@@ -106,7 +106,8 @@ NAMED_SETS: Mapping[str, NamedSet] = {
             _TEST,
             {**_PROBLEM, "id": "unique_id"},
             problems={"test": 500},
-            doubts="The licence is not stated on the page; MATH itself is mit.",
+            licence="not confirmed (MATH itself is mit)",
+            doubts="The licence could not be confirmed, the page of the set itself was not seen.",
         ),
         NamedSet(
             "aime24",
@@ -133,7 +134,8 @@ NAMED_SETS: Mapping[str, NamedSet] = {
             _TEST,
             {"question": "question", "answer": "answer"},
             problems={"test": 40},
-            doubts="The licence is not stated on the page.",
+            licence="not confirmed",
+            doubts="The licence could not be confirmed, the page of the set itself was not seen.",
         ),
         NamedSet(
             "hmmt25",
@@ -151,7 +153,8 @@ NAMED_SETS: Mapping[str, NamedSet] = {
             _TEST,
             {"question": "question", "answer": "answer"},
             problems={"test": 272},
-            doubts="The licence is not stated on the page.",
+            licence="not confirmed",
+            doubts="The licence could not be confirmed, the page of the set itself was not seen.",
         ),
         NamedSet(
             "olympiadbench",
