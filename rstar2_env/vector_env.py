@@ -172,6 +172,7 @@ def make_threaded(
     *,
     autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
     threads: int | None = None,
+    wrappers: Sequence[Callable[[gym.Env[str, str]], gym.Env[str, str]]] = (),
     **options: Any,
 ) -> ThreadVectorEnv:
     """Make ``num_envs`` environments of one id, and step them at once.
@@ -181,9 +182,17 @@ def make_threaded(
         num_envs: How many.
         autoreset_mode: See ``ThreadVectorEnv``.
         threads: See ``ThreadVectorEnv``.
+        wrappers: Put around every sub-environment, the first one innermost. (``gym.make_vec`` does not pass its own
+            ``wrappers`` on to a vector form, and refuses them.)
         **options: Of ``gym.make``.
     """
-    make = partial(gym.make, env_id, **options)
+
+    def make() -> gym.Env[str, str]:
+        env: gym.Env[str, str] = gym.make(env_id, **options)
+        for wrapper in wrappers:
+            env = wrapper(env)
+        return env
+
     return ThreadVectorEnv([make] * num_envs, autoreset_mode=autoreset_mode, threads=threads)
 
 

@@ -16,6 +16,7 @@ from rstar2_env.grading import GoldGrader
 from rstar2_env.testing import StubTool
 from rstar2_env.text_env import ToolEnv
 from rstar2_env.vector_env import ThreadVectorEnv, add_vector_forms, make_threaded, vector_entry_point
+from rstar2_env.wrappers import ToolBudget
 
 RSTAR2 = make_dialect("rstar2")
 CALL = RSTAR2.format_call("stub", {"x": 1})
@@ -161,6 +162,15 @@ def test_make_vec_plays_every_id_as_sync_does(env_id):
         assert plain(ours.step(turns)) == plain(sync.step(turns))
     ours.close()
     sync.close()
+
+
+def test_wrappers_go_around_every_sub_environment():
+    ours = make_threaded("rstar2/MathTool-v0", 3, wrappers=[lambda env: ToolBudget(env, 0)])
+    _, infos = ours.reset(seed=1)
+    assert list(infos["tool_calls_left"]) == [0, 0, 0]
+    *_, infos = ours.step([CALL] * 3)
+    assert [calls[0]["status"] for calls in infos["tool_calls"]] == ["blocked"] * 3
+    ours.close()
 
 
 def test_an_autoreset_mode_goes_through_make_vec():
