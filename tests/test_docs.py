@@ -1,0 +1,75 @@
+"""What the documents show is what happens."""
+
+import contextlib
+import dataclasses
+import importlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def block(text, language, number=0):
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)[number]
+
+
+def test_the_readmes_example_prints_what_it_says():
+    text = (ROOT / "README.md").read_text()
+    scope = {}
+    exec(block(text, "python"), scope)
+    try:
+        shown = block(text, "text")
+        for example in re.split(r"^>>> ", shown, flags=re.MULTILINE)[1:]:
+            line, _, expected = example.partition("\n")
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                value = eval(line, scope)
+                if value is not None:
+                    print(repr(value))
+            assert out.getvalue().strip() == expected.strip(), line
+    finally:
+        scope["env"].close()
+
+
+def test_the_readmes_own_environment_conforms(tmp_path, monkeypatch):
+    import gymnasium as gym
+
+    from rstar2_env.testing import check_text_env
+
+    # In a module of its own: what is defined by exec cannot be pickled.
+    (tmp_path / "capitals.py").write_text(block((ROOT / "README.md").read_text(), "python", 1))
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("capitals")
+    try:
+        check_text_env("me/Capitals-v0")
+    finally:
+        del gym.registry["me/Capitals-v0"]
+
+
+def test_every_training_option_is_documented():
+    from rstar2_env.trainers import TrainConfig
+
+    text = (ROOT / "docs" / "training.md").read_text()
+    for field in dataclasses.fields(TrainConfig):
+        assert f"| `{field.name}` |" in text, field.name
+
+
+def test_every_package_folder_is_in_the_distribution():
+    import tomllib
+
+    with open(ROOT / "pyproject.toml", "rb") as file:
+        listed = set(tomllib.load(file)["tool"]["setuptools"]["packages"])
+    mapped = {"agents", "envs_registry", "trainers"}
+    found = {".".join(path.parent.relative_to(ROOT).parts) for path in (ROOT / "rstar2_env").rglob("__init__.py")}
+    assert found | {f"rstar2_env.{name}" for name in mapped} == listed
+
+
+@pytest.mark.parametrize(
+    "document", sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").glob("*.md")), ids=lambda p: p.name
+)
+def test_links_between_documents_lead_somewhere(document):
+    for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", document.read_text()):
+        assert (document.parent / target).exists(), target
