@@ -28,7 +28,7 @@ from rstar2_env.verify.nodes import (
     rename,
     symbols,
 )
-from rstar2_env.verify.normal import as_quantity, is_constant_name, same_role
+from rstar2_env.verify.normal import as_quantity, has_parameters, is_constant_name, same_role
 from rstar2_env.verify.realset import is_infinite, read_set, same_set
 from rstar2_env.verify.relations import same_equation, same_relation, solves
 from rstar2_env.verify.structure import (
@@ -70,9 +70,10 @@ def _renamings(gold: Node, answer: Node, rules: Rules) -> list[Node]:
     shared = sorted(name for name in one & other if is_constant_name(name) and "_" in name)
     found: list[Node] = []
     if only_gold and len(only_gold) == len(only_answer) <= 3:
+        parameters = not rules.strict or has_parameters(gold, answer)
         for order in permutations(only_gold):
             names = dict(zip(only_answer, order, strict=True))
-            if not rules.strict or all(same_role(name, other) for name, other in names.items()):
+            if not rules.strict or all(same_role(name, to, parameters) for name, to in names.items()):
                 found.append(rename(answer, names))
     elif not only_gold and not only_answer and 2 <= len(shared) <= 3:
         for order in list(permutations(shared))[1:]:
@@ -339,15 +340,19 @@ def _brackets_agree(gold: Group, answer: Group) -> bool:
 
 
 def _without_constant(node: Node) -> Node | None:
-    """A sum without its free constant ``+ C``; ``None`` if it has none, or it stands elsewhere as well."""
+    """A sum without its constant of integration ``+ C``; ``None`` if that is not what it is.
+
+    Only ``C`` is taken for one, beside variables in small letters: ``a + c`` and ``A + C`` are sums of variables.
+    """
     if not isinstance(node, Apply) or node.op != "add":
         return None
-    constants = [term for term in node.args if isinstance(term, Sym) and is_constant_name(term.name)]
+    constants = [term for term in node.args if isinstance(term, Sym) and term.name in ("C", "C_1", "C_0")]
     if len(constants) != 1:
         return None
     rest = tuple(term for term in node.args if term is not constants[0])
     inner = rest[0] if len(rest) == 1 else Apply("add", rest)
-    return inner if not symbols(constants[0]) & symbols(inner) else None
+    names = symbols(inner)
+    return inner if names and constants[0].name not in names and all(name[0].islower() for name in names) else None
 
 
 def _all(results: list[bool | None]) -> bool | None:

@@ -8,9 +8,7 @@ moves the comparison to the complex numbers. Not covered: structures (see ``comp
 
 from __future__ import annotations
 
-import hashlib
-import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -25,19 +23,18 @@ from rstar2_env.verify.interval import (
     contains_zero,
     libmpi,
     middle,
+    sign,
     size_exponent,
     to_complex,
     to_interval,
     width_exponent,
 )
-from rstar2_env.verify.nodes import Apply, Const, Node, Num, key, symbols, walk
+from rstar2_env.verify.nodes import Apply, Const, Node, Num, Sym, key, rebuild, symbols, walk
 from rstar2_env.verify.plain import PlainNumber, is_float_of, rounds_to, within
+from rstar2_env.verify.points import chance_of, kink_points, needed, other_points, signed_points, whole_points
 
 LOW_BITS = 64
 HIGH_BITS = 320
-
-_ATTEMPTS = 10
-_AGREEMENTS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,28 +172,44 @@ def _whole(node: Node) -> int | None:
 
 
 def _same_function(gold: Node, answer: Node, names: list[str], setting: _Setting) -> bool | None:
-    seed = hashlib.sha256(f"{key(gold)}\0{key(answer)}".encode("utf-8", "surrogatepass")).digest()
-    chance = random.Random(seed)
-    met = 0
-    for draw in (_mixed, _positive, _unit, _large, _whole_number):
-        if draw is _whole_number and met >= 2:
-            break
-        agreed = 0
-        for _ in range(_ATTEMPTS):
-            point = {name: draw(chance) for name in names}
-            try:
-                same = _same_at(gold, answer, point, setting, check=agreed < 2)
-            except UnsupportedError:
-                return None
-            if same is False:
+    chance = chance_of(gold, answer)
+    wanted = needed(names)
+    try:
+        first = _agreement(gold, answer, signed_points(names, chance), setting, wanted)
+        if first is None or _agreement(gold, answer, kink_points(gold, answer, names, chance), setting, 99) is None:
+            return False
+        met = first
+        for region in other_points(names, chance):
+            if met >= wanted:
+                return True
+            agreed = _agreement(gold, answer, region, setting, wanted)
+            if agreed is None:
                 return False
-            if same:
-                agreed += 1
-                if agreed >= _AGREEMENTS:
-                    return True
-        met += agreed
-    # No point refuted, and hardly any could be evaluated: two are evidence, none or one is not.
+            met += agreed
+        if met < 2:
+            agreed = _agreement(gold, answer, whole_points(names, chance), setting, wanted)
+            if agreed is None:
+                return False
+            met += agreed
+    except UnsupportedError:
+        return None
+    # No point refuted. Where hardly any could be evaluated, two are evidence; one or none is not.
     return True if met >= 2 else None if met else False
+
+
+def _agreement(
+    gold: Node, answer: Node, points: Iterable[Mapping[str, Fraction]], setting: _Setting, wanted: int
+) -> int | None:
+    """At how many of the points both agree, up to ``wanted``; ``None`` as soon as they differ at one."""
+    agreed = 0
+    for point in points:
+        same = _same_at(gold, answer, point, setting, check=agreed < 2)
+        if same is False:
+            return None
+        agreed += bool(same)
+        if agreed >= wanted:
+            break
+    return agreed
 
 
 def _same_at(gold: Node, answer: Node, point: Mapping[str, Fraction], setting: _Setting, *, check: bool) -> bool | None:
@@ -243,26 +256,6 @@ def _compare(left: Value, right: Value, prec: int) -> bool | None:
     return True if width_exponent(difference, prec) - scale <= -(prec // 2) else None
 
 
-def _mixed(chance: random.Random) -> Fraction:
-    return Fraction(chance.choice((-1, 1)) * chance.randint(5, 61), chance.choice((7, 11, 13, 17)))
-
-
-def _positive(chance: random.Random) -> Fraction:
-    return Fraction(chance.randint(5, 61), chance.choice((7, 11, 13, 17)))
-
-
-def _unit(chance: random.Random) -> Fraction:
-    return Fraction(chance.randint(2, 95), 97)
-
-
-def _large(chance: random.Random) -> Fraction:
-    return Fraction(chance.randint(60, 900), chance.choice((7, 11, 13)))
-
-
-def _whole_number(chance: random.Random) -> Fraction:
-    return Fraction(chance.randint(1, 12))
-
-
 def _has(node: Node, wanted: Node) -> bool:
     return any(part == wanted for part in walk(node))
 
@@ -277,7 +270,6 @@ def _has_plain_log(node: Node) -> bool:
 
 def substitute(node: Node, point: Mapping[str, Fraction]) -> Node:
     """A copy of the tree with numbers in place of variables."""
-    from rstar2_env.verify.nodes import Sym, rebuild
 
     def change(part: Node) -> Node | None:
         return Num(point[part.name]) if isinstance(part, Sym) and part.name in point else None
@@ -295,11 +287,10 @@ def proportional(gold: Node, answer: Node, rules: Rules, *, positive: bool) -> b
         positive: Only a positive factor will do, as between the sides of an inequality.
     """
     names = sorted(symbols(gold) | symbols(answer))
-    chance = random.Random(hashlib.sha256(f"{key(gold)}\0{key(answer)}".encode("utf-8", "surrogatepass")).digest())
+    chance = chance_of(gold, answer)
     setting = _Setting(_has(gold, Const("i")) or _has(answer, Const("i")))
-    for draw in (_mixed, _positive, _unit, _large):
-        for _ in range(4):
-            point = {name: draw(chance) for name in names}
+    for region in (signed_points(names, chance), *other_points(names, chance)):
+        for point in region:
             try:
                 left = _value(gold, point, LOW_BITS, setting, setting.over_complex)
                 right = _value(answer, point, LOW_BITS, setting, setting.over_complex)
@@ -318,8 +309,6 @@ def proportional(gold: Node, answer: Node, rules: Rules, *, positive: bool) -> b
 
 
 def _sign(value: Value) -> int | None:
-    from rstar2_env.verify.interval import sign
-
     if isinstance(value, Fraction):
         return (value > 0) - (value < 0)
     if isinstance(value, Complex):

@@ -6,7 +6,21 @@ import re
 from fractions import Fraction
 
 from rstar2_env.verify import units, words
-from rstar2_env.verify.nodes import Apply, Const, Node, Num, Quantity, Sym, Words, rebuild, symbols
+from rstar2_env.verify.nodes import (
+    Apply,
+    Const,
+    Given,
+    Group,
+    Matrix,
+    Node,
+    Num,
+    Quantity,
+    Sym,
+    Words,
+    rebuild,
+    symbols,
+    walk,
+)
 
 _CONSTANT_NAME = re.compile(r"[cCkK](?:_\d+)?|[ABD](?:_\d+)?|const")
 _PARAMETER = re.compile(r"(?:[jklmnpqrstuv]|lambda|mu|alpha|beta)(?:_\d+)?")
@@ -68,12 +82,30 @@ def _split_unit(node: Node) -> tuple[Node | None, str] | None:
 
 
 def is_constant_name(name: str) -> bool:
-    """Whether a variable is called as constants of integration are: ``C``, ``k``, ``c_1``."""
+    """Whether a variable is called as constants of integration are: ``C``, ``c_1``, ``A``."""
     return _CONSTANT_NAME.fullmatch(name) is not None
 
 
-def same_role(name: str, other: str) -> bool:
-    """Whether two variables may stand for each other: both constants of integration, or both parameters (``n pi``)."""
+def has_parameters(gold: Node, answer: Node) -> bool:
+    """Whether two answers look like families of solutions: with pi or degrees, in tuples, or under a condition."""
+    return any(
+        (isinstance(part, Const) and part.name == "pi")
+        or (isinstance(part, Apply) and part.op == "deg")
+        or isinstance(part, Given | Matrix)
+        or (isinstance(part, Group) and part.open in ("(", "<"))
+        for tree in (gold, answer)
+        for part in walk(tree)
+    )
+
+
+def same_role(name: str, other: str, parameters: bool) -> bool:
+    """Whether two variables may stand for each other.
+
+    Args:
+        name: A variable of one answer.
+        other: A variable of the other.
+        parameters: Whether the answers have parameters, so that ``n`` may be called ``k``.
+    """
     if is_constant_name(name) and is_constant_name(other):
-        return True
-    return _PARAMETER.fullmatch(name) is not None and _PARAMETER.fullmatch(other) is not None
+        return name[0] == "C" or other[0] == "C" or ("_" in name and "_" in other)
+    return parameters and _PARAMETER.fullmatch(name) is not None and _PARAMETER.fullmatch(other) is not None

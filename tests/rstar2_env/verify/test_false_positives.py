@@ -36,6 +36,17 @@ from rstar2_env.verify import Reason, verify
         ("A", "n"),
         ("tea", "eat"),
         ("f(x)", "f(y)"),
+        ("|x|", "x"),
+        ("|x-10|", "10-x"),
+        ("|x-1000|", "1000-x"),
+        (r"\sqrt{(x-20)^2}", "20-x"),
+        (r"\max(x, 50)", "50"),
+        ("|xy|", "xy"),
+        ("a+b+c", "a+b+c+1"),
+        ("n+k-1", "n+k"),
+        ("A+B+C", "A+B+C+180"),
+        ("2c", "2k"),
+        ("2n", "2k"),
     ],
 )
 def test_a_known_false_positive_is_refused(gold: str, answer: str) -> None:

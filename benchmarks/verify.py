@@ -1,0 +1,272 @@
+"""How good and how fast verification is, beside math-verify on the same machine: the table of docs/verification.md.
+
+    python benchmarks/verify.py [--pairs 100000] [--json FILE] [--write]
+
+Needs the labelled pairs of ``../shared`` for the rows that use them. math-verify runs in our workers, so that both are
+timed alike and neither can hang. ``--write`` puts the table into docs/verification.md.
+
+What it does not show: how often a policy's answers are of each kind; the labelled pairs are hard ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import logging
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+import timeit
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from types import ModuleType
+
+from rstar2_env.verify import Reason, Verdict, verify, verify_many, verify_response
+from rstar2_env.verify.api import math_verify_alone
+from rstar2_env.verify.pool import set_workers, shared_pool
+from rstar2_env.verify.report import percentile
+from rstar2_env.verify.samples import differ, latex, mutate, random_term, rewrite
+
+ROOT = Path(__file__).resolve().parents[1]
+SHARED = ROOT / ".." / "shared"
+DOCUMENT = ROOT / "docs" / "verification.md"
+LONG_S = 20.0
+"""Deadline where accuracy is measured: a busy machine must not cost a case."""
+
+Row = tuple[str, str, str]
+
+
+def load_test(name: str) -> ModuleType:
+    """A module of the tests, for the lists that it holds."""
+    path = ROOT / "tests" / "rstar2_env" / "verify" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"_benchmark_{name}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def read(path: Path) -> list[dict]:
+    """A JSONL file, or nothing where there is none."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+
+
+def score(cases: list[dict], verdicts: list[Verdict]) -> str:
+    """Accuracy, recall and errors of verdicts on labelled cases."""
+    pairs = list(zip(cases, verdicts, strict=True))
+    wrong_yes = sum(verdict.correct and not case["expected"] for case, verdict in pairs)
+    wrong_no = sum(not verdict.correct and case["expected"] for case, verdict in pairs)
+    positives = sum(case["expected"] for case in cases)
+    times = [verdict.seconds for verdict in verdicts]
+    return (
+        f"accuracy {1 - (wrong_yes + wrong_no) / len(cases):.3f}, recall {1 - wrong_no / positives:.3f}, "
+        f"{wrong_yes} false positives; p50 {1e3 * percentile(times, 0.5):.2f} ms, "
+        f"p99 {1e3 * percentile(times, 0.99):.1f} ms, {sum(times):.2f} s in all"
+    )
+
+
+def answers(cases: list[dict]) -> Row:
+    """The labelled answers, one after the other."""
+    cases = [case for case in cases if case["level"] == "answer"]
+    ours = [verify(case["gold_answer"], case["pred_answer"], timeout=LONG_S) for case in cases]
+    theirs = [math_verify_alone(case["gold_answer"], case["pred_answer"], timeout=LONG_S) for case in cases]
+    return f"{len(cases)} labelled answers", score(cases, theirs), score(cases, ours)
+
+
+def whole_texts(cases: list[dict]) -> Row:
+    """math-verify's own cases as whole texts, with the options that they carry."""
+    cases = [case for case in cases if case["id"].startswith("math-verify") and not case.get("exempt")]
+
+    def grade(case: dict) -> Verdict:
+        options = case.get("options") or {}
+        tolerance = 10.0 ** -options["precision"] if options.get("precision", 6) < 6 else None
+        strict = options.get("strict", True)
+        return verify_response(case["gold"], case["pred"], strict=strict, tolerance=tolerance, timeout=LONG_S)
+
+    verdicts = [grade(case) for case in cases]
+    wrong = [
+        case["id"][-4:] for case, verdict in zip(cases, verdicts, strict=True) if verdict.correct != case["expected"]
+    ]
+    share = 1 - len(wrong) / len(cases)
+    return (
+        f"math-verify's own {len(cases)} cases, whole texts",
+        ".992 (its own)",
+        f"{share:.3f}; not {', '.join(wrong)}",
+    )
+
+
+def false_positives() -> Row:
+    """The known false positives, and answers whose work is not done."""
+    module = load_test("test_false_positives")
+    pairs = [
+        pair
+        for test in (module.test_a_known_false_positive_is_refused, module.test_work_left_undone_is_no_answer)
+        for mark in test.pytestmark
+        for pair in mark.args[1]
+    ]
+    ours = sum(verify(*pair, timeout=LONG_S).correct for pair in pairs)
+    theirs = sum(math_verify_alone(*pair, timeout=LONG_S).correct for pair in pairs)
+    return f"{len(pairs)} known false positives", f"{theirs} accepted", f"{ours} accepted"
+
+
+def rewritings(count: int) -> Row:
+    """Random expressions against an equivalent rewriting and against a different one."""
+    chance = Random(0)
+    equal: list[tuple[str, str]] = []
+    different: list[tuple[str, str]] = []
+    for number in range(10 * count):
+        if len(equal) >= count and len(different) >= count:
+            break
+        names = (("x", "y"), ("x",), ())[number % 3]
+        term = random_term(chance, 3, names)
+        same = rewrite(chance, term, chance.randint(1, 6))
+        other = mutate(chance, same) if number % 2 else random_term(chance, 3, names)
+        if len(equal) < count and differ(term, same, chance) is False:
+            equal.append((latex(chance, term), latex(chance, same)))
+        if len(different) < count and differ(term, other, chance):
+            different.append((latex(chance, term), latex(chance, other)))
+    refused = sum(not verdict.correct for verdict in verify_many(equal, timeout=LONG_S))
+    accepted = sum(verdict.correct for verdict in verify_many(different, timeout=LONG_S))
+    result = f"{accepted} false positives in {len(different):,}; {refused} false negatives in {len(equal):,}"
+    return "a random expression and a rewriting or another", "not measured", result
+
+
+def college(golds: list[str], neighbours: int) -> Row:
+    """The gold answers of college_math against themselves, written otherwise, and against other problems'."""
+    pairs = [(gold, respelled(gold)) for gold in golds]
+    themselves = sum(verdict.correct for verdict in verify_many(pairs, timeout=LONG_S))
+    theirs = sum(math_verify_alone(one, other, timeout=LONG_S).correct for one, other in pairs)
+    chance = Random(1)
+    others = [(gold, chance.choice(golds)) for gold in golds for _ in range(neighbours)]
+    others = [pair for pair in others if pair[0].strip("$ ") != pair[1].strip("$ ")]
+    equal = [pair for pair, verdict in zip(others, verify_many(others, timeout=LONG_S), strict=True) if verdict.correct]
+    for pair in equal:
+        print("another problem's answer is equal:", pair, file=sys.stderr)
+    result = f"{themselves / len(golds):.1%} equal themselves; {len(equal)} of {len(others):,} equal another (listed)"
+    return f"{len(golds)} golds of college_math", f"{theirs / len(golds):.1%} equal themselves", result
+
+
+def respelled(text: str) -> str:
+    """The same answer, spelt otherwise, so that text alone does not decide."""
+    inner = text.strip().strip("$") if text.count("$") == 2 else text
+    return f" {inner} ".replace("\\frac", "\\dfrac").replace("\\left(", "(").replace("\\right)", ")")
+
+
+def numbers() -> Row:
+    """Plain numbers; math-verify with warm caches and with cold ones."""
+    logging.disable(logging.CRITICAL)
+    math_verify = importlib.import_module("math_verify")
+
+    def theirs(gold: str, answer: str) -> bool:
+        return bool(math_verify.verify(math_verify.parse(f"${gold}$"), math_verify.parse(f"${answer}$")))
+
+    theirs("1", "2")
+    cold = statistics.median(timed(lambda n=n: theirs(str(n), str(n + 1))) for n in range(1000, 1100))
+    warm = min(timeit.repeat(lambda: theirs("1000", "1001"), number=200, repeat=5)) / 200
+    ours = min(timeit.repeat(lambda: verify("12345", "12,345.0"), number=5000, repeat=5)) / 5000
+    times = f"{1e3 * cold:.2f} ms cold, {1e3 * warm:.2f} ms cached"
+    return "integers and plain numbers", times, f"{1e6 * ours:.1f} µs"
+
+
+def timed(call: Callable[[], object]) -> float:
+    """Seconds that a call takes."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def hostile() -> Row:
+    """The hostile list under a deadline of one second, one worker."""
+    texts = load_test("test_hostile").HOSTILE
+    set_workers(1)
+    verify("x+1", "1+x", timeout=LONG_S)
+
+    def worst(grade: Callable[[str], Verdict]) -> tuple[float, int]:
+        verdicts = [grade(text) for text in texts]
+        late = sum(verdict.reason is Reason.TIMEOUT for verdict in verdicts)
+        return max(verdict.seconds for verdict in verdicts), late
+
+    ours, late = worst(lambda text: verify(r"\{x+1, 2\}", text))
+    [memory] = [statm(pid) for pid in shared_pool().pids()] or [0.0]
+    after = verify("x+1", "1+x").seconds
+    theirs, their_late = worst(lambda text: math_verify_alone("7", text))
+    set_workers(None)
+    result = f"worst {ours:.2f} s, {late} at the deadline; worker at {memory:.0f} MB; next call {1e3 * after:.1f} ms"
+    return f"{len(texts)} hostile texts, 1 s", f"worst {theirs:.2f} s, {their_late} at our deadline", result
+
+
+def statm(pid: int) -> float:
+    """Resident memory of a process, in MB."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def throughput(golds: list[str]) -> Row:
+    """Pairs a second of one worker, on the answers of college_math against themselves and against others'."""
+    pairs = [(gold, respelled(gold)) for gold in golds]
+    pairs += [(gold, golds[(at + 37) % len(golds)]) for at, gold in enumerate(golds)]
+    set_workers(1)
+    verify("x+1", "1+x", timeout=LONG_S)
+    ours = len(pairs) / timed(lambda: verify_many(pairs, timeout=LONG_S))
+    math_verify_alone("1", "2", timeout=LONG_S)
+    sample = pairs[:: max(1, len(pairs) // 400)]
+    theirs = len(sample) / timed(lambda: [math_verify_alone(*pair, timeout=LONG_S) for pair in sample])
+    set_workers(None)
+    result = f"{ours:,.0f}/s a core ({ours / theirs:.0f} x)"
+    return "throughput on college_math", f"{theirs:.0f}/s a core", result
+
+
+def imports() -> Row:
+    """Seconds until the first verdict of a fresh process."""
+    ours = "from rstar2_env.verify import verify; verify('x+1', '1+x')"
+    theirs = "from math_verify import parse, verify; verify(parse('$x+1$'), parse('$1+x$'))"
+
+    def run(program: str) -> float:
+        return min(timed(lambda: subprocess.run([sys.executable, "-c", program], check=True)) for _ in range(3))
+
+    return "first symbolic verdict of a fresh process", f"{run(theirs):.2f} s", f"{run(ours):.2f} s"
+
+
+def main() -> None:
+    """Measure, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, default=100_000, help="random pairs of each kind")
+    parser.add_argument("--neighbours", type=int, default=20, help="other problems' answers for each gold")
+    parser.add_argument("--json", type=Path, help="also write the rows there")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/verification.md")
+    options = parser.parse_args()
+
+    cases = read(SHARED / "verify" / "cases.jsonl")
+    golds = [record["answer"] for record in read(SHARED / "data" / "college_math.jsonl")]
+    makers: list[Callable[[], Row]] = [numbers, imports, false_positives, hostile]
+    if cases:
+        makers += [lambda: answers(cases), lambda: whole_texts(cases)]
+    if golds:
+        makers += [lambda: college(golds, options.neighbours), lambda: throughput(golds)]
+    makers.append(lambda: rewritings(options.pairs))
+    rows: list[Row] = []
+    for make in makers:
+        rows.append(make())
+        print(" | ".join(rows[-1]), file=sys.stderr)
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, CPython {platform.python_version()}"
+    table = "\n".join(
+        [f"| {machine} | math-verify | rstar2_env |", "|---|---|---|", *(f"| {' | '.join(row)} |" for row in rows)]
+    )
+    print(table)
+    if options.json is not None:
+        options.json.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1))
+    if options.write:
+        text = DOCUMENT.read_text(encoding="utf-8")
+        head, _, rest = text.partition("<!-- measured -->")
+        _, _, tail = rest.partition("<!-- /measured -->")
+        DOCUMENT.write_text(f"{head}<!-- measured -->\n{table}\n<!-- /measured -->{tail}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
