@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from rstar2_env.dialects import Dialect, make_dialect
+from rstar2_env.errors import ConfigurationError
 from rstar2_env.play import python_call
 from rstar2_env.problems import Problem
 from rstar2_env.problems.perturb import changed_answer
@@ -42,7 +43,16 @@ class Oracle:
             self._turns.append(python_call(self._dialect, info["tools"], f"print({expression})"))
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """The call, or the answer."""
+        """The call, or the answer.
+
+        Raises:
+            ConfigurationError: The environment goes on after the answer, as a game does.
+        """
+        if not self._turns:
+            raise ConfigurationError(
+                "The oracle knows one answer, and this environment goes on after it (a game, say). Choose another "
+                "agent; `rstar2 agents` lists them."
+            )
         return self._turns.pop()
 
 

@@ -14,10 +14,12 @@ from __future__ import annotations
 
 from rstar2_env.plugins import load_env_plugins
 from rstar2_env.registry import import_modules
+from rstar2_env.vector_env import add_vector_forms
 
 __version__ = "0.1.0"
 
 import_modules("rstar2_env.envs_registry")
 load_env_plugins()
+add_vector_forms()
 
-del import_modules, load_env_plugins
+del add_vector_forms, import_modules, load_env_plugins
