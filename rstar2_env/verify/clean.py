@@ -52,6 +52,7 @@ _SIZES = re.compile(
     r"(?![a-zA-Z])"
 )
 _NULL_DELIMITER = re.compile(r"\\(?:left|right)\s*\.")
+_HALF_DAY = re.compile(r"(?<=[\d\s}{])([aApP])\.\s?[mM]\b\.?")
 _RAISED_PRIME = re.compile(r"\^\s*\{?\s*('+)\s*\}?")
 _NEXT_LINE = re.compile(r"\$\s*\n\s*\$(?=[^$=<>]{1,24}=)")  # the next formula defines something else
 _SPACES = re.compile(
@@ -101,6 +102,7 @@ def clean(text: str) -> str:
     elif "{" in text:
         text = _GROUPED.sub("", text)
     text = _RAISED_PRIME.sub(r"\1", text.replace("$$", "$"))
+    text = _HALF_DAY.sub(lambda match: f" {match[1].lower()}m", text)
     text = _NEXT_LINE.sub("$, $", text)
     text = _SPACES.sub(" ", text)
     text = _PLAIN_SPACED.sub(lambda match: match[0].replace(" ", ""), text)

@@ -13,7 +13,7 @@ from itertools import pairwise, permutations
 
 from rstar2_env.verify.equality import Rules, same_expression
 from rstar2_env.verify.linear import components
-from rstar2_env.verify.measure import same_in_base, same_quantity, same_words
+from rstar2_env.verify.measure import same_in_base, same_quantity, same_ratio, same_words
 from rstar2_env.verify.nodes import (
     Apply,
     Builder,
@@ -184,8 +184,10 @@ class Comparer:
         gold, answer = as_quantity(gold, answer), as_quantity(answer, gold)
         if isinstance(gold, Quantity) or isinstance(answer, Quantity):
             return same_quantity(gold, answer, self.rules, self.values)
-        if (in_base := same_in_base(gold, answer)) is not None:
-            return in_base
+        if (special := same_in_base(gold, answer)) is not None:
+            return special
+        if (special := same_ratio(gold, answer, self.values)) is not None:
+            return special
         if isinstance(gold, Words) or isinstance(answer, Words):
             return same_words(gold, answer, self.rules)
         as_sets = self._sets(gold, answer)

@@ -44,6 +44,7 @@ _TOKEN = re.compile(
 )
 _RELATION_TEXT = {"<=": "<=", ">=": ">=", "!=": "!=", "==": "=", "<>": "!=", "->": "->", "=": "=", "<": "<", ">": ">"}
 _NUMERIC_TEXT = re.compile(r"[-+\d.,/^*()\s%]*\d[-+\d.,/^*()\s%]*")
+_LETTER_LIST = re.compile(r"[A-Z](?:\s*,\s*[A-Z])+")
 _JOINING_TEXT = re.compile(r"[,;]?\s*(and|or|&|as well as)\s*[,;]?", re.IGNORECASE)
 _JOINED_TEXT = re.compile(r"(?:(and|or)\s+)?(.*?)(?:[,;]?\s+(and|or))?", re.IGNORECASE | re.DOTALL)
 _ORDINALS = frozenset({"st", "nd", "rd", "th"})
@@ -245,7 +246,7 @@ def _text_group(content: str, command: str, tokens: list[Token], spaced: bool) -
         tokens.append(Token("fn", names.FUNCTIONS[inner], spaced))
     elif inner in ("max", "min") and not _ends_value(tokens):
         tokens.append(Token("minmax", inner, spaced))
-    elif _NUMERIC_TEXT.fullmatch(inner) or "\\" in inner or "{" in inner:
+    elif (_NUMERIC_TEXT.fullmatch(inner) or _LETTER_LIST.fullmatch(inner)) or "\\" in inner or "{" in inner:
         _lex_part(inner, tokens, prose=False)
     elif len(inner) == 1 and inner.isalpha():
         unit = inner in _UNIT_LETTERS and _ends_value(tokens) and command != "mathbf"
@@ -289,7 +290,7 @@ def _run(value: str, text: str, at: int, tokens: list[Token], spaced: bool, pros
     if value in ("max", "min") and before_bracket:
         tokens.append(Token("minmax", value, spaced))
         return
-    if lower in ("pi", "infinity", "infty", "oo") and not prose:
+    if lower in names.CONSTANTS and not prose:
         tokens.append(Token("const", names.CONSTANTS[lower], spaced))
         return
     if len(value) == 1 and not (prose and lower in "ai" and not before_bracket):

@@ -10,7 +10,9 @@ from fractions import Fraction
 
 from rstar2_env.verify import units, words
 from rstar2_env.verify.equality import Rules, same_expression
-from rstar2_env.verify.nodes import Apply, Node, Num, Quantity, Sym, Words
+from rstar2_env.verify.nodes import Apply, Node, Num, Quantity, Sym, Words, key
+
+_HALF_DAYS = frozenset({"am", "pm"})
 
 Same = Callable[[Node, Node], bool | None]
 
@@ -19,6 +21,8 @@ def same_quantity(gold: Node, answer: Node, rules: Rules, same: Same) -> bool | 
     """Compare two values of which at least one has a unit; ``same`` compares the values."""
     value, unit = (gold.value, gold.unit) if isinstance(gold, Quantity) else (gold, None)
     other, other_unit = (answer.value, answer.unit) if isinstance(answer, Quantity) else (answer, None)
+    if _HALF_DAYS & {(unit or "").lower(), (other_unit or "").lower()}:
+        return key(value) == key(other) and (not unit or not other_unit or unit.lower() == other_unit.lower())
     if "%" in (unit, other_unit):
         return _same_percent(value, unit, other, other_unit, same)
     if unit is None or other_unit is None:
@@ -61,6 +65,19 @@ def same_in_base(gold: Node, answer: Node) -> bool | None:
             return digits == answer
         case (Apply(op="base"), _) | (_, Apply(op="base")):
             return False
+        case _:
+            return None
+
+
+def same_ratio(gold: Node, answer: Node, same: Same) -> bool | None:
+    """Compare ratios of three and more, ``1:2:3``; ``None`` where neither side is one."""
+    match gold, answer:
+        case Apply(op="ratio", args=one), Apply(op="ratio", args=other) if len(one) == len(other) > 2:
+            results = [
+                same(Apply("mul", (left, other[0])), Apply("mul", (right, one[0])))
+                for left, right in zip(one[1:], other[1:], strict=True)
+            ]
+            return False if False in results else None not in results
         case _:
             return None
 

@@ -45,7 +45,7 @@ FUNCTIONS = {
 BRACKETED_FUNCTIONS = _names("sh ch th tr Re Im dim ker rank abs floor ceil span adj det arg lg tg Tr")
 """Spellings that, as bare letters, are functions only before a bracket; else they are products or words."""
 
-CONSTANTS = {"pi": "pi", "infty": "oo", "infinity": "oo", "oo": "oo"}
+CONSTANTS = {"pi": "pi", "infty": "oo", "inf": "oo", "infinity": "oo", "oo": "oo"}
 """Constants that people spell out without a backslash."""
 
 GREEK = _names(

@@ -36,6 +36,9 @@ def normal(node: Node) -> Node:
             if text in _PHRASE_NODES:
                 return _PHRASE_NODES[text]
             return Num(Fraction(text)) if text.isdecimal() and len(text) < 20 else Words(part.text)
+        match part:
+            case Apply(op="together", args=parts) | Group(open="", close="and", items=parts):
+                return _together(tuple(normal(inner) for inner in parts))
         if isinstance(part, Quantity):
             unit = units.read_unit(part.unit)
             if unit is not None and unit.dimension == (("deg", 1),):
@@ -46,6 +49,22 @@ def normal(node: Node) -> Node:
         return None
 
     return rebuild(node, change)
+
+
+def _together(parts: tuple[Node, ...]) -> Node | None:
+    """``3 hours 20 minutes`` as one quantity; ``None`` where the units do not fit together."""
+    first = parts[0]
+    if not isinstance(first, Quantity) or (base := units.read_unit(first.unit)) is None:
+        return None
+    total: list[Node] = [first.value]
+    seen = {base}
+    for part in parts[1:]:
+        unit = units.read_unit(part.unit) if isinstance(part, Quantity) else None
+        if unit is None or unit.dimension != base.dimension or unit in seen or not isinstance(part, Quantity):
+            return None
+        seen.add(unit)
+        total.append(Apply("mul", (part.value, Num(unit.factor / base.factor))))
+    return Quantity(Apply("add", tuple(total)), first.unit)
 
 
 def as_quantity(node: Node, other: Node) -> Node:

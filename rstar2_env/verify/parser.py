@@ -215,6 +215,8 @@ class Reader(FactorReader):
                 node = Quantity(node, unit)
             elif self.starts_factor() and not isinstance(node, Words):
                 right = self.factor()
+                if isinstance(node, Quantity) and isinstance(right, Num) and (unit := self.unit()) is not None:
+                    right = Quantity(right, unit)  # "3 hours 20 minutes"
                 if (condition := _as_condition(right)) is not None:
                     node = Given(node, condition)
                 else:
@@ -272,6 +274,8 @@ def _negative(node: Node) -> Node:
 
 
 def _times(left: Node, right: Node) -> Node:
+    if isinstance(left, Quantity) and isinstance(right, Quantity):
+        return Apply("together", (left, right))  # "3 hours 20 minutes"
     if isinstance(right, Quantity) and not isinstance(left, Quantity):
         return Quantity(Apply("mul", (left, right.value)), right.unit)
     if isinstance(left, Apply) and left.op == "mul":

@@ -109,7 +109,7 @@ def is_infinite(node: Node) -> bool:
 def _from_relation(node: Relation) -> RealSet | None:
     """An inequality, or a chain of them, with the variable alone on one side or in the middle."""
     sides, ops = node.sides, node.ops
-    if len(sides) == 2 and ops[0] == "in" and is_label(sides[0]):
+    if len(sides) == 2 and ops[0] == "in" and is_label(sides[0]) and not _is_finite(sides[1]):
         inner = read_set(sides[1], as_set=True)
         return None if inner is None else replace(inner, variable=key(sides[0]))
     if any(op not in _FLIPPED for op in ops) or all(op == "=" for op in ops):
@@ -145,6 +145,11 @@ def _from_relation(node: Relation) -> RealSet | None:
             pieces = (Piece(_negate(piece.high), _negate(piece.low), piece.high_closed, piece.low_closed), piece)
         return RealSet(pieces, name)
     return None
+
+
+def _is_finite(node: Node) -> bool:
+    """Whether a set lists its elements; those are compared one by one."""
+    return isinstance(node, Group) and node.open == "\\{"
 
 
 def _variable(node: Node) -> tuple[str, bool] | None:

@@ -76,6 +76,9 @@ _ARITHMETIC = frozenset(
 
 
 def _names(node: Node) -> bool:
+    match node:
+        case Apply(op="pow", args=(Sym(), Num(value=power) | Apply(op="neg", args=(Num(value=power),)))):
+            return abs(power) == 1  # the inverse of a function
     return isinstance(node, Sym) or (isinstance(node, Apply) and node.op == "mul" and is_label(node))
 
 
@@ -129,6 +132,8 @@ def _labels(items: list[Item]) -> Node:
 
 def _from_relation(part: Relation) -> Item:
     sides, ops = list(part.sides), list(part.ops)
+    if ops == ["in"] and is_label(sides[0]) and isinstance(sides[1], Group) and sides[1].open == "\\{":
+        return Item(sides[0], sides[1])
     if not all(op in ("=", "~", "->") for op in ops):
         return Item(None, part)
     if len(sides) == 2 and is_label(sides[1]) and not is_label(sides[0]) and ops[0] == "=":
