@@ -1,0 +1,28 @@
+"""Every recipe is one that the trainers take."""
+
+import inspect
+from pathlib import Path
+
+import pytest
+
+from rstar2_env import trainers
+from rstar2_env.envs_registry.math_tool import MathToolEnv
+from rstar2_env.text_env import ToolEnv
+
+RECIPES = sorted((Path(__file__).resolve().parents[1] / "recipes").glob("*.toml"))
+KNOWN = set(inspect.signature(MathToolEnv).parameters) | set(inspect.signature(ToolEnv).parameters)
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_a_recipe_configures_grpo_roc(path):
+    options = trainers.read_config(path)
+    config = trainers.trainers.get("grpo_roc").configure({"model": "m", **options})
+    assert config.oversample == 2
+    assert set(config.env_options) | set(config.eval_env_options) <= KNOWN
+
+
+def test_the_papers_numbers_are_in_its_recipe():
+    options = trainers.read_config(RECIPES[0].parent / "paper_stage1.toml")
+    played = options["problems_per_step"] * options["group_size"] * options["oversample"]
+    assert played == 512 * 32
+    assert (options["max_episode_tokens"], options["env_options"]["max_turns"]) == (8192, 10)
