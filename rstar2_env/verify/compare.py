@@ -38,6 +38,7 @@ from rstar2_env.verify.structure import (
     expand_signs,
     group_by_labels,
     items_of,
+    stated_bounds,
     without_condition,
 )
 
@@ -96,6 +97,9 @@ class Comparer:
         """Compare two whole answers."""
         if key(gold) == key(answer):
             return True
+        bounds, other_bounds = stated_bounds(gold), stated_bounds(answer)
+        if bounds and other_bounds and bounds != other_bounds:
+            return False
         gold, answer = without_condition(gold), without_condition(answer)
         as_sets = self._sets(gold, answer)
         if as_sets is not None:

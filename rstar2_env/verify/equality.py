@@ -35,6 +35,8 @@ from rstar2_env.verify.points import chance_of, kink_points, needed, other_point
 
 LOW_BITS = 64
 HIGH_BITS = 320
+HUGE_BITS = 6_000
+"""For constants that are so large that fewer bits would not show a difference of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ def _same_under(gold: Node, answer: Node, rules: Rules, setting: _Setting) -> bo
 def _same_constant(gold: Node, answer: Node, setting: _Setting) -> bool | None:
     for over_complex in (False, True) if not setting.over_complex else (True,):
         undefined = False
-        for prec in (LOW_BITS, HIGH_BITS):
+        for prec in (LOW_BITS, HIGH_BITS, HUGE_BITS):
             try:
                 left = _value(gold, {}, prec, setting, over_complex)
                 right = _value(answer, {}, prec, setting, over_complex)
@@ -114,7 +116,7 @@ def _same_constant(gold: Node, answer: Node, setting: _Setting) -> bool | None:
             except VagueError:
                 continue
             order = _compare(left, right, prec)
-            if order is False or (order is True and (prec == HIGH_BITS or _exact(left, right))):
+            if order is False or (order is True and (prec >= HIGH_BITS or _exact(left, right))):
                 return order
         if not undefined:
             return None
@@ -252,8 +254,10 @@ def _compare(left: Value, right: Value, prec: int) -> bool | None:
     difference = libmpi.mpi_sub(one, other, prec)
     if not contains_zero(difference):
         return False
+    # Agreement has to be fine in itself as well as beside the values: next to e^5000, anything agrees with 12.
+    width = width_exponent(difference, prec)
     scale = max(size_exponent(one), size_exponent(other), 0)
-    return True if width_exponent(difference, prec) - scale <= -(prec // 2) else None
+    return True if width - scale <= -(prec // 2) and width <= -(prec // 4) else None
 
 
 def _has(node: Node, wanted: Node) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 
 from rstar2_env.verify.extract import gold_answer, last_boxed, strip_dollars
+from rstar2_env.verify.names import is_word
 
 TAIL_CHARS = 4000
 """How much of the end of a text is searched where nothing marks the answer."""
@@ -34,6 +35,7 @@ _PERCENT_AFTER = re.compile(r"\s*\$?\s*(?:\\?%|percent(?:age)?\b|pct\b)")
 _SENTENCE_END = re.compile(r"(?<=[^\d\s])[.!?。](?=\s|$)|(?<=\d)[.!?。](?=\s+[^\d\s]|\s*$)|\n\s*\n|。")
 _WORD = re.compile(r"(?<![\\a-zA-Z{_])[a-zA-Z]{2,}(?![a-zA-Z}])|[^\x00-\u02ff]{2,}")
 _TEXT_GROUP = re.compile(r"\\(?:text|mathrm|textbf|mbox|textnormal)\s*\{[^{}]*\}")
+_FORMULA_SIGN = re.compile(r"[\\^_{}=()<>+*]")
 _NEGATION = re.compile(r"\b(?:not|no|isn't|never)\b", re.IGNORECASE)
 _MAX_BARE_WORDS = 3
 _LETTER = re.compile(r"\(?([A-J])\)?(?=[\s.,;:)]|$)")
@@ -44,10 +46,12 @@ def is_response(text: str) -> bool:
     if len(text) > MAX_BARE_CHARS or "\\boxed" in text or "\\fbox" in text or "<|" in text:
         return True
     outside = _TEXT_GROUP.sub(" ", _FORMULA.sub(" ", text))
-    words = len(_WORD.findall(outside))
+    words = sum(not run.isascii() or is_word(run) for run in _WORD.findall(outside))
     if words > _MAX_BARE_WORDS or (words and _FORMULA.search(text) is not None):
         return True
-    return words > 0 and len(_NUMBER.findall(outside)) == 1 and _NEGATION.search(outside) is None
+    if words == 0 or _FORMULA_SIGN.search(outside) is not None or _NEGATION.search(outside) is not None:
+        return False
+    return len(_NUMBER.findall(outside)) == 1
 
 
 def extract_answer(text: str, *, gold: bool = False) -> str | None:

@@ -179,6 +179,12 @@ def without_condition(node: Node) -> Node:
     return node
 
 
+def stated_bounds(node: Node) -> str:
+    """The conditions on an answer that have numbers in them (``for x > 0``), as one text; other remarks say little."""
+    found = [part.condition for part in walk(node) if isinstance(part, Given)]
+    return " ".join("".join(text.split()) for text in found if any(char.isdigit() for char in text))
+
+
 def group_by_labels(items: list[Item]) -> list[Item]:
     """Fold ``x = 1, y = 2, x = 3, y = 4`` into two tuples; leave anything else as it is."""
     labels = [key(item.label) for item in items if item.label is not None]

@@ -27,6 +27,7 @@ _REFUSED_EVENTS = (
 )
 
 _PR_SET_PDEATHSIG = 1
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
 def _register_package() -> None:
@@ -66,7 +67,8 @@ def _limit_cpu(seconds: float) -> None:
 
 
 def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
-    if event in _REFUSED_EVENTS:
+    writing = event == "open" and isinstance(arguments[2], int) and arguments[2] & _WRITING
+    if writing or event in _REFUSED_EVENTS:
         raise PermissionError(f"A verification worker may not do this: {event}.")
 
 
@@ -90,6 +92,7 @@ def _read(stream: BinaryIO, size: int) -> bytes:
 
 def main() -> None:
     """Serve requests until standard input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the owner, who may want to finish
     _die_with(int(sys.argv[1]))
     _register_package()
     from rstar2_env.verify import grade, wire

@@ -30,6 +30,14 @@ def test_answers_are_graded_as_their_authors_did(labelled: list[dict[str, Any]])
     assert 1 - len(false_negatives) / positives >= 0.87
 
 
+def test_extraction_does_not_make_a_wrong_answer_right(labelled: list[dict[str, Any]]) -> None:
+    cases = [case for case in labelled if case["level"] == "answer" and not case["expected"]]
+    right = {
+        case["id"] for case in cases if verify_response(case["gold_answer"], case["pred_answer"], timeout=20.0).correct
+    }
+    assert right == LABELS_WE_REFUSE
+
+
 def test_math_verifys_own_cases_are_graded_as_whole_texts(labelled: list[dict[str, Any]]) -> None:
     cases = [case for case in labelled if case["id"].startswith("math-verify") and not case.get("exempt")]
     wrong = []

@@ -47,6 +47,12 @@ from rstar2_env.verify import Reason, verify
         ("A+B+C", "A+B+C+180"),
         ("2c", "2k"),
         ("2n", "2k"),
+        ("e^{x^{4}}", "e^{x^{4}} - 12"),
+        ("e^{1000}", "e^{1000}+1"),
+        (r"2^{2010}\pi", r"2^{2010}\pi+1"),
+        (r"x^{100}", r"x^{100}+x"),
+        (r"e^{50x}", r"e^{50x}+e^{-50x}"),
+        (r"f(x) = x \text{ for } x > 0", r"f(x) = x \text{ for } x < 0"),
     ],
 )
 def test_a_known_false_positive_is_refused(gold: str, answer: str) -> None:
