@@ -62,9 +62,9 @@ class DemoOptions:
     traces: int = 4000
     error_rate: float = 0.35
     wrong_rate: float = 0.3
-    sft_steps: int = 400
+    sft_steps: int = 800
     steps: int = 140
-    learning_rate: float = 1e-4
+    learning_rate: float = 2e-4
     eval_episodes: int = 512
     seed: int = 0
     threads: int | None = None

@@ -17,7 +17,7 @@ def demo_command(
     ] = None,
     output_dir: Annotated[Path, typer.Option("--output-dir", "-o", help="Folder of the run.")] = Path("runs/demo"),
     steps: Annotated[int, typer.Option(min=1, help="Steps of each trainer.")] = 140,
-    sft_steps: Annotated[int, typer.Option(min=1, help="Steps of the cold start.")] = 400,
+    sft_steps: Annotated[int, typer.Option(min=1, help="Steps of the cold start.")] = 800,
     seed: Annotated[int, typer.Option(min=0, help="Root of every random choice.")] = 0,
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads of torch [default: all cores].")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget what an earlier run left in the folder.")] = False,
