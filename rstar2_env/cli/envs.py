@@ -45,7 +45,11 @@ def _list(cards: list[Card]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table("id", "what", "knobs", "random baseline")
+    table = Table()
+    # An id that is cut short cannot be copied.
+    table.add_column("id", no_wrap=True, min_width=max(len(each.env_id) for each in cards))
+    for heading in ("what", "knobs", "random baseline"):
+        table.add_column(heading)
     for each in cards:
         whose = f"\n({each.distribution})" if each.distribution else ""
         cells = (each.env_id + whose, each.line, each.knobs_text or "–", each.baseline_text or "–")
