@@ -41,11 +41,8 @@ class AppliedReader(BracketReader):
                 base = self.argument()
         if isinstance(power, Num | Apply) and _is_minus_one(power) and name in _INVERSES:
             name, power = f"a{name}", None
-        if name == "sqrt":
-            node: Node = Apply("root", (self._function_argument()[0], Num(Fraction(2))))
-        else:
-            arguments = self._function_argument()
-            node = Apply(name, (*arguments, base) if base is not None else arguments)
+        arguments = self._function_argument()
+        node = Apply(name, (*arguments, base) if base is not None else arguments)
         return node if power is None else Apply("pow", (node, power))
 
     def _function_argument(self) -> tuple[Node, ...]:
@@ -119,8 +116,6 @@ class AppliedReader(BracketReader):
             return self.argument()
         token = self.peek()
         if token is not None and token.kind == "open":
-            self.next()
-            self.at -= 1
             name = self.raw_script()
         else:
             letters: list[str] = []

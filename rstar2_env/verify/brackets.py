@@ -105,7 +105,7 @@ class BracketReader(Cursor):
                 self.next()
             else:
                 rows[-1].append(self.chain())
-        self.close((name,)) if token is not None else self.next()
+        self.close((name,))
         self.open_bars, self.rows = saved
         rows = [row for row in rows if row]
         if not rows:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from rstar2_env.verify.lexer import ReadError, Token
-from rstar2_env.verify.nodes import Apply, Node, Num, Sym
+from rstar2_env.verify.nodes import Apply, Node, Num
 
 _STARTS = frozenset(
     {"num", "let", "const", "fn", "open", "cmd", "big", "accent", "minmax", "money", "begin", "dots", "bar"}
@@ -134,8 +134,9 @@ class Cursor:
             self.close(("}",))
             return node
         if token.kind == "num" and split and len(token.text) > 1 and token.text.isdigit():
-            token.text, digit = token.text[1:], token.text[0]
-            return Num(Fraction(digit))
+            # The token is cut for good, so that reading it again gives the same.
+            self.tokens[self.at : self.at + 1] = [Token("num", token.text[0]), Token("num", token.text[1:])]
+            token = self.tokens[self.at]
         if token.kind == "num":
             self.next()
             return Num(Fraction(token.text), len(token.text.split(".")[1]) if "." in token.text else None)
@@ -156,8 +157,6 @@ class Cursor:
         if after is not None and after.kind == "op" and after.text == "^":  # a tower binds from the right
             self.next()
             return self.power(node)
-        if after is not None and after.kind == "op" and after.text == "!" and isinstance(node, Num | Sym):
-            return node
         return node
 
     def at_differential(self) -> bool:

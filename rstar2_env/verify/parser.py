@@ -109,15 +109,11 @@ class Reader(FactorReader):
         while (token := self.peek()) is not None:
             if token.kind == "rel":
                 self.next()
-                if (
-                    (after := self.peek()) is not None
-                    and after.kind == "rel"
-                    and token.text in "<>"
-                    and after.text == "="
-                ):
+                op, after = token.text, self.peek()
+                if op in "<>" and after is not None and after.kind == "rel" and after.text == "=":
                     self.next()
-                    token.text += "="
-                ops.append(token.text)
+                    op += "="
+                ops.append(op)
             elif isinstance(sides[-1], Words) and not ops and self._numbered_label():
                 number = self.next()
                 self.next()
