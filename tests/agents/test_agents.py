@@ -10,10 +10,10 @@ from pathlib import Path
 
 import gymnasium as gym
 import pytest
-from rstar2_env.agents import Agent, InformedAgent, agents, make
-from rstar2_env.agents.human import Human
 
 import rstar2_env  # noqa: F401 - registers the environment
+from rstar2_env.agents import Agent, InformedAgent, agents, make
+from rstar2_env.agents.human import Human
 from rstar2_env.dialects import make_dialect
 from rstar2_env.errors import ConfigurationError, UnknownNameError
 from rstar2_env.play import play_episode

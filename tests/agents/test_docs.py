@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from rstar2_env.agents import agents
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "agents.md"

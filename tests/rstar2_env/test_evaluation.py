@@ -9,8 +9,8 @@ from pathlib import Path
 
 import gymnasium as gym
 import pytest
-from rstar2_env.agents import make
 
+from rstar2_env.agents import make
 from rstar2_env.errors import ConfigurationError, UnknownNameError
 from rstar2_env.evaluation import EvalResult, evaluate
 from rstar2_env.problems import load_problems
