@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rstar2_env.verify.api import averify, verify, verify_many, verify_response
 from rstar2_env.verify.extract import extract_boxed, last_boxed
+from rstar2_env.verify.golds import gold_fault
 from rstar2_env.verify.options import Options
 from rstar2_env.verify.response import extract_answer
 from rstar2_env.verify.verdict import Reason, Verdict
@@ -24,6 +25,7 @@ __all__ = [
     "averify",
     "extract_answer",
     "extract_boxed",
+    "gold_fault",
     "last_boxed",
     "model_verifier",
     "numeric",

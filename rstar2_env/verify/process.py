@@ -214,7 +214,7 @@ class _Deadline:
         start = time.monotonic()
         self._at = start + timeout
         self._last = start + STARVED_FACTOR * timeout
-        self._cpu = _cpu_seconds(pid)
+        self._cpu = cpu_seconds(pid)
 
     def remaining(self) -> float:
         return self._at - time.monotonic()
@@ -222,7 +222,7 @@ class _Deadline:
     def extend(self) -> bool:
         """Move the deadline if the worker was starved; say whether it was."""
         now = time.monotonic()
-        used = _cpu_seconds(self._pid)
+        used = cpu_seconds(self._pid)
         if self._cpu is None or used is None or now >= self._last:
             return False
         owed = self._timeout - (used - self._cpu)
@@ -232,7 +232,7 @@ class _Deadline:
         return True
 
 
-def _cpu_seconds(pid: int) -> float | None:
+def cpu_seconds(pid: int) -> float | None:
     """CPU seconds that a process has used, or ``None`` where the system does not tell."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
