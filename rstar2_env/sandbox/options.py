@@ -11,10 +11,10 @@ from typing import Any, Literal, get_args
 
 from rstar2_env.errors import ConfigurationError
 from rstar2_env.sandbox.job import Limits
+from rstar2_env.sandbox.warmups import WARMUPS
 
 LAYERS = ("pid", "mount", "net", "ipc", "uts", "cgroup", "user", "users", "seccomp", "landlock", "cgroups")
 """Short names of the layers, for ``without``."""
-_WARMUP = ""
 Isolation = Literal["strict", "best", "none"]
 
 
@@ -29,7 +29,8 @@ class LocalOptions:
         isolation: ``"strict"`` refuses to start without a required layer, ``"best"`` runs with what there is and warns
             once, ``"none"`` switches isolation off, for debugging.
         readable: Further paths that programs may read, such as a folder of their own libraries.
-        warmup: A program that the warm parent runs once, so that its effects on caches are there in every call.
+        warmup: A program that the warm parent runs once, so that its effects on caches are there in every call;
+            ``None`` runs a little of what most programs use of numpy and sympy, where they are preloaded.
         limits: The limits that most jobs will have: what is prepared ahead of a call is prepared for these.
         without: Layers to do without, by their short names; for tests of machines that lack them.
         retries: How often a call is started anew after a failure of our own.
@@ -41,7 +42,7 @@ class LocalOptions:
     waiting: int | None = None
     isolation: Isolation = "strict"
     readable: tuple[str, ...] = ()
-    warmup: str = _WARMUP
+    warmup: str | None = None
     limits: Limits = field(default_factory=Limits)
     without: tuple[str, ...] = ()
     retries: int = 1
@@ -103,12 +104,15 @@ class LocalOptions:
         """Programs that run at once."""
         return self.workers if self.workers is not None else usable_cores()
 
+    def _default_warmup(self) -> str:
+        return "".join(WARMUPS.get(name, "") for name in self.preload)
+
     def for_warden(self, scratch: str) -> dict[str, Any]:
         """The same as the first message to a warden."""
         return {
             "op": "start",
             "preload": list(self.preload),
-            "warmup": self.warmup,
+            "warmup": self.warmup if self.warmup is not None else self._default_warmup(),
             "readable": [os.path.realpath(path) for path in self.readable],
             "without": list(self.without),
             "file_bytes": self.limits.file_mb << 20,

@@ -12,6 +12,7 @@ from typing import Any
 
 from .cgroups import Groups
 from .judge import Seen, judge
+from .orders import BROKEN, Reply
 from .wire import STARTED
 
 _MAX_REPORTS = 16
@@ -21,7 +22,7 @@ _MAX_REPORT_BYTES = 1 << 19
 class Call:
     """One job on its way through the warden."""
 
-    __slots__ = ("cancelled", "child", "id", "limits", "raw")
+    __slots__ = ("cancelled", "child", "id", "limits", "raw", "restarts")
 
     def __init__(self, call_id: int, limits: dict[str, Any], raw: bytes) -> None:
         self.id = call_id
@@ -29,6 +30,7 @@ class Call:
         self.raw = raw
         self.child: Child | None = None
         self.cancelled = False
+        self.restarts = 0
 
 
 class Stream:
@@ -107,7 +109,7 @@ class Child:
         self.wait_status: int | None = None
         self.gone = self.settled = self.discarded = self.broken = False
         self.stopped_for: str | None = None
-        self._compiled = False
+        self.compiled = False
         self._reports: list[bytes] = []
         self._reported = 0
 
@@ -118,18 +120,20 @@ class Child:
 
     def note(self, message: bytes) -> None:
         """Keep a message of the child, up to a bound: a program may write here as it likes."""
-        if not self._compiled and message == STARTED:
-            self._compiled = True
+        if not self.compiled and message == STARTED:
+            self.compiled = True
+            if self.call is not None:
+                self.call.raw = b""  # it will not be sent again from here
             return
         self._reported += len(message)
         if self._reported <= _MAX_REPORT_BYTES:
             self._reports = [*self._reports[-_MAX_REPORTS:], message]
 
-    def end(self, message: dict[str, Any], now: float) -> None:
+    def end(self, reply: Reply, now: float) -> None:
         """Note how the process ended, as the zygote saw it."""
-        self.wait_status, self.peak_kb, self.ended_at = message["status"], message["peak_kb"], now
-        self.broken = message["broken"]
-        self.cpu_s = max(0.0, message["cpu_s"] - self.cpu_at_start)
+        self.wait_status, self.peak_kb, self.ended_at = reply.status, reply.peak_kb, now
+        self.broken = reply.kind == BROKEN
+        self.cpu_s = max(0.0, reply.cpu_s - self.cpu_at_start)
 
     def lost(self) -> str | None:
         """Why this end was no doing of the program; ``None`` when it was, or may have been."""
@@ -139,7 +143,7 @@ class Child:
             return "pid 1 above the program was killed from outside"
         assert self.call is not None
         group = self.slot.group
-        own_doing = self._compiled or self.cpu_s >= self.call.limits["cpu_s"]
+        own_doing = self.compiled or self.cpu_s >= self.call.limits["cpu_s"]
         if own_doing or (group is not None and group.out_of_memory()):
             return None
         return "its process was killed from outside before the program began"
@@ -154,7 +158,7 @@ class Child:
                 wait_status=self.wait_status,
                 stopped_for=self.stopped_for,
                 out_of_memory=group is not None and group.out_of_memory(),
-                started=self._compiled,
+                started=self.compiled,
                 cpu_s=self.cpu_s,
                 cpu_limit_s=self.call.limits["cpu_s"],
                 output=bool(out.kept or err.kept),
@@ -196,12 +200,18 @@ class Child:
             os.close(descriptor)
         self.theirs = ()
 
+    def descriptors(self) -> list[int]:
+        """What is still open on our side."""
+        return [self.job_fd, self.report.fileno(), *(stream.descriptor for stream in self.streams)]
+
     def close(self) -> None:
-        """Close what is still open and remove the working folder."""
+        """Close what is still open, let go of what was kept, and remove the working folder."""
+        self.call, self._reports = None, []
         self.close_theirs()
         self.close_job()
         for stream in self.streams:
             self.close_stream(stream)
+            stream.kept = bytearray()  # the timer of the deadline may keep this record for a while
         self.close_report()
         if self.slot.scratch is not None:
             shutil.rmtree(self.workdir, ignore_errors=True)

@@ -18,12 +18,19 @@ _SPARE_BYTES = 32 << 20
 
 
 class Group:
-    """One group for one call at a time."""
+    """One group for one call at a time. Its files stay open: they are read and written in every call."""
 
     def __init__(self, folders: dict[str, str], version: int) -> None:
         self._folders = folders
         self._version = version
         self._set: tuple[int, int] | None = None
+        self._memory = folders.get("memory")
+        self._counter = self._peak = -1
+        if self._memory is not None:
+            counter = "memory.events" if version == 2 else "memory.oom_control"
+            self._counter = os.open(os.path.join(self._memory, counter), os.O_RDONLY | os.O_CLOEXEC)
+            if version == 1:
+                self._peak = os.open(os.path.join(self._memory, "memory.max_usage_in_bytes"), os.O_RDWR | os.O_CLOEXEC)
         self._kills = self._kills_now()
         self.entrances = tuple(
             os.open(os.path.join(folder, "cgroup.procs"), os.O_WRONLY | os.O_CLOEXEC)
@@ -33,20 +40,19 @@ class Group:
     @property
     def bounds_memory(self) -> bool:
         """Whether a memory controller is in force."""
-        return "memory" in self._folders
+        return self._memory is not None
 
     def prepare(self, memory_bytes: int, processes: int) -> None:
         """Set the limits of the next call and start counting anew."""
         if self._set != (memory_bytes, processes):
-            memory, pids = self._folders.get("memory"), self._folders.get("pids")
-            if memory is not None:
+            if self._memory is not None:
                 limit = "memory.max" if self._version == 2 else "memory.limit_in_bytes"
-                _write(memory, limit, memory_bytes + _SPARE_BYTES)
-            if pids is not None:
-                _write(pids, "pids.max", processes)
+                _write(self._memory, limit, memory_bytes + _SPARE_BYTES)
+            if "pids" in self._folders:
+                _write(self._folders["pids"], "pids.max", processes)
             self._set = (memory_bytes, processes)
-        if self._version == 1 and "memory" in self._folders:
-            _write(self._folders["memory"], "memory.max_usage_in_bytes", 0)
+        if self._peak >= 0:
+            os.pwrite(self._peak, b"0", 0)
         self._kills = self._kills_now()
 
     def out_of_memory(self) -> bool:
@@ -55,25 +61,22 @@ class Group:
 
     def peak_bytes(self) -> int:
         """Largest use of memory since ``prepare``; 0 where the kernel cannot tell it for one call."""
-        folder = self._folders.get("memory")
-        if folder is None or self._version == 2:
-            return 0
-        return int(_read(folder, "memory.max_usage_in_bytes") or 0)
+        return int(os.pread(self._peak, 32, 0)) if self._peak >= 0 else 0
 
     def close(self) -> None:
         """Remove the group."""
-        for descriptor in self.entrances:
-            os.close(descriptor)
+        for descriptor in (*self.entrances, self._counter, self._peak):
+            if descriptor >= 0:
+                os.close(descriptor)
         for folder in set(self._folders.values()):
             with contextlib.suppress(OSError):
                 os.rmdir(folder)
 
     def _kills_now(self) -> int:
-        folder = self._folders.get("memory")
-        if folder is None:
+        if self._counter < 0:
             return 0
-        text = _read(folder, "memory.events" if self._version == 2 else "memory.oom_control")
-        return sum(int(line.split()[1]) for line in text.splitlines() if line.startswith("oom_kill "))
+        lines = os.pread(self._counter, 4096, 0).splitlines()
+        return sum(int(line.split()[1]) for line in lines if line.startswith(b"oom_kill "))
 
 
 class Groups:

@@ -9,34 +9,37 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import gc
-import json
 import os
 import resource
-import signal
-import socket
 import sys
 import time
-import types
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import program, seeds, wire
 
 if TYPE_CHECKING:
     from .isolation import Isolation
+    from .orders import Order
 
 JOB_FD, REPORT_FD, FIRST_FREE_FD = 3, 4, 5
+EXAMPLE = {
+    "limits": {"wall_s": 5.0, "cpu_s": 6.0, "memory_bytes": 1, "processes": 1, "output_bytes": 1, "file_bytes": 1},
+    "seed": 0,
+    "files": [],
+}
+"""The header of a job, as the caller sends it."""
 _OPEN_FILES = 256
 _SPARE_MEMORY = 32 << 20
 """Bytes between the soft and the hard limit on memory: room to report a MemoryError."""
 
 
-def main(descriptors: list[int], order: dict[str, Any], isolation: Isolation, init: int) -> NoReturn:
+def main(descriptors: list[int], order: Order, isolation: Isolation, init: int) -> NoReturn:
     """Isolate this process, which was just forked, run one job in it, and exit.
 
     Args:
         descriptors: The job pipe's reading end, the report socket, the writing ends of stdout and stderr, and the
             entrances of the control group.
-        order: What the warden said about this child: ``workdir``, ``file_bytes``, ``slot``.
+        order: What the warden said about this child.
         isolation: The layers.
         init: Descriptor of the pausing process that holds the child's namespaces, or -1.
     """
@@ -44,59 +47,49 @@ def main(descriptors: list[int], order: dict[str, Any], isolation: Isolation, in
     try:
         os.setsid()
         try:
-            isolation.enter(descriptors[4:], init, order["workdir"], order["file_bytes"], order["slot"])
+            isolation.enter(descriptors[4:], init, order.workdir, order.slot, order.value)
             _arrange(descriptors[:4])
             _limit(resource.RLIMIT_CORE, 0, 0)
             _limit(resource.RLIMIT_NOFILE, _OPEN_FILES, _OPEN_FILES)
             isolation.seal()
         except BaseException as error:
-            os.write(descriptors[1], json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
+            os.write(descriptors[1], f"failed {type(error).__name__}: {error}".encode())
             os._exit(1)
-        report = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, fileno=REPORT_FD)
-        usage = resource.getrusage(resource.RUSAGE_SELF)
-        report.send(json.dumps({"ready": True, "cpu_s": usage.ru_utime + usage.ru_stime}).encode())
-        code = _serve(report, isolation)
+        os.write(REPORT_FD, b"ready %d" % time.process_time_ns())
+        code = _serve(isolation)
     finally:
         os._exit(code)
 
 
-def _serve(report: socket.socket, isolation: Isolation) -> int:
+def _serve(isolation: Isolation) -> int:
     """Read the job, run it, report; returns the exit code when there is no program to be ended for."""
-    exit_now, finish, send, encode = os._exit, program.finish, report.send, program.encode_report
+    exit_now, finish, encode, write = os._exit, program.finish, program.encode_report, os.write
     try:
         frame = _read_job()
         if frame is None:
             return 0
         header, blobs = frame.header, frame.blobs
-        _write_files(header["files"], blobs[2:])
-        _set_stdin(blobs[1])
+        if header["files"]:
+            _write_files(header["files"], blobs[2:])
+        if blobs[1]:
+            _set_stdin(blobs[1])
         source = blobs[0].decode("utf-8", "surrogatepass")
         del frame, blobs
-        program.open_streams()
         seeds.seed_everything(header["seed"])
-        namespace = fresh_main()
-        sys.path.insert(0, os.getcwd())
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if sys.path[0] != os.getcwd():
+            sys.path.insert(0, os.getcwd())
         _dynamic_limits(header["limits"], isolation)
         gc.enable()
     except (OSError, MemoryError) as error:  # files that do not fit, a job larger than its memory
-        send(encode(program.describe(error, None)))
+        write(REPORT_FD, encode(program.describe(error, None)))
         return 1
-    code, result = program.run_cell(source, namespace, lambda: send(wire.STARTED))
+    code, result = program.run_cell(source, vars(sys.modules["__main__"]), lambda: write(REPORT_FD, wire.STARTED))
     if result:
         with contextlib.suppress(BaseException):
-            send(encode(result))
+            write(REPORT_FD, encode(result))
     with contextlib.suppress(BaseException):
         finish()
     exit_now(code)
-
-
-def fresh_main() -> dict[str, Any]:
-    """Make an empty ``__main__`` and return its globals."""
-    module = types.ModuleType("__main__")
-    module.__builtins__ = sys.modules["builtins"]  # type: ignore[attr-defined]  # as the interpreter's own has
-    sys.modules["__main__"] = module
-    return vars(module)
 
 
 def _arrange(descriptors: list[int]) -> None:
@@ -157,9 +150,7 @@ def _write_files(names: list[str], contents: list[bytes]) -> None:
 
 
 def _set_stdin(data: bytes) -> None:
-    """Put ``data`` behind descriptor 0; without any, it is at its end from the start."""
-    if not data:
-        return
+    """Put ``data`` behind descriptor 0, which is at its end from the start without any."""
     memory = os.memfd_create("stdin")
     view = memoryview(data)
     while view:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 from typing import TYPE_CHECKING
 
 from . import landlock, linux, seccomp
@@ -18,14 +19,23 @@ if TYPE_CHECKING:
 
 INSIDE_USER = 1000
 """The user that a program sees itself as, in a user namespace."""
+WORKDIR = "/tmp"
+"""The working folder, where mounts are possible."""
+_MOST_PREPARED = 4096
 PROC_FD = 3
 """Where the warden leaves a descriptor on ``/proc`` for the warm parent: users are mapped through it."""
 _INODES = 10_000
 _MOUNT_FLAGS = linux.MS_NOSUID | linux.MS_NODEV
+_HIDDEN = "hidepid=2,subset=pid"
 
 
 class Isolation:
-    """What every child needs in order to isolate itself, made ready once in the warm parent."""
+    """What every child needs in order to isolate itself, made ready once in the warm parent.
+
+    Args:
+        plan: The layers in force.
+        readable: Paths that programs may read.
+    """
 
     def __init__(self, plan: Plan, readable: list[str]) -> None:
         self._plan = plan
@@ -35,65 +45,105 @@ class Isolation:
         self.base_memory = 0
         """Bytes of address space that the warm parent uses: the preloaded modules, not a program's own."""
         self._proc = fcntl.fcntl(PROC_FD, fcntl.F_DUPFD_CLOEXEC, 64) if plan.user else -1
+        self._flags = plan.flags("mount", "ipc", "uts")
+        self._hides_proc = "mount" in plan.namespaces and _can_mount_proc()
+        self._prepared: dict[tuple[int, int], tuple[linux.Prepared, linux.Prepared]] = {}
 
     def measure(self) -> None:
         """Note the memory of the warm parent; call it when it is as large as it will be."""
         with open("/proc/self/statm", "rb") as file:
             self.base_memory = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
 
-    def enter(self, entrances: list[int], init: int, workdir: str, file_bytes: int, slot: int) -> None:
-        """Isolate this process as far as it still can open descriptors.
+    def prepare(self, slot: int, file_bytes: int) -> None:
+        """Make the system calls of a slot's children ready, before the fork.
+
+        Args:
+            slot: Number of the slot, which decides its user.
+            file_bytes: What the private file system may hold.
+        """
+        if (slot, file_bytes) not in self._prepared:
+            user = self._plan.users_from + slot if self._plan.users_from else 0
+            if len(self._prepared) > _MOST_PREPARED:
+                self._prepared.clear()
+            self._prepared[slot, file_bytes] = (self._mounts(user, file_bytes), _change_of_user(user))
+
+    def enter(self, entrances: list[int], init: int, workdir: str, slot: int, file_bytes: int) -> None:
+        """Isolate this process, which was forked after ``prepare`` and still has every descriptor open.
 
         Args:
             entrances: Open ``cgroup.procs`` files of the call's control group.
             init: Descriptor of the pausing process that holds the namespaces, or -1.
-            workdir: The working folder; a private file system of ``file_bytes`` where mounts are possible.
-            file_bytes: What the working folder may hold.
-            slot: Number of the call's slot, which decides its user.
+            workdir: The working folder.
+            slot: As in ``prepare``.
+            file_bytes: As in ``prepare``.
         """
-        plan = self._plan
-        linux.set_dumpable(True)
+        mounts, change_of_user = self._prepared[slot, file_bytes]
         for entrance in entrances:
             os.write(entrance, b"0")
-        if init >= 0 and (flags := plan.flags("mount", "ipc", "uts")):
-            linux.setns(init, flags)
-        elif flags := plan.flags("mount", "ipc", "uts"):
-            linux.unshare(flags)
-        user = plan.users_from + slot if plan.users_from else 0
-        if "mount" in plan.namespaces:
-            _mount(workdir, file_bytes, user)
-        elif user:
-            os.chown(workdir, user, user)
-        os.chdir(workdir)
-        os.environ["HOME"] = os.environ["TMPDIR"] = workdir
-        self._change_user(user)
+        if init >= 0 and self._flags:
+            linux.setns(init, self._flags)
+        elif self._flags:
+            linux.unshare(self._flags)
+        mounts.run()
+        if "mount" not in self._plan.namespaces:
+            self._settle_in(workdir, slot)
+        if self._plan.user:
+            self._nest()
+        change_of_user.run()
         if self._rules is not None:
             self._rules.restrict(workdir)
-        linux.die_with_parent()
 
     def seal(self) -> None:
         """The last step: the system-call filter."""
         if self._filter is not None:
             linux.set_seccomp(self._filter.program)
 
-    def _change_user(self, user: int) -> None:
-        if user:
-            os.setgroups([])
-            os.setresgid(user, user, user)
-            os.setresuid(user, user, user)
-            linux.set_dumpable(True)
-        elif self._plan.user:
-            # A namespace of its own for each call: the kernel counts its processes apart from all others'.
-            linux.unshare(linux.CLONE_NEWUSER)
-            linux.map_user(self._proc, INSIDE_USER, (0, 0))
-            linux.drop_bounding_capabilities()  # a new user namespace begins with all of them
-            linux.drop_capabilities()
+    def _mounts(self, user: int, file_bytes: int) -> linux.Prepared:
+        calls = linux.Prepared()
+        if "mount" not in self._plan.namespaces:
+            return calls
+        options = f"size={file_bytes},nr_inodes={_INODES},mode=700,uid={user},gid={user}"
+        calls.add("mount", "tmpfs", WORKDIR, "tmpfs", _MOUNT_FLAGS, options)
+        if self._hides_proc:
+            calls.add("mount", "proc", "/proc", "proc", _MOUNT_FLAGS | linux.MS_NOEXEC, _HIDDEN)
+        else:  # masked by a container, or an old kernel: an empty folder hides as much
+            calls.add("mount", "tmpfs", "/proc", "tmpfs", _MOUNT_FLAGS | linux.MS_RDONLY, "size=4k")
+        calls.add("chdir", WORKDIR)
+        return calls
+
+    def _settle_in(self, workdir: str, slot: int) -> None:
+        """For want of a private file system: a folder of one's own on the machine's."""
+        if self._plan.users_from:
+            os.chown(workdir, self._plan.users_from + slot, self._plan.users_from + slot)
+        os.chdir(workdir)
+        os.environ["HOME"] = os.environ["TMPDIR"] = workdir
+
+    def _nest(self) -> None:
+        """A user namespace for each call: the kernel counts its processes apart from all others'."""
+        linux.set_dumpable(True)  # for writing one's own maps
+        linux.unshare(linux.CLONE_NEWUSER)
+        linux.map_user(self._proc, INSIDE_USER, (0, 0))
+        linux.drop_bounding_capabilities()  # a new user namespace begins with all of them
+        linux.drop_capabilities()
 
 
-def _mount(workdir: str, file_bytes: int, user: int) -> None:
-    options = f"size={file_bytes},nr_inodes={_INODES},mode=700,uid={user},gid={user}"
-    linux.mount("tmpfs", workdir, "tmpfs", _MOUNT_FLAGS, options)
+def _change_of_user(user: int) -> linux.Prepared:
+    """Become a user of one's own, which gives up every capability, and die with the warm parent from then on."""
+    calls = linux.Prepared()
+    if user:
+        calls.add("setgroups", 0, None)
+        calls.add("setresgid", user, user, user)
+        calls.add("setresuid", user, user, user)
+    calls.add("prctl", linux.PR_SET_DUMPABLE, 1, 0, 0, 0)  # one's own files under /proc are one's own
+    calls.add("prctl", linux.PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    return calls
+
+
+def _can_mount_proc() -> bool:
+    """Whether a ``/proc`` can be mounted that shows its own processes and nothing else."""
     try:
-        linux.mount("proc", "/proc", "proc", _MOUNT_FLAGS | linux.MS_NOEXEC, "hidepid=2,subset=pid")
-    except OSError:  # masked by a container, or an old kernel: an empty folder hides as much
-        linux.mount("tmpfs", "/proc", "tmpfs", _MOUNT_FLAGS | linux.MS_RDONLY, "size=0")
+        linux.mount("proc", WORKDIR, "proc", _MOUNT_FLAGS | linux.MS_NOEXEC, _HIDDEN)
+    except OSError:
+        return False
+    linux.unmount(WORKDIR)
+    return True

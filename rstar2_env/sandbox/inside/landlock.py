@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from typing import Any
 
 from . import linux
 
@@ -38,34 +39,31 @@ def version() -> int:
 
 
 class Rules:
-    """Rules to be laid on a child. The folders to read are opened here, once."""
+    """Rules for a child to lay on itself. All but the one for its own working folder are made ready in the warm parent.
+
+    Args:
+        readable: Paths below which everything may be read and executed.
+    """
 
     def __init__(self, readable: list[str]) -> None:
-        self._version = version()
-        self._files = _FILE_RIGHTS.get(self._version, (1 << 15) - 1 | _IOCTL_DEV)
-        existing = [path for path in readable if os.path.exists(path)]
-        self._folders = [os.open(path, os.O_PATH | os.O_CLOEXEC) for path in existing if os.path.isdir(path)]
-        self._single = [os.open(path, os.O_PATH | os.O_CLOEXEC) for path in existing if not os.path.isdir(path)]
-        devices = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
-        self._devices = [os.open(path, os.O_PATH | os.O_CLOEXEC) for path in devices if os.path.exists(path)]
+        known = version()
+        self._files = _FILE_RIGHTS.get(known, (1 << 15) - 1 | _IOCTL_DEV)
+        self._attributes = (ctypes.c_uint64 * 3)(
+            self._files, _NET_TCP if known >= 4 else 0, _SCOPES if known >= 6 else 0
+        )
+        self._size = ctypes.c_size_t(24 if known >= 6 else 16 if known >= 4 else 8)
+        self._fixed = [self._rule(path, _READING) for path in readable if os.path.exists(path)]
+        self._fixed.append(self._rule("/dev", _READ_FILE | _WRITE_FILE))
 
     def restrict(self, workdir: str) -> None:
         """Lay the rules on this process, for good. ``no_new_privs`` must be set."""
-        attributes = (ctypes.c_uint64 * 3)(
-            self._files, _NET_TCP if self._version >= 4 else 0, _SCOPES if self._version >= 6 else 0
-        )
-        size = ctypes.c_size_t(24 if self._version >= 6 else 16 if self._version >= 4 else 8)
-        rules = linux.syscall("landlock", linux.SYS_LANDLOCK_CREATE, attributes, size, 0)
-        work = os.open(workdir, os.O_PATH | os.O_CLOEXEC)
-        for descriptors, rights in (
-            (self._folders, _READING),
-            (self._single, _EXECUTE | _READ_FILE),
-            (self._devices, _READ_FILE | _WRITE_FILE),
-            ([work], self._files & ~_IOCTL_DEV),
-        ):
-            for descriptor in descriptors:
-                rule = _Rule(rights & self._files, descriptor)
-                linux.syscall("landlock", linux.SYS_LANDLOCK_ADD, rules, _RULE_PATH, ctypes.byref(rule), 0)
+        rules = linux.syscall("landlock", linux.SYS_LANDLOCK_CREATE, self._attributes, self._size, 0)
+        # A rule on the place where something is mounted does not hold for what is mounted there.
+        for rule in (*self._fixed, self._rule(workdir, self._files & ~_IOCTL_DEV)):
+            linux.syscall("landlock", linux.SYS_LANDLOCK_ADD, rules, _RULE_PATH, rule, 0)
         linux.syscall("landlock", linux.SYS_LANDLOCK_RESTRICT, rules, 0)
-        os.close(work)
-        os.close(rules)
+
+    def _rule(self, path: str, rights: int) -> Any:
+        if not os.path.isdir(path):
+            rights &= _EXECUTE | _READ_FILE | _WRITE_FILE
+        return ctypes.byref(_Rule(rights & self._files, os.open(path, os.O_PATH | os.O_CLOEXEC)))

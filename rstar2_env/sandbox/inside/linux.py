@@ -12,6 +12,8 @@ import os
 import platform
 import signal
 import sys
+from collections.abc import Callable
+from typing import Any
 
 IS_LINUX = sys.platform == "linux"
 _libc = ctypes.CDLL(None, use_errno=True) if IS_LINUX else None
@@ -36,7 +38,7 @@ MNT_DETACH = 2
 _ATTR_RDONLY, _ATTR_NOSUID, _ATTR_NODEV = 1, 2, 4
 _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
 
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 1, 4, 24
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 1, 4, 24
 _PR_SET_SECCOMP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 22, 36, 38
 _LAST_CAPABILITY = 63
 _STACK_BYTES = 1 << 16
@@ -74,7 +76,7 @@ def prctl(option: int, *arguments: int) -> int:
 
 def die_with_parent(sent: signal.Signals = signal.SIGKILL) -> None:
     """Ask the kernel for a signal when the thread that started this process ends."""
-    prctl(_PR_SET_PDEATHSIG, int(sent))
+    prctl(PR_SET_PDEATHSIG, int(sent))
 
 
 def become_subreaper() -> None:
@@ -84,7 +86,7 @@ def become_subreaper() -> None:
 
 def set_dumpable(on: bool) -> None:
     """Whether processes of the same user may look into this one."""
-    prctl(_PR_SET_DUMPABLE, int(on))
+    prctl(PR_SET_DUMPABLE, int(on))
 
 
 def no_new_privileges() -> None:
@@ -129,6 +131,11 @@ def mount(source: str, target: str, kind: str | None = None, flags: int = 0, dat
     _call("mount", *encoded[:3], ctypes.c_ulong(flags), encoded[3])
 
 
+def unmount(target: str) -> None:
+    """Take away what is mounted at ``target``."""
+    _call("umount2", os.fsencode(target), ctypes.c_int(MNT_DETACH))
+
+
 def bind_read_only(source: str, target: str) -> None:
     """Make ``source`` and what is mounted below it visible at ``target``, read-only, without devices or set-uid."""
     mount(source, target, None, MS_BIND | MS_REC)
@@ -146,7 +153,7 @@ def pivot_root(new_root: str) -> None:
     """Make ``new_root`` the root of this mount namespace and let go of the old one."""
     os.chdir(new_root)
     syscall("pivot_root", _SYS_PIVOT_ROOT[platform.machine()], b".", b".")
-    _call("umount2", b".", ctypes.c_int(MNT_DETACH))
+    unmount(".")
     os.chdir("/")
 
 
@@ -165,6 +172,55 @@ def map_user(proc: int, inside: int, outside: tuple[int, int]) -> None:
             os.write(descriptor, line.encode())
         finally:
             os.close(descriptor)
+
+
+class Prepared:
+    """System calls whose arguments are made ready ahead, so that a forked child touches little memory to make them."""
+
+    def __init__(self) -> None:
+        self._steps: list[tuple[str, Any, tuple[Any, ...]]] = []
+
+    def add(self, name: str, *arguments: int | str | ctypes.Array[Any] | None) -> None:
+        """Add a call of a C library function that answers -1 on failure."""
+        if _libc is None:
+            raise OSError(0, f"{name} exists on Linux alone")
+        self._steps.append((name, getattr(_libc, name), tuple(_as_c(argument) for argument in arguments)))
+
+    def run(self) -> None:
+        """Make the calls, in order.
+
+        Raises:
+            OSError: One failed; the rest were not made.
+        """
+        for name, function, arguments in self._steps:
+            if function(*arguments) < 0:
+                number = ctypes.get_errno()
+                raise OSError(number, f"{name}: {os.strerror(number)}")
+
+
+def _as_c(argument: int | str | ctypes.Array[Any] | None) -> Any:
+    if isinstance(argument, int):
+        return ctypes.c_long(argument)
+    return ctypes.c_char_p(os.fsencode(argument)) if isinstance(argument, str) else argument
+
+
+def plain_fork() -> Callable[[], int]:
+    """The C library's ``fork``, without what Python does after it: reseeding, new locks, and such.
+
+    That is for processes with several threads. In one with a single thread nothing of it is needed, and it would touch
+    some 250 pages of memory in each child, which are then copied.
+
+    Returns:
+        ``os.fork`` when this process has other threads.
+    """
+    if _libc is None or len(os.listdir("/proc/self/task")) > 1:
+        return os.fork
+    fork = ctypes.PyDLL(None, use_errno=True).fork
+
+    def forked() -> int:
+        return _checked(fork(), "fork")
+
+    return forked
 
 
 class Pausing:

@@ -38,7 +38,10 @@ _REMEMBERED: Remembered = []
 
 
 def open_streams() -> None:
-    """Give ``sys`` fresh streams over descriptors 0, 1 and 2, unbuffered, so that a killed program loses nothing."""
+    """Give ``sys`` fresh streams over descriptors 0, 1 and 2, unbuffered, so that a killed program loses nothing.
+
+    Called in the warm parent, where it costs nothing per call: a child puts its own pipes behind the same numbers.
+    """
     sys.stdin = sys.__stdin__ = io.TextIOWrapper(  # type: ignore[misc]  # the originals belong to the warm parent
         io.BufferedReader(io.FileIO(0, "r", closefd=False)), encoding="utf-8", errors="surrogateescape"
     )
@@ -167,7 +170,8 @@ def describe(error: BaseException, trace: types.TracebackType | None) -> Report:
 def finish() -> None:
     """What an interpreter does at its end: join threads, run ``atexit``, flush. Errors are printed, not raised."""
     try:
-        threading._shutdown()  # type: ignore[attr-defined]  # what the interpreter itself calls at its end
+        if threading.active_count() > 1 or getattr(threading, "_threading_atexits", True):
+            threading._shutdown()  # type: ignore[attr-defined]  # what the interpreter itself calls at its end
         atexit._run_exitfuncs()
     except BaseException:
         traceback.print_exc()

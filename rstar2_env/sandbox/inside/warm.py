@@ -1,7 +1,10 @@
 """Warming an interpreter up, so that a fork of it is ready and cheap.
 
-Covered: imports, filling caches by a first use, and laying the heap into huge pages: a fork copies one entry for 2 MiB
-instead of 512, which halves its cost. Not covered: forking (``zygote``).
+A fork copies the tables of all memory, and then each page that either side writes to, if only to count a reference. So
+the heap is laid into huge pages (one entry of a table for 2 MiB instead of 512), and what the warm parent and every
+child touch is kept away from the cold bulk of the preloaded modules: a write to a shared huge page splits it.
+
+Covered: imports, filling caches by a first use, laying out memory. Not covered: forking (``fork_server``).
 """
 
 from __future__ import annotations
@@ -11,12 +14,16 @@ import contextlib
 import ctypes
 import gc
 import importlib
+import linecache
+import os
 import sys
-
-from . import program
+import types
 
 _HUGE = 2 << 20
 _MADV_COLLAPSE = 25
+_SMALLEST, _LARGEST, _BYTES_HEAD, _MOST_FILLERS = 48, 4096, 33, 20_000
+_FILLERS: list[bytes] = []
+_REHEARSALS = 20
 
 
 def load(preload: list[str], site_dirs: list[str], warmup: str) -> None:
@@ -37,26 +44,94 @@ def load(preload: list[str], site_dirs: list[str], warmup: str) -> None:
         exec(compile(warmup, "<warmup>", "exec"), {"__name__": "warmup"})
 
 
-def settle() -> None:
-    """Bring memory into the state that forks start from. Call it last."""
+def fill_gaps() -> None:
+    """Take every free place in the memory that the preloaded modules use, so that what comes later lies by itself."""
     atexit._clear()
-    program.remember()
     gc.collect()
     gc.disable()
+    old = _writable_spans()
+    for size in range(_SMALLEST, _LARGEST, 16):
+        for _ in range(_MOST_FILLERS):
+            filler = bytes(size - _BYTES_HEAD)
+            _FILLERS.append(filler)
+            if not any(start <= id(filler) < end for start, end in old):
+                break
+
+
+def settle() -> None:
+    """Bring memory into the state that forks start from. Call it last."""
+    from . import program
+
+    _set_the_stage()
+    program.remember()
+    _rehearse()
+    fill_gaps()  # again: what was freed since lies among the cold, and would be used first
     gc.freeze()
     use_huge_pages()
+
+
+def _rehearse() -> None:
+    """Run what every child runs, as often as the interpreter needs to specialize it: here, once, not in each child."""
+    from . import child, program, seeds, wire
+
+    main = vars(sys.modules["__main__"])
+    pristine, lines = dict(main), dict(linecache.cache)
+    kept = os.dup(1)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    job = wire.pack(child.EXAMPLE, (b"print(1)", b""))
+    for _ in range(_REHEARSALS):
+        wire.unpack(job)
+        seeds.seed_everything(1)
+        for cell in ("print(1)", "x = 1\nx", "1 / 0", "x ="):
+            program.encode_report(program.run_cell(cell, main, bool)[1])
+            main.clear()
+            main.update(pristine)
+        program.flush()
+    os.dup2(kept, 1)
+    os.close(kept)
+    os.close(null)
+    linecache.cache.clear()
+    linecache.cache.update(lines)
+
+
+def _set_the_stage() -> None:
+    """Make what every program finds: an empty ``__main__``, streams, its folder on the path."""
+    from . import isolation, program
+
+    main = types.ModuleType("__main__")
+    main.__builtins__ = sys.modules["builtins"]  # type: ignore[attr-defined]  # as the interpreter's own has
+    sys.modules["__main__"] = main
+    sys.path.insert(0, isolation.WORKDIR)
+    # The streams look at what is behind their descriptors when they are made: let them see pipes, as in a child.
+    kept = [os.dup(1), os.dup(2)]
+    read, write = os.pipe()
+    for descriptor in (1, 2):
+        os.dup2(write, descriptor)
+    program.open_streams()
+    for descriptor, old in zip((1, 2), kept, strict=True):
+        os.dup2(old, descriptor)
+    for descriptor in (*kept, read, write):
+        os.close(descriptor)
 
 
 def use_huge_pages() -> int:
     """Ask the kernel to back the heap by huge pages now; returns how many it made (none before Linux 6.1)."""
     libc = ctypes.CDLL(None, use_errno=True)
     made = 0
+    for start, end in _writable_spans():
+        for address in range(-(-start // _HUGE) * _HUGE, end // _HUGE * _HUGE, _HUGE):
+            made += libc.madvise(ctypes.c_void_p(address), ctypes.c_size_t(_HUGE), _MADV_COLLAPSE) == 0
+    return made
+
+
+def _writable_spans() -> list[tuple[int, int]]:
+    """Address ranges of this process's own writable memory, without files."""
+    spans = []
     with contextlib.suppress(OSError), open("/proc/self/maps") as file:
         for line in file.readlines():
             span, permissions, _, _, inode, *name = line.split()
-            if "w" not in permissions or inode != "0" or (name and name[0] != "[heap]"):
-                continue
-            start, end = (int(address, 16) for address in span.split("-"))
-            for address in range(-(-start // _HUGE) * _HUGE, end // _HUGE * _HUGE, _HUGE):
-                made += libc.madvise(ctypes.c_void_p(address), ctypes.c_size_t(_HUGE), _MADV_COLLAPSE) == 0
-    return made
+            if "w" in permissions and inode == "0" and (not name or name[0] == "[heap]"):
+                start, end = (int(address, 16) for address in span.split("-"))
+                spans.append((start, end))
+    return spans

@@ -10,7 +10,7 @@ import socket
 import time
 from typing import TYPE_CHECKING, Any
 
-from . import linux
+from . import linux, orders
 from .isolation import INSIDE_USER, PROC_FD
 from .layers import Layers, enter_user_namespace
 from .view import build
@@ -18,7 +18,6 @@ from .view import build
 if TYPE_CHECKING:
     from .call import Child
 
-_MESSAGE = 1 << 16
 _START_S = 120.0
 
 ENVIRONMENT = {
@@ -62,12 +61,13 @@ class ZygoteLink:
         }
         try:
             self.control.send(json.dumps(start).encode())
-            answer = self.receive() or {"op": "failed", "error": "it ended while it was starting"}
+            answer = self.receive()
+            why = "it ended while it was starting" if answer is None else answer.text
         except OSError as error:
-            answer = {"op": "failed", "error": str(error)}
-        if answer["op"] != "ready":
+            answer, why = None, str(error)
+        if answer is None or answer.kind != orders.READY:
             self.close()
-            raise RuntimeError(f"The warm parent did not start: {answer.get('error')}.")
+            raise RuntimeError(f"The warm parent did not start: {why}.")
         self.control.settimeout(options["stall_s"])
 
     def fork(self, child: Child) -> None:
@@ -76,14 +76,8 @@ class ZygoteLink:
         Raises:
             OSError: The zygote is gone.
         """
-        order = {
-            "op": "fork",
-            "n": child.number,
-            "workdir": child.workdir,
-            "file_bytes": child.file_bytes,
-            "slot": child.slot.index,
-        }
-        socket.send_fds(self.control, [json.dumps(order).encode()], [*child.theirs, *child.slot.entrances])
+        order = orders.pack_order(orders.FORK, child.number, child.slot.index, child.file_bytes, child.workdir)
+        socket.send_fds(self.control, [order], [*child.theirs, *child.slot.entrances])
         child.close_theirs()
 
     def watch_memory(self, child: Child, limit: int) -> None:
@@ -92,7 +86,7 @@ class ZygoteLink:
         Raises:
             OSError: The zygote is gone.
         """
-        self.control.send(json.dumps({"op": "watch", "n": child.number, "bytes": limit}).encode())
+        self.control.send(orders.pack_order(orders.WATCH, child.number, value=limit))
 
     def kill(self, child: Child) -> None:
         """Order the end of a child and of everything that it started.
@@ -100,16 +94,15 @@ class ZygoteLink:
         Raises:
             OSError: The zygote is gone.
         """
-        self.control.send(json.dumps({"op": "kill", "n": child.number}).encode())
+        self.control.send(orders.pack_order(orders.KILL, child.number))
 
-    def receive(self) -> dict[str, Any] | None:
+    def receive(self) -> orders.Reply | None:
         """The next message; ``None`` when the zygote is gone."""
-        message = self.control.recv(_MESSAGE)
+        message = self.control.recv(orders.MAX_BYTES)
         if not message:
             return None
         self._asked_at = None
-        said: dict[str, Any] = json.loads(message)
-        return said
+        return orders.unpack_reply(message)
 
     def check(self, stall_s: float) -> bool:
         """Ask for a sign of life; false when the last one is more than ``stall_s`` overdue."""
@@ -118,7 +111,7 @@ class ZygoteLink:
             return now - self._asked_at < stall_s
         self._asked_at = now
         try:
-            self.control.send(b'{"op":"ping"}', socket.MSG_DONTWAIT)
+            self.control.send(orders.pack_order(orders.PING), socket.MSG_DONTWAIT)
         except BlockingIOError:
             return True
         except OSError:
@@ -167,6 +160,6 @@ def _spawn(control: int, layers: Layers, scratch: str) -> int:
         os.dup2(proc, PROC_FD)
         os.execve(view.python, command, environment)
     except BaseException as error:
-        os.write(control, json.dumps({"op": "failed", "error": f"{type(error).__name__}: {error}"}).encode())
+        os.write(control, orders.pack_reply(orders.FAILED, text=f"{type(error).__name__}: {error}"))
     finally:
         os._exit(1)

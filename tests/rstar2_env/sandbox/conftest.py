@@ -76,8 +76,15 @@ class Look:
         """What there is once the sandbox has nothing to do but wait."""
         waiting = sandbox.options.waiting if sandbox.options.waiting is not None else sandbox.options.slots
         # Each child that waits is two processes: the pausing one that is pid 1, and the child.
-        self.wait_for(lambda: len(self.descendants(self.pids(sandbox)[1])) == 2 * waiting)
-        return self.footprint(sandbox)
+        seen: list[Footprint] = []
+
+        def is_still() -> bool:
+            seen.append(self.footprint(sandbox))
+            time.sleep(0.1)
+            return seen[-1].processes == 2 * waiting and seen[-3:] == [seen[-1]] * 3
+
+        self.wait_for(is_still)
+        return seen[-1]
 
     @staticmethod
     def pids(sandbox: LocalSandbox) -> tuple[int, int]:

@@ -52,15 +52,17 @@ def test_what_is_killed_or_stopped_is_replaced_and_its_calls_run_again(
     look.wait_for(lambda: not any(look.alive(pid) for pid in before))
 
 
-def test_a_pid_1_killed_from_outside_is_our_failure_and_the_call_runs_again(sandbox: LocalSandbox, look: Any) -> None:
-    def kill_every_pid_1() -> None:
+def test_a_pid_1_killed_from_outside_is_our_failure_and_the_call_runs_again(look: Any) -> None:
+    def kill_every_pid_1() -> None:  # of children that wait, too, so that a second start may be lost as well
         for pid in look.descendants(look.pids(sandbox)[1]):
             with contextlib.suppress(OSError), open(f"/proc/{pid}/status") as file:
                 if any(line.startswith("NSpid") and line.split()[-1] == "1" for line in file):
                     os.kill(pid, signal.SIGKILL)
 
-    outcomes = in_flight(sandbox, kill_every_pid_1, calls=2)
-    assert [(outcome.value, outcome.attempts) for outcome in outcomes] == [("0", 2), ("1", 2)]
+    with LocalSandbox(workers=2, waiting=2, preload=(), retries=3) as sandbox:
+        outcomes = in_flight(sandbox, kill_every_pid_1, calls=2)
+    assert [outcome.value for outcome in outcomes] == ["0", "1"]
+    assert all(outcome.attempts > 1 for outcome in outcomes)
 
 
 def test_children_that_wait_are_replaced_when_they_are_killed(sandbox: LocalSandbox, look: Any) -> None:

@@ -1,0 +1,185 @@
+"""The zygote's loop: fork one child for each order into namespaces of its own, reap it, kill its whole tree.
+
+Not covered: starting and warming up (``zygote``), what a child does (``child``), judgement (``judge``).
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import os
+import select
+import signal
+import socket
+
+from . import child, linux, memory_watch, orders
+from .isolation import Isolation
+from .plan import Plan
+
+_DESCRIPTOR_SPACE = socket.CMSG_SPACE(16 * array.array("i").itemsize)
+
+
+class _Tree:
+    """One child, and the pausing process that is pid 1 above it (0 where there is no pid namespace)."""
+
+    __slots__ = ("ended", "init", "killed", "main", "memory_limit", "number")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.main = self.init = self.memory_limit = 0
+        self.ended = self.killed = False
+
+
+class ForkServer:
+    """The loop of the zygote: orders come in, forks and ends go out."""
+
+    def __init__(self, control: socket.socket, plan: Plan, isolation: Isolation) -> None:
+        self._control = control
+        self._isolation = isolation
+        self._fork = linux.plain_fork()
+        self._flags = plan.flags("pid", "mount", "ipc", "uts")
+        self._trees: dict[int, _Tree] = {}  # by the warden's number
+        self._watched: dict[int, tuple[_Tree, bool]] = {}  # by pidfd; true for the init
+        self._memory_watched: set[int] = set()
+        self._poll = select.poll()
+        self._pausing = linux.Pausing() if "pid" in plan.namespaces else None
+        self._own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC) if self._pausing else -1
+
+    def serve(self) -> None:
+        """Serve until the warden closes its end."""
+        self._poll.register(self._control, select.POLLIN)
+        control = self._control.fileno()
+        while True:
+            ready = self._poll.poll(memory_watch.INTERVAL_MS if self._memory_watched else None)
+            if not ready:
+                self._watch_memory()
+            for descriptor, _ in ready:
+                if descriptor != control:
+                    self._on_end(descriptor)
+                elif not self._obey():
+                    return
+
+    def close(self) -> None:
+        """Kill every child."""
+        for tree in list(self._trees.values()):
+            self._kill(tree)
+        self._kill_orphans()
+
+    def _obey(self) -> bool:
+        try:
+            message, ancillary, _, _ = self._control.recvmsg(orders.MAX_BYTES, _DESCRIPTOR_SPACE)
+        except ConnectionError:
+            return False
+        if not message:
+            return False
+        order = orders.unpack_order(message)
+        if order.kind == orders.FORK:
+            descriptors = array.array("i")
+            for _, _, data in ancillary:
+                descriptors.frombytes(data)
+            self._make(order, descriptors.tolist())
+        elif order.kind == orders.PING:
+            self._say(orders.pack_reply(orders.PONG))
+        elif (tree := self._trees.get(order.number)) is not None:
+            if order.kind == orders.KILL:
+                self._kill(tree)
+            else:
+                tree.memory_limit = order.value
+                self._memory_watched.add(tree.number)
+        return True
+
+    def _make(self, order: orders.Order, descriptors: list[int]) -> None:
+        tree = _Tree(order.number)
+        init_fd = -1
+        try:
+            self._isolation.prepare(order.slot, order.value)
+            if self._pausing is not None:
+                tree.init = self._pausing.make(self._flags)
+                init_fd = os.pidfd_open(tree.init)
+                linux.setns(init_fd, linux.CLONE_NEWPID)
+            try:
+                tree.main = self._fork()
+                if tree.main == 0:
+                    child.main(descriptors, order, self._isolation, init_fd)
+            finally:
+                if self._pausing is not None:
+                    linux.setns(self._own_pids, linux.CLONE_NEWPID)
+            self._watch(os.pidfd_open(tree.main), tree, False)
+            self._trees[tree.number] = tree
+        except OSError as error:
+            self._say(orders.pack_reply(orders.FORK_FAILED, order.number, text=str(error)))
+            if tree.init:
+                os.kill(tree.init, signal.SIGKILL)
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+        if init_fd >= 0:
+            self._watch(init_fd, tree, True)
+
+    def _on_end(self, pidfd: int) -> None:
+        tree, is_init = self._watched.pop(pidfd)
+        self._poll.unregister(pidfd)
+        os.close(pidfd)
+        _, status, usage = os.wait4(tree.init if is_init else tree.main, 0)
+        if is_init:
+            tree.init = 0
+        else:
+            tree.ended = True
+            # No program can end its pid 1: when that one is on its way out, someone outside killed it, and with it all.
+            broken = not tree.killed and status == signal.SIGKILL and tree.init > 0 and linux.is_exiting(tree.init)
+            self._kill(tree)  # what is left of it
+            kind = orders.BROKEN if broken else orders.ENDED
+            self._say(orders.pack_reply(kind, tree.number, status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss))
+        if tree.ended and not tree.init:
+            self._trees.pop(tree.number, None)
+            if self._pausing is None:
+                self._kill_orphans()
+            self._say(orders.pack_reply(orders.GONE, tree.number))
+
+    def _watch(self, pidfd: int, tree: _Tree, is_init: bool) -> None:
+        self._watched[pidfd] = (tree, is_init)
+        self._poll.register(pidfd, select.POLLIN)
+
+    def _watch_memory(self) -> None:
+        """Where no control group bounds a tree: look at it, and end it when it holds too much."""
+        for number in list(self._memory_watched):
+            tree = self._trees.get(number)
+            if tree is None or tree.ended:
+                self._memory_watched.discard(number)
+            elif memory_watch.exceeds([pid for pid in (tree.main, tree.init) if pid], tree.memory_limit):
+                self._memory_watched.discard(number)
+                self._say(orders.pack_reply(orders.OVER_MEMORY, number))
+                self._kill(tree)
+
+    def _kill(self, tree: _Tree) -> None:
+        """Kill a tree whole: with pid 1 the kernel ends the namespace; without one, the group has to do."""
+        tree.killed = True
+        try:
+            if tree.init:
+                os.kill(tree.init, signal.SIGKILL)
+            else:
+                os.killpg(tree.main, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+        if not tree.init and not tree.ended:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(tree.main, signal.SIGKILL)
+
+    def _kill_orphans(self) -> None:
+        """Without pid namespaces: kill what left its group and was handed to us as subreaper, until none is left."""
+        if self._pausing is not None:
+            return
+        known = {tree.main for tree in self._trees.values()}
+        for _ in range(1000):
+            strangers = [pid for pid in linux.children() if pid not in known]
+            if not strangers:
+                return
+            for pid in strangers:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, 0)
+
+    def _say(self, message: bytes) -> None:
+        with contextlib.suppress(BrokenPipeError):  # the warden is gone, and the next poll will tell
+            self._control.send(message)
