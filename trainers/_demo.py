@@ -65,7 +65,7 @@ class DemoOptions:
     sft_steps: int = 800
     steps: int = 140
     learning_rate: float = 2e-4
-    eval_episodes: int = 512
+    eval_episodes: int = 1024
     seed: int = 0
     threads: int | None = None
     progress: bool = True
@@ -178,7 +178,7 @@ def _train(name: str, folder: Path, start: Path, options: DemoOptions) -> TrainR
         rows_per_device=64,
         max_episode_tokens=192,
         max_turn_tokens=64,
-        eval_every=max(1, options.steps // 7),
+        eval_every=max(1, options.steps // 5),
         eval_episodes=options.eval_episodes,
         save_every=max(1, options.steps // 2),
         resume=folder.exists(),
