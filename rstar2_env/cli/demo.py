@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -59,7 +60,7 @@ def _show(result: Any) -> None:
     before = next(iter(result.runs.values())).before
     for figure, words in FIGURES.items():
         table.add_row(
-            words, *(_text(figures, figure) for figures in (before, *(r.after for r in result.runs.values())))
+            words, *(figure_text(figures, figure) for figures in (before, *(r.after for r in result.runs.values())))
         )
     console = Console()
     console.print(table)
@@ -70,11 +71,13 @@ def _show(result: Any) -> None:
     console.print(f"picture: {result.picture}", highlight=False)
 
 
-def _text(figures: Mapping[str, float], name: str) -> str:
-    if name == "turns":
-        return f"{figures[name]:.2f}"
+def figure_text(figures: Mapping[str, float], name: str) -> str:
+    """A figure as tables show it; a dash where there was nothing to take it from."""
+    value = figures[name]
+    if math.isnan(value):
+        return "–"
     error = f" ± {figures['pass_rate_se']:.3f}" if name == "pass_rate" else ""
-    return f"{figures[name]:.3f}{error}"
+    return f"{value:.{2 if name == 'turns' else 3}f}{error}"
 
 
 FIGURES = {

@@ -101,10 +101,10 @@ def _add_problems(options: dict[str, Any], problems: str | None, eval_problems: 
 
 def _report(result: Any) -> None:
     from rstar2_env.cli._shared import print_table
-    from rstar2_env.cli.demo import FIGURES
+    from rstar2_env.cli.demo import FIGURES, figure_text
 
     rows = {"run": str(result.output_dir), "model": str(result.model_dir), "best step": str(result.best_step)}
     if result.before and result.after:
         for figure, words in FIGURES.items():
-            rows[words] = f"{result.before[figure]:.3f} -> {result.after[figure]:.3f}"
+            rows[words] = f"{figure_text(result.before, figure)} -> {figure_text(result.after, figure)}"
     print_table("trained", rows)
