@@ -1,11 +1,17 @@
-"""What every test shares: no network, and torch kept to two threads."""
+"""What every test shares: no network, torch kept to two threads, an interrupt that interrupts."""
 
 import os
+import signal
 
 import pytest
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "2")
+
+# A shell starts what it puts into the background with interrupts ignored, and every child inherits that: programs that
+# tests interrupt would never hear of it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = ["rstar2_env.testing.fixtures"]
 
