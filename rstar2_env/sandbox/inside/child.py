@@ -33,7 +33,7 @@ _SPARE_MEMORY = 32 << 20
 """Bytes between the soft and the hard limit on memory: room to report a MemoryError."""
 
 
-def main(descriptors: list[int], order: Order, isolation: Isolation, init: int) -> NoReturn:
+def main(descriptors: tuple[int, ...], order: Order, isolation: Isolation, init: int) -> NoReturn:
     """Isolate this process, which was just forked, run one job in it, and exit.
 
     Args:
@@ -92,7 +92,7 @@ def _serve(isolation: Isolation) -> int:
     exit_now(code)
 
 
-def _arrange(descriptors: list[int]) -> None:
+def _arrange(descriptors: tuple[int, ...]) -> None:
     """Lay the descriptors out at their fixed numbers and close every other one."""
     # First far above, so that no move lands on one that is still to be moved.
     job, report, out, err = (fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 64) for descriptor in descriptors)

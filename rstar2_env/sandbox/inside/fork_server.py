@@ -5,18 +5,18 @@ Not covered: starting and warming up (``zygote``), what a child does (``child``)
 
 from __future__ import annotations
 
-import array
 import contextlib
 import os
 import select
 import signal
 import socket
+import struct
 
 from . import child, linux, memory_watch, orders
 from .isolation import Isolation
 from .plan import Plan
 
-_DESCRIPTOR_SPACE = socket.CMSG_SPACE(16 * array.array("i").itemsize)
+_DESCRIPTOR_SPACE = socket.CMSG_SPACE(16 * 4)
 
 
 class _Tree:
@@ -37,12 +37,12 @@ class ForkServer:
         self._control = control
         self._isolation = isolation
         self._fork = linux.plain_fork()
-        self._flags = plan.flags("pid", "mount", "ipc", "uts")
+        self._wait = linux.Reaper().wait
         self._trees: dict[int, _Tree] = {}  # by the warden's number
         self._watched: dict[int, tuple[_Tree, bool]] = {}  # by pidfd; true for the init
         self._memory_watched: set[int] = set()
         self._poll = select.poll()
-        self._pausing = linux.Pausing() if "pid" in plan.namespaces else None
+        self._pausing = linux.Pausing(plan.flags("pid", "mount", "ipc", "uts")) if "pid" in plan.namespaces else None
         self._own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC) if self._pausing else -1
 
     def serve(self) -> None:
@@ -74,10 +74,8 @@ class ForkServer:
             return False
         order = orders.unpack_order(message)
         if order.kind == orders.FORK:
-            descriptors = array.array("i")
-            for _, _, data in ancillary:
-                descriptors.frombytes(data)
-            self._make(order, descriptors.tolist())
+            data = ancillary[0][2]
+            self._make(order, struct.unpack(f"{len(data) // 4}i", data))
         elif order.kind == orders.PING:
             self._say(orders.pack_reply(orders.PONG))
         elif (tree := self._trees.get(order.number)) is not None:
@@ -88,13 +86,13 @@ class ForkServer:
                 self._memory_watched.add(tree.number)
         return True
 
-    def _make(self, order: orders.Order, descriptors: list[int]) -> None:
+    def _make(self, order: orders.Order, descriptors: tuple[int, ...]) -> None:
         tree = _Tree(order.number)
         init_fd = -1
         try:
             self._isolation.prepare(order.slot, order.value)
             if self._pausing is not None:
-                tree.init = self._pausing.make(self._flags)
+                tree.init = self._pausing.make()
                 init_fd = os.pidfd_open(tree.init)
                 linux.setns(init_fd, linux.CLONE_NEWPID)
             try:
@@ -120,7 +118,7 @@ class ForkServer:
         tree, is_init = self._watched.pop(pidfd)
         self._poll.unregister(pidfd)
         os.close(pidfd)
-        _, status, usage = os.wait4(tree.init if is_init else tree.main, 0)
+        status, cpu_us, peak_kb = self._wait(tree.init if is_init else tree.main)
         if is_init:
             tree.init = 0
         else:
@@ -129,7 +127,7 @@ class ForkServer:
             broken = not tree.killed and status == signal.SIGKILL and tree.init > 0 and linux.is_exiting(tree.init)
             self._kill(tree)  # what is left of it
             kind = orders.BROKEN if broken else orders.ENDED
-            self._say(orders.pack_reply(kind, tree.number, status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss))
+            self._say(orders.pack_reply(kind, tree.number, status, cpu_us, peak_kb))
         if tree.ended and not tree.init:
             self._trees.pop(tree.number, None)
             if self._pausing is None:
@@ -181,5 +179,7 @@ class ForkServer:
                     os.waitpid(pid, 0)
 
     def _say(self, message: bytes) -> None:
-        with contextlib.suppress(BrokenPipeError):  # the warden is gone, and the next poll will tell
+        try:  # noqa: SIM105  # on the way of every call, where each object touched costs a page
             self._control.send(message)
+        except BrokenPipeError:  # the warden is gone, and the next poll will tell
+            pass

@@ -67,7 +67,7 @@ class Isolation:
                 self._prepared.clear()
             self._prepared[slot, file_bytes] = (self._mounts(user, file_bytes), _change_of_user(user))
 
-    def enter(self, entrances: list[int], init: int, workdir: str, slot: int, file_bytes: int) -> None:
+    def enter(self, entrances: tuple[int, ...], init: int, workdir: str, slot: int, file_bytes: int) -> None:
         """Isolate this process, which was forked after ``prepare`` and still has every descriptor open.
 
         Args:

@@ -43,6 +43,7 @@ _PR_SET_SECCOMP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 22, 36, 38
 _LAST_CAPABILITY = 63
 _STACK_BYTES = 1 << 16
 _PF_EXITING = 0x4
+_SIG_SETMASK, _ALL_BITS = 2, (1 << 64) - 1
 
 
 def _checked(result: int, what: str) -> int:
@@ -122,7 +123,8 @@ def unshare(flags: int) -> None:
 
 def setns(descriptor: int, flags: int) -> None:
     """Enter namespaces: of the process behind a pidfd, or the one behind a namespace's own descriptor."""
-    _call("setns", ctypes.c_int(descriptor), ctypes.c_int(flags))
+    if _libc is None or _libc.setns(descriptor, flags) < 0:
+        _checked(-1, "setns")
 
 
 def mount(source: str, target: str, kind: str | None = None, flags: int = 0, data: str | None = None) -> None:
@@ -229,23 +231,44 @@ class Pausing:
     A program that is pid 1 itself survives its own SIGKILL. A fork of a warm interpreter costs milliseconds, so these
     share its memory instead (CLONE_VM, no copy at all) and run one C function that never returns; every signal but
     SIGKILL is blocked, so none of the interpreter's handlers can run there.
+
+    Args:
+        flags: The namespaces that each has of its own.
     """
 
-    def __init__(self) -> None:
-        self._stack = mmap.mmap(-1, _STACK_BYTES)
-        base = ctypes.addressof(ctypes.c_char.from_buffer(self._stack))
-        self._top = ctypes.c_void_p(base + _STACK_BYTES - 64)
+    def __init__(self, flags: int) -> None:
         if _libc is None:
             raise OSError(0, "clone exists on Linux alone")
-        self._pause = ctypes.cast(_libc.pause, ctypes.c_void_p)
+        self._stack = mmap.mmap(-1, _STACK_BYTES)
+        base = ctypes.addressof(ctypes.c_char.from_buffer(self._stack))
+        top = ctypes.c_void_p(base + _STACK_BYTES - 64)
+        self._arguments = (ctypes.cast(_libc.pause, ctypes.c_void_p), top, flags | CLONE_VM | int(signal.SIGCHLD), None)
+        self._all, self._before = (ctypes.c_ulong * 16)(*[_ALL_BITS] * 16), (ctypes.c_ulong * 16)()
+        self._clone, self._mask = _libc.clone, _libc.sigprocmask
 
-    def make(self, flags: int) -> int:
-        """Start one with the namespaces of ``flags`` and return its process id."""
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        try:
-            return _call("clone", self._pause, self._top, ctypes.c_int(flags | CLONE_VM | signal.SIGCHLD), None)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    def make(self) -> int:
+        """Start one and return its process id."""
+        self._mask(_SIG_SETMASK, self._all, self._before)
+        pid = self._clone(*self._arguments)
+        self._mask(_SIG_SETMASK, self._before, None)
+        return _checked(pid, "clone")
+
+
+class Reaper:
+    """Waits for children that have ended, without Python's records of them."""
+
+    def __init__(self) -> None:
+        if _libc is None:
+            raise OSError(0, "wait4 is used on Linux alone")
+        self._status, self._usage = ctypes.c_int(), (ctypes.c_long * 18)()
+        self._references = (ctypes.byref(self._status), 0, self._usage)
+        self._wait = _libc.wait4
+
+    def wait(self, pid: int) -> tuple[int, int, int]:
+        """Reap one; returns its wait status, its CPU time in microseconds and its largest memory in KiB."""
+        _checked(self._wait(pid, *self._references), "wait4")
+        usage = self._usage
+        return self._status.value, (usage[0] + usage[2]) * 1_000_000 + usage[1] + usage[3], usage[4]
 
 
 def is_exiting(pid: int) -> bool:

@@ -51,11 +51,9 @@ def unpack_order(data: bytes) -> Order:
     return Order(kind, number, slot, value, data[_ORDER.size :].decode())
 
 
-def pack_reply(
-    kind: int, number: int = 0, status: int = 0, cpu_s: float = 0.0, peak_kb: int = 0, text: str = ""
-) -> bytes:
+def pack_reply(kind: int, number: int = 0, status: int = 0, cpu_us: int = 0, peak_kb: int = 0, text: str = "") -> bytes:
     """The bytes of a reply."""
-    return _REPLY.pack(kind, number, status, int(cpu_s * 1e6), peak_kb) + text.encode()[: MAX_BYTES - _REPLY.size]
+    return _REPLY.pack(kind, number, status, cpu_us, peak_kb) + text.encode()[: MAX_BYTES - _REPLY.size]
 
 
 def unpack_reply(data: bytes) -> Reply:

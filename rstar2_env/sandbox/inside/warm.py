@@ -64,6 +64,7 @@ def settle() -> None:
 
     _set_the_stage()
     program.remember()
+    sys._clear_type_cache()  # else each new entry in a child would write to the name that it displaces
     _rehearse()
     fill_gaps()  # again: what was freed since lies among the cold, and would be used first
     gc.freeze()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sys
 
 from . import linux, orders, warm
 
@@ -19,6 +20,7 @@ def main() -> None:
     control = socket.socket(fileno=os.dup(0))
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
+    os.environ.pop("LD_BIND_NOW", None)
     linux.die_with_parent()
     linux.become_subreaper()
     linux.no_new_privileges()
@@ -29,7 +31,9 @@ def main() -> None:
         linux.set_dumpable(False)
         warm.load(options["preload"], options["site_dirs"], options["warmup"])
         warm.fill_gaps()
-        # Only now the modules that run in every call: what they touch is to lie close together (see ``warm``).
+        # Only now the modules that run in every call, anew: what they touch is to lie close together (see ``warm``).
+        for name in ("linux", "orders"):
+            del sys.modules[f"{__package__}.{name}"]
         from .fork_server import ForkServer
         from .isolation import Isolation
         from .plan import Plan

@@ -143,7 +143,10 @@ def _spawn(control: int, layers: Layers, scratch: str) -> int:
         linux.unshare(linux.CLONE_NEWPID)
     # Not -I: it would ignore PYTHONHASHSEED. The environment is ours alone, and -P and -s do the rest of -I.
     command = [view.python, "-P", "-s", "-S", view.launch, "zygote"]
-    environment = ENVIRONMENT | ({"LD_LIBRARY_PATH": view.library_path} if view.library_path else {})
+    # Binding now, so that no child has to; the zygote takes the variable away.
+    environment = (
+        ENVIRONMENT | {"LD_BIND_NOW": "1"} | ({"LD_LIBRARY_PATH": view.library_path} if view.library_path else {})
+    )
     pid = os.fork()
     if pid:
         os.close(proc)
