@@ -56,7 +56,7 @@ def grade(
     gold: str, answer: str, rules: Rules, *, kind: str = "auto", question: str | None = None
 ) -> tuple[Reason, str]:
     """Grade an answer against a gold answer."""
-    if _spelled(gold) == _spelled(answer):
+    if _spelled(gold) == _spelled(answer) != "":
         return Reason.EQUAL, "text"
     if kind in ("auto", "choice") and (chosen := same_choice(gold, answer, forced=kind == "choice")) is not None:
         return chosen, "choice"

@@ -94,6 +94,8 @@ class Reader(FactorReader):
         node = self.chain()
         token = self.peek()
         if token is not None and token.kind == "text" and not isinstance(node, Words):
+            if token.text.split()[0].lower() not in names.CONDITION_STARTS | names.FILLERS:
+                raise ReadError("a statement")  # "x is odd" is not x
             return Given(node, self.rest_of_item())
         return node
 

@@ -31,4 +31,4 @@ def test_a_gold_that_only_itself_could_match_says_why(gold: str, fault: str) -> 
 
 
 def test_most_golds_of_a_real_data_set_can_be_read(college_golds: list[str]) -> None:
-    assert sum(gold_fault(gold) is not None for gold in college_golds) < 0.08 * len(college_golds)
+    assert sum(gold_fault(gold) is not None for gold in college_golds) < 0.1 * len(college_golds)

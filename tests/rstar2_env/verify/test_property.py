@@ -165,7 +165,7 @@ def test_no_unicode_raises(text: str) -> None:
 @settings(max_examples=300, deadline=None)
 @given(TEXTS)
 def test_a_text_equals_itself_when_spaced_otherwise(text: str) -> None:
-    if too_large(text):
+    if too_large(text) or not any(char.isalnum() for char in text):
         return
     assert grade(text, f" {text} ", Rules())[0] is Reason.EQUAL
 
