@@ -8,12 +8,12 @@ from rstar2_env.verify.api import averify, verify, verify_many, verify_response
 from rstar2_env.verify.extract import extract_boxed, last_boxed
 from rstar2_env.verify.golds import gold_fault
 from rstar2_env.verify.options import Options
-from rstar2_env.verify.response import extract_answer
 from rstar2_env.verify.verdict import Reason, Verdict
 from rstar2_env.verify.verifier import RuleVerifier, Verifier, numeric
 
 if TYPE_CHECKING:
     from rstar2_env.verify.model import ModelVerifier, model_verifier
+    from rstar2_env.verify.response import extract_answer
 
 __all__ = [
     "ModelVerifier",
@@ -36,9 +36,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # The judge brings an HTTP client and SQLite, which most users never need.
+    # The judge brings an HTTP client and SQLite, and extraction large patterns, which an environment never needs.
     if name in ("ModelVerifier", "model_verifier"):
         from rstar2_env.verify import model
 
         return getattr(model, name)
+    if name == "extract_answer":
+        from rstar2_env.verify import response
+
+        return response.extract_answer
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

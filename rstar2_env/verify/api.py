@@ -18,7 +18,6 @@ from rstar2_env.verify.guards import MAX_TEXT_CHARS, too_large
 from rstar2_env.verify.options import DEFAULTS, TIMEOUT_S, Options
 from rstar2_env.verify.plain import read_plain, same_number
 from rstar2_env.verify.pool import Reply, shared_pool
-from rstar2_env.verify.response import extract_answer, is_response
 from rstar2_env.verify.verdict import Reason, Verdict
 
 
@@ -118,6 +117,9 @@ def verify_response(
     Both texts are taken as bare answers first; where that fails and either is more than that, the answers are
     extracted (see ``response``). An environment grades only what its dialect extracts.
     """
+    # Only files of responses need it, and its patterns take longer to compile than all the rest.
+    from rstar2_env.verify.response import extract_answer, is_response
+
     options = _options(kind, tolerance, strict, undone, timeout)
     first = verify_with(options, gold, response)
     if first.correct or response is None or not (is_response(gold) or is_response(response)):
