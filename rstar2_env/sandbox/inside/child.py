@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .isolation import Isolation
     from .orders import Order
 
-JOB_FD, REPORT_FD, FIRST_FREE_FD = 3, 4, 5
+JOB_FD, REPORT_FD, STDIN_FD = 3, 4, 5
 EXAMPLE = {
     "limits": {"wall_s": 5.0, "cpu_s": 6.0, "memory_bytes": 1, "processes": 1, "output_bytes": 1, "file_bytes": 1},
     "seed": 0,
@@ -73,6 +73,7 @@ def _serve(isolation: Isolation) -> int:
             _write_files(header["files"], blobs[2:])
         if blobs[1]:
             _set_stdin(blobs[1])
+        os.close(STDIN_FD)
         source = blobs[0].decode("utf-8", "surrogatepass")
         del frame, blobs
         seeds.seed_everything(header["seed"])
@@ -99,7 +100,8 @@ def _arrange(descriptors: tuple[int, ...]) -> None:
     null = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((null, 0), (out, 1), (err, 2), (job, JOB_FD), (report, REPORT_FD)):
         os.dup2(source, target, inheritable=target < 3)
-    os.closerange(FIRST_FREE_FD, 65536)
+    os.closerange(STDIN_FD, 65536)
+    os.memfd_create("stdin")  # takes the first free number; the filter will allow no other
 
 
 def _dynamic_limits(limits: dict[str, Any], isolation: Isolation) -> None:
@@ -151,10 +153,8 @@ def _write_files(names: list[str], contents: list[bytes]) -> None:
 
 def _set_stdin(data: bytes) -> None:
     """Put ``data`` behind descriptor 0, which is at its end from the start without any."""
-    memory = os.memfd_create("stdin")
     view = memoryview(data)
     while view:
-        view = view[os.write(memory, view) :]
-    os.lseek(memory, 0, os.SEEK_SET)
-    os.dup2(memory, 0)
-    os.close(memory)
+        view = view[os.write(STDIN_FD, view) :]
+    os.lseek(STDIN_FD, 0, os.SEEK_SET)
+    os.dup2(STDIN_FD, 0)

@@ -2,7 +2,7 @@
 
 Each entry is ``name x86_64 aarch64``; a dash means that the machine has no such call. The numbers are the kernel's own
 interface and never change. A call that is in no list answers ENOSYS, as on an older kernel, so that libraries fall
-back.
+back; ``memfd_create`` is such a one, since only a control group would count its memory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ mknod 133 -, mknodat 259 33, statfs 137 43, fstatfs 138 44, sync 162 81, syncfs 
 readahead 187 213, getxattr 191 8, lgetxattr 192 9, fgetxattr 193 10, listxattr 194 11, llistxattr 195 12,
 flistxattr 196 13, setxattr 188 5, lsetxattr 189 6, fsetxattr 190 7, removexattr 197 14, lremovexattr 198 15,
 fremovexattr 199 16, fadvise64 221 223, fallocate 285 47, splice 275 76, tee 276 77, vmsplice 278 75,
-sendfile 40 71, copy_file_range 326 285, openat 257 56, openat2 437 437, close_range 436 436, memfd_create 319 279,
+sendfile 40 71, copy_file_range 326 285, openat 257 56, openat2 437 437, close_range 436 436,
 cachestat 451 451, ioctl 16 29, dup 32 23, dup2 33 -, dup3 292 24, pipe 22 -, pipe2 293 59
 """,
     "waiting": """
