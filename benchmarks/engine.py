@@ -1,6 +1,7 @@
 """Tokens a second of ``TransformersEngine`` beside ``model.generate`` on the same requests, with a tiny model.
 
     python benchmarks/engine.py [--requests 128] [--prompt 100] [--new 50] [--threads 2] [--repeats 3] [--arrive 0]
+                                [--group 1]
 
 The requests' lengths vary (half to one and a half of the given numbers), so rows of the batch end at different times;
 ``model.generate`` computes every row until the longest has ended, and its useful tokens alone are counted.
@@ -34,15 +35,15 @@ class Load:
     new: list[int]
 
     @classmethod
-    def draw(cls, requests: int, prompt: int, new: int) -> Load:
-        """Random prompts of about ``prompt`` tokens, each to be continued by about ``new``."""
+    def draw(cls, requests: int, prompt: int, new: int, group: int = 1) -> Load:
+        """Random prompts of about ``prompt`` tokens, each asked ``group`` times to be continued by about ``new``."""
         rng = np.random.default_rng(0)
 
         def about(mean: int) -> list[int]:
             return [int(n) for n in rng.integers(max(1, mean // 2), mean + mean // 2 + 1, size=requests)]
 
         prompts = [[int(i) for i in rng.integers(3, VOCABULARY, size=n)] for n in about(prompt)]
-        return cls(prompts, about(new))
+        return cls([prompts[i // group] for i in range(requests)], about(new))
 
 
 def tiny_model() -> PreTrainedModel:
@@ -123,9 +124,11 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--arrive", type=float, default=0.0, help="seconds over which the engine's requests arrive")
+    parser.add_argument("--group", type=int, default=1, help="requests that begin with the same prompt")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    model, load = tiny_model(), Load.draw(arguments.requests, arguments.prompt, arguments.new)
+    model = tiny_model()
+    load = Load.draw(arguments.requests, arguments.prompt, arguments.new, arguments.group)
     tokens = sum(load.new)
     prompt_tokens = sum(map(len, load.prompts))
     print(f"{len(load.new)} requests, {prompt_tokens} prompt tokens, {tokens} new tokens, {arguments.threads} threads")

@@ -184,6 +184,7 @@ class ChatCodec:
 
     def _guard(self, tokens: Iterable[str]) -> None:
         self._guarded |= {token: self._added[token] for token in tokens}
+        self._guarded_ids = frozenset(self._guarded.values())
         longest_first = sorted(self._guarded, key=len, reverse=True)
         if longest_first:
             self._split = re.compile("(" + "|".join(map(re.escape, longest_first)) + ")")
@@ -232,5 +233,4 @@ class ChatCodec:
         return [int(i) for i in self.tokenizer.encode(text, add_special_tokens=False, split_special_tokens=False)]
 
     def _guarded_in(self, ids: Sequence[int]) -> list[int]:
-        guarded = set(self._guarded.values())
-        return [i for i in ids if i in guarded]
+        return [i for i in ids if i in self._guarded_ids]

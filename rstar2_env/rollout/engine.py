@@ -55,8 +55,8 @@ class Generation:
 
     Attributes:
         ids: Token ids, the end-of-turn token included when it was generated.
-        logprobs: Natural log-probability of each id under the logits divided by the temperature, before top-p and
-            top-k; as long as ``ids``.
+        logprobs: Natural log-probability of each id under the logits divided by the temperature (by 1 where it is 0),
+            before top-p and top-k; as long as ``ids``.
         finish_reason: ``"stop"`` (a stop id or string) or ``"length"``.
         policy_version: Version of the weights that the first token was drawn from.
     """

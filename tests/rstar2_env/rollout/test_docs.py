@@ -1,0 +1,47 @@
+"""The code in the pages about rollouts and GRPO-RoC runs as it stands there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from chat_families import FAMILIES, make_tokenizer
+from tiny_models import tiny_qwen3
+
+from rstar2_env.episode import Episode
+from rstar2_env.status import ToolStatus
+
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+
+
+def blocks(page: str) -> list[str]:
+    """The Python blocks of a page that are no mere signatures."""
+    found = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    return [block for block in found if not block.startswith(("async def", "def"))]
+
+
+@pytest.mark.slow
+def test_the_example_of_a_rollout_plays() -> None:
+    (code,) = blocks("rollout.md")
+    tokenizer = make_tokenizer(FAMILIES[0])
+    model = tiny_qwen3(vocab_size=len(tokenizer), max_position_embeddings=8192)
+    names: dict[str, Any] = {"gym": gym, "model": model, "tokenizer": tokenizer}
+    exec(code.replace("range(32)", "range(4)").replace("tokens=4096", "tokens=64"), names)
+    assert [episode.group for episode in names["episodes"]] == [0] * 4
+    assert all(episode.available for episode in names["episodes"])
+
+
+def test_the_example_of_a_selector_chooses() -> None:
+    (code,) = blocks("grpo-roc.md")
+    group = [
+        Episode(reward=float(i % 2), correct=bool(i % 2), answer_tags=1, turns=2, statuses=[ToolStatus.OK])
+        for i in range(32)
+    ]
+    names: dict[str, Any] = {"np": np, "episodes": group}
+    exec(code, names)
+    assert len(names["kept"]) == 16
+    assert sum(group[i].correct for i in names["kept"]) == 8
