@@ -1,8 +1,10 @@
-"""An engine that says what a function tells it to, and an environment that is nothing but Gymnasium."""
+"""An engine that says what a function tells it to, an environment of nothing but Gymnasium, and players of both."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
+import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,8 +13,10 @@ from typing import Any
 import gymnasium as gym
 from chat_families import FAMILIES, Family, make_tokenizer
 
-from rstar2_env.rollout import ChatCodec, Generation, SamplingParams
+from rstar2_env.rollout import ChatCodec, Generation, Player, SamplingParams
 from rstar2_env.spaces import UnicodeText
+
+SAMPLING = SamplingParams(max_tokens=1)
 
 Policy = Callable[[str], str]
 """The conversation so far, as text, to the next turn."""
@@ -126,3 +130,33 @@ class EchoEnv(gym.Env[str, str]):
         self.closed_inside = self.closed_inside or self.inside > 0
         if self._trouble == "close":
             raise OSError("no closing today")
+
+
+def echo_player(engine: ScriptedEngine, make_env: Any = EchoEnv, **options: Any) -> Player:
+    return Player(make_env, engine, engine.codec, sampling=options.pop("sampling", SAMPLING), **options)
+
+
+def turns_of(text: str) -> int:
+    """Turns that the policy has had."""
+    return text.count("heard")
+
+
+def call(code: str) -> str:
+    body = {"name": "execute_python_code_with_standard_io", "arguments": {"code": code, "input": ""}}
+    return f"<tool_call>\n{json.dumps(body)}\n</tool_call>"
+
+
+def first_times(word: str, count: int, then: str = "stop") -> Callable[[str], str]:
+    """A policy that says one word in its first turns, whoever's they are, and then another."""
+    said = itertools.count()
+    return lambda text: word if next(said) < count else then
+
+
+def math_tool(**options: Any) -> Any:
+    def make() -> gym.Env[str, str]:
+        env: gym.Env[str, str] = gym.make(
+            "rstar2/MathTool-v0", problems=[{"question": "6*7?", "answer": "42"}], **options
+        )
+        return env
+
+    return make

@@ -1,61 +1,23 @@
-"""Episodes as coroutines: any environment of text plays, and what goes wrong in one stays in it."""
+"""Episodes as coroutines: any environment of text plays, token by token as the engine wrote."""
 
 from __future__ import annotations
 
 import asyncio
-import itertools
-import json
-import signal
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
 import pytest
 import torch
 from chat_families import FAMILIES, Family
-from scripted_engine import EchoEnv, ScriptedEngine, scripted
+from scripted_engine import EchoEnv, call, echo_player, math_tool, scripted, turns_of
 from tiny_models import tiny_qwen3
 
 from rstar2_env.errors import ConfigurationError
-from rstar2_env.rollout import Budget, EpisodeRequest, Player, RolloutError, SamplingParams, TransformersEngine
+from rstar2_env.rollout import Budget, EpisodeRequest, Player, SamplingParams, TransformersEngine
 from rstar2_env.status import ToolStatus
 from rstar2_env.testing import StubSandbox
 
-SAMPLING = SamplingParams(max_tokens=1)
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    EchoEnv.made.clear()
-    EchoEnv.gate.clear()
-    yield
-    EchoEnv.gate.set()
-    assert not [t for t in threading.enumerate() if t.name.startswith("rstar2-env")], "a thread of a player is left"
-
-
-def echo_player(engine: ScriptedEngine, make_env: Any = EchoEnv, **options: Any) -> Player:
-    return Player(make_env, engine, engine.codec, sampling=options.pop("sampling", SAMPLING), **options)
-
-
-def turns_of(text: str) -> int:
-    """Turns that the policy has had."""
-    return text.count("heard")
-
-
-def call(code: str) -> str:
-    body = {"name": "execute_python_code_with_standard_io", "arguments": {"code": code, "input": ""}}
-    return f"<tool_call>\n{json.dumps(body)}\n</tool_call>"
-
-
-def first_times(word: str, count: int, then: str = "stop") -> Callable[[str], str]:
-    """A policy that says one word in its first turns, whoever's they are, and then another."""
-    said = itertools.count()
-    return lambda text: word if next(said) < count else then
+pytestmark = pytest.mark.usefixtures("no_thread_left")
 
 
 def test_the_logprobs_of_an_episode_are_those_of_one_forward_pass_over_it() -> None:
@@ -122,16 +84,6 @@ def test_the_mask_is_one_on_exactly_the_ids_that_the_engine_made(family: Family)
         assert "heard" in str(codec.tokenizer.decode(suffix))
 
 
-def math_tool(**options: Any) -> Any:
-    def make() -> gym.Env[str, str]:
-        env: gym.Env[str, str] = gym.make(
-            "rstar2/MathTool-v0", problems=[{"question": "6*7?", "answer": "42"}], **options
-        )
-        return env
-
-    return make
-
-
 def test_a_math_problem_is_played_with_its_tool() -> None:
     script = [call("print(1/0)"), call("print(6*7)") + call("x = 1"), "<answer>\\boxed{42}</answer>"]
     engine = scripted(lambda text: script[text.count("<|im_start|>assistant") - 1])
@@ -160,19 +112,6 @@ def test_the_environments_own_ends_are_noted(turn: str, options: dict[str, Any],
     with echo_player(engine, math_tool(sandbox=StubSandbox(), **options)) as player:
         episode = player.play([EpisodeRequest(seed=1)])[0]
     assert (episode.end, episode.turns, episode.reward, episode.correct) == (end, turns, 0.0, False)
-
-
-def test_a_tool_that_fails_by_our_own_fault_makes_its_episode_unavailable_and_no_other() -> None:
-    sandbox = StubSandbox(lambda job: ToolStatus.UNAVAILABLE if "bad" in job.code else "42")
-
-    code = first_times(call("bad"), 1, call("good"))
-    engine = scripted(lambda text: "<answer>\\boxed{42}</answer>" if "tool_response>\n42" in text else code(text))
-    with echo_player(engine, math_tool(sandbox=sandbox)) as player:
-        episodes = player.play([EpisodeRequest(seed=1) for _ in range(4)])
-    assert sorted(e.end for e in episodes) == ["answered"] * 3 + ["unavailable"]
-    lost = next(e for e in episodes if not e.available)
-    assert lost.statuses == [ToolStatus.UNAVAILABLE]
-    assert (lost.tool_calls, lost.error_share) == (0, None)
 
 
 def test_an_episode_never_has_more_tokens_than_its_budget() -> None:
@@ -213,73 +152,6 @@ def test_a_budget_that_nothing_fits_into_is_refused() -> None:
             Budget(**options)
     with pytest.raises(ConfigurationError, match="max_in_flight"):
         echo_player(scripted(lambda text: ""), max_in_flight=0)
-
-
-class FailingEngine(ScriptedEngine):
-    """Fails wherever the conversation says so."""
-
-    async def generate(self, ids: Any, params: SamplingParams) -> Any:
-        if self.codec.tokenizer.decode(ids).count("doomed"):
-            raise ConnectionError("the engine is gone")
-        return await super().generate(ids, params)
-
-
-@pytest.mark.parametrize(
-    ("where", "message"),
-    [
-        ("make", "no environment today"),
-        ("reset", "no reset today"),
-        ("step", "the step failed"),
-        ("engine", "the engine is gone"),
-    ],
-)
-def test_an_exception_ends_its_own_episode_alone_and_keeps_its_traceback(where: str, message: str) -> None:
-    made = 0
-
-    def make_env() -> EchoEnv:
-        nonlocal made
-        made += 1
-        return EchoEnv(trouble=where if made == 1 else "")
-
-    policy = first_times({"step": "boom", "engine": "doomed"}.get(where, "stop"), 1)
-    engine = FailingEngine(scripted(policy).codec, policy)
-    with echo_player(engine, make_env) as player:
-        episodes = player.play([EpisodeRequest(seed=i) for i in range(5)])
-        assert sorted(e.end for e in episodes) == ["terminated"] * 4 + ["unavailable"]
-        lost = next(e for e in episodes if not e.available)
-        assert lost.error is not None
-        assert message in lost.error
-        assert "Traceback" in lost.error
-        assert (lost.reward, lost.correct) == (0.0, False)
-        again = player.play([EpisodeRequest(seed=9) for _ in range(5)])
-        assert all(e.available for e in again)
-    assert all(env.closed == 1 for env in EchoEnv.made)
-
-
-def test_more_failures_than_allowed_raise_with_a_cause_and_every_episode() -> None:
-    with echo_player(scripted(first_times("boom", 3)), max_failed=0.25) as player:
-        with pytest.raises(RolloutError, match="the step failed") as caught:
-            player.play([EpisodeRequest(seed=i) for i in range(8)])
-        assert "3 of 8 episodes" in str(caught.value)
-        assert len(caught.value.episodes) == 8
-    with echo_player(scripted(first_times("boom", 2)), max_failed=0.25) as player:
-        assert len(player.play([EpisodeRequest(seed=i) for i in range(8)])) == 8
-
-
-def test_an_environment_that_cannot_be_closed_disturbs_nobody() -> None:
-    with echo_player(scripted(first_times("boom", 1)), lambda: EchoEnv(trouble="close")) as player:
-        episodes = player.play([EpisodeRequest(seed=i) for i in range(3)])
-    assert sum(e.available for e in episodes) == 2
-    assert all(env.closed for env in EchoEnv.made)
-
-
-def test_environments_are_reused_and_one_that_failed_is_not() -> None:
-    engine = scripted(lambda text: "boom" if len(engine.calls) == 2 else "stop")
-    with echo_player(engine, max_in_flight=1) as player:
-        player.play([EpisodeRequest(seed=i) for i in range(4)])
-        assert len(EchoEnv.made) == 2
-        assert [len(env.resets) for env in EchoEnv.made] == [2, 2]
-    assert [env.closed for env in EchoEnv.made] == [1, 1]
 
 
 def test_no_more_episodes_are_in_flight_than_allowed() -> None:
@@ -354,52 +226,6 @@ def test_nothing_to_play_is_no_failure() -> None:
         assert player.play([]) == []
 
 
-def test_cancelling_leaves_no_thread_and_no_environment_behind() -> None:
-    engine = scripted(first_times("hang", 3, "go"), delay_s=0.002)
-    player = echo_player(engine, lambda: EchoEnv(turns=10**6), max_in_flight=6)
-
-    async def give_up() -> None:
-        playing = asyncio.create_task(player.aplay([EpisodeRequest(seed=i) for i in range(12)]))
-        while sum(env.inside for env in EchoEnv.made) < 3:
-            await asyncio.sleep(0.001)
-        playing.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await playing
-        assert engine.in_flight == 0, "a request of the engine goes on"
-        assert len(asyncio.all_tasks()) == 1, "an episode goes on"
-
-    asyncio.run(give_up())
-    stuck = [env for env in EchoEnv.made if env.inside]
-    assert stuck
-    assert not any(env.closed for env in stuck), "an environment was closed while a thread was inside"
-    EchoEnv.gate.set()
-    player.close()
-    assert all(env.closed == 1 for env in EchoEnv.made)
-    assert not any(env.closed_inside for env in EchoEnv.made)
-
-
-def test_an_environment_that_is_just_being_made_when_all_is_cancelled_is_closed() -> None:
-    making, go = threading.Event(), threading.Event()
-
-    def slow() -> EchoEnv:
-        making.set()
-        assert go.wait(30)
-        return EchoEnv()
-
-    player = echo_player(scripted(lambda text: "stop"), slow)
-
-    async def give_up() -> None:
-        playing = asyncio.create_task(player.aplay([EpisodeRequest()]))
-        await asyncio.to_thread(making.wait, 30)
-        playing.cancel()
-        await asyncio.gather(playing, return_exceptions=True)
-
-    asyncio.run(give_up())
-    go.set()
-    player.close()
-    assert [env.closed for env in EchoEnv.made] == [1]
-
-
 def test_hundreds_of_episodes_wait_for_their_tools_at_once() -> None:
     sandbox = StubSandbox("42", wait_s=0.5)
     engine = scripted(lambda text: "<answer>\\boxed{42}</answer>" if "tool_response>\n42" in text else call("6*7"))
@@ -409,44 +235,3 @@ def test_hundreds_of_episodes_wait_for_their_tools_at_once() -> None:
         elapsed = time.monotonic() - start
     assert sum(e.correct for e in episodes) == 512
     assert elapsed < 100, "one after the other they take 256 s; together, half a second and the work around it"
-
-
-_INTERRUPTED = """
-import sys, threading
-sys.path.insert(0, {folder!r})
-from scripted_engine import EchoEnv, scripted
-from rstar2_env.rollout import EpisodeRequest, Player, SamplingParams
-
-EchoEnv.gate.wait = lambda timeout: print("inside", flush=True) or threading.Event().wait(2)
-engine = scripted(lambda text: "hang")
-with Player(lambda: EchoEnv(turns=10**6), engine, engine.codec, sampling=SamplingParams(1)) as player:
-    {play}
-"""
-
-
-_IN_A_NOTEBOOK = """import asyncio
-    async def notebook(): player.play([EpisodeRequest()] * 3)
-    asyncio.new_event_loop().run_until_complete(notebook())"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "play",
-    [
-        "player.play([EpisodeRequest()] * 3)",
-        _IN_A_NOTEBOOK,
-    ],
-    ids=["script", "notebook"],
-)
-def test_an_interrupt_from_the_keyboard_ends_the_program(play: str) -> None:
-    program = _INTERRUPTED.format(folder=str(Path(__file__).parent), play=play)
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
-        try:
-            assert child.stdout is not None
-            assert child.stdout.readline() == b"inside\n"
-            child.send_signal(signal.SIGINT)
-            _, errors = child.communicate(timeout=120)
-        finally:
-            child.kill()
-    assert b"KeyboardInterrupt" in errors
-    assert child.returncode != 0
