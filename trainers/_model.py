@@ -89,10 +89,17 @@ def be_quiet() -> None:
     datasets.disable_progress_bars()
 
 
-def codec(config: TrainConfig, tokenizer: PreTrainedTokenizerBase) -> ChatCodec:
-    """The chat codec that the options ask for."""
+def codec(config: TrainConfig, tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> ChatCodec:
+    """The chat codec that the options ask for; what ends a generation of the model ends a turn."""
     template = CHATML if config.chat_template == "chatml" else config.chat_template
-    return ChatCodec(tokenizer, template=template, template_options=config.chat_template_options)
+    ends = getattr(model.generation_config, "eos_token_id", None)
+    stop_ids = ends if isinstance(ends, list) else [ends]
+    return ChatCodec(
+        tokenizer,
+        template=template,
+        template_options=config.chat_template_options,
+        stop_ids=[int(token) for token in stop_ids if token is not None],
+    )
 
 
 def precision_options(config: TrainConfig) -> dict[str, Any]:

@@ -84,7 +84,7 @@ class TrlRun:
             max_rows=config.max_in_flight,
             seed=config.seed,
         )
-        chat = codec(config, tokenizer)
+        chat = codec(config, tokenizer, model)
         self._players = {
             split: Player(
                 lambda options=options: self._make_env(options),  # type: ignore[misc]  # mypy cannot infer a default

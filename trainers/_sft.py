@@ -51,7 +51,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
         gradient_checkpointing=options.gradient_checkpointing,
     )
     model, tokenizer = load_policy(config)
-    rows = encode_traces(traces, codec(config, tokenizer), options.max_length)
+    rows = encode_traces(traces, codec(config, tokenizer, model), options.max_length)
     accumulation = max(1, options.batch_size // options.rows_per_device)
     console = Console(
         "cold start", RunFiles(folder, rank=0, keep_episodes=False), visible=options.progress, shown=[("loss", "loss")]
