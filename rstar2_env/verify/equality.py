@@ -1,6 +1,6 @@
 """Whether two expressions are equal: by evaluation, exactly or in intervals, at rational points.
 
-One point at which the two values cannot be the same refutes. Agreement at several points, one of them to about ninety
+One point at which the two values cannot be the same refutes. Agreement at several points, two of them to some fifty
 digits, is taken for equality: the points are drawn from a hash of the two texts, so no text can be made to fit them.
 Two expressions are compared where both are defined over the reals (``ln x^2`` equals ``2 ln x``); ``i`` on either side
 moves the comparison to the complex numbers. Not covered: structures (see ``compare``).
