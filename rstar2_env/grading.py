@@ -15,7 +15,7 @@ Grader = Callable[[Problem, str], Verdict]
 
 @dataclass(frozen=True, slots=True)
 class GoldGrader:
-    """Right is what equals the problem's gold answer, as ``verify`` sees it.
+    """Right is what equals the problem's gold answer, as ``verify`` sees it; an echo of the question is no answer.
 
     Args:
         timeout: Seconds that one comparison may take.
@@ -32,4 +32,4 @@ class GoldGrader:
 
     def __call__(self, problem: Problem, answer: str) -> Verdict:
         """Compare with the gold answer."""
-        return verify(problem.answer, answer, timeout=self.timeout)
+        return verify(problem.answer, answer, question=problem.question, timeout=self.timeout)
