@@ -178,7 +178,8 @@ def test_an_interrupt_from_the_keyboard_ends_the_program(play: str) -> None:
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         try:
             assert child.stdout is not None
-            assert child.stdout.readline() == b"inside\n"
+            # Three threads may write into one line.
+            assert child.stdout.readline().startswith(b"inside")
             child.send_signal(signal.SIGINT)
             _, errors = child.communicate(timeout=120)
         finally:
