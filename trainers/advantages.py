@@ -58,8 +58,9 @@ def _centred(rewards: Rewards) -> Rewards:
     if not len(rewards):
         return rewards
     # Measured from the first, equal rewards are zeros; the mean of equal numbers may differ from them by rounding.
-    shifted = rewards - rewards[0]
-    return shifted - shifted.mean()
+    shifted: Rewards = rewards - rewards[0]
+    centred: Rewards = shifted - shifted.mean()
+    return centred
 
 
 def _deviation(rewards: Rewards) -> float:
