@@ -7,9 +7,10 @@ happens to them when the warden is lost (``local``).
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import os
 import select
-import shutil
 import socket
 import subprocess
 import sys
@@ -22,9 +23,11 @@ from typing import IO, Any
 
 from rstar2_env.errors import SandboxUnavailableError
 from rstar2_env.sandbox.inside import launch, wire
+from rstar2_env.sandbox.inside.tidy import remove_tree
 from rstar2_env.sandbox.job import Capability
 from rstar2_env.sandbox.options import LocalOptions
 
+_PREFIX = "rstar2-sandbox-"
 _READ = 1 << 18
 _START_S = 180.0
 _CLOSE_S = 3.0
@@ -51,6 +54,7 @@ class Connection:
         self.warden_pid = 0
         self.zygote_pid = 0
         self.scratch = ""
+        self.lost = False
         self._options = options
         self._on_outcome = on_outcome
         self._on_call_lost = on_call_lost
@@ -117,7 +121,7 @@ class Connection:
     # The thread. The kernel ends the warden with the thread that started it, so that one must live as long.
 
     def _main(self) -> None:
-        self.scratch = tempfile.mkdtemp(prefix="rstar2-sandbox-")
+        self.scratch, lock = _make_scratch()
         why = "the warden could not be started"
         process: subprocess.Popen[bytes] | None = None
         with tempfile.TemporaryFile() as log:
@@ -131,7 +135,8 @@ class Connection:
             finally:
                 self._end(process)
                 why = f"{why}{_tail(log)}"
-        shutil.rmtree(self.scratch, ignore_errors=True)
+        remove_tree(self.scratch)
+        os.close(lock)
         with self._lock:  # no send may reach a descriptor that was closed and given out anew
             self._socket.close()
             os.close(self._wake_r)
@@ -141,6 +146,7 @@ class Connection:
             self._failure = self._failure or why
             self._started.set()
         elif not self._closing:
+            self.lost = True
             self._on_lost(self, why)
 
     def _spawn(self, log: IO[bytes]) -> subprocess.Popen[bytes]:
@@ -243,6 +249,39 @@ class Connection:
         with self._lock:
             if self._wake_w >= 0:
                 os.write(self._wake_w, b"x")
+
+
+def _make_scratch() -> tuple[str, int]:
+    """Make the warden's folder, locked while this process lives, and remove those of processes that were killed."""
+    parent = tempfile.gettempdir()
+    for name in os.listdir(parent):
+        if name.startswith(_PREFIX):
+            with contextlib.suppress(OSError):
+                os.close(_lock(os.path.join(parent, name)))
+                remove_tree(os.path.join(parent, name))
+    while True:
+        path = tempfile.mkdtemp(prefix=_PREFIX)
+        with contextlib.suppress(OSError):  # another process swept it away before it was locked
+            return path, _lock(path)
+
+
+def _lock(path: str) -> int:
+    """Hold a folder of this user's.
+
+    Raises:
+        OSError: Another process holds it, or it belongs to another user.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if os.fstat(descriptor).st_uid != os.geteuid():
+            raise OSError(errno.EPERM, "the folder belongs to another user", path)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not os.path.isdir(path):
+            raise OSError(errno.ENOENT, "the folder is gone", path)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def _tail(log: IO[bytes]) -> str:

@@ -25,6 +25,8 @@ from rstar2_env.sandbox.job import Capability, Job, Outcome
 from rstar2_env.sandbox.messages import encode_job, lost, outcome_of
 from rstar2_env.sandbox.options import LocalOptions
 
+_RESTARTS = 3
+
 
 class _Ticket:
     """One call on its way: what to send, who waits, and how often it was sent."""
@@ -64,7 +66,7 @@ class LocalSandbox:
         self._pid = os.getpid()
         self._connection: Connection | None = None
         _live.add(self)
-        self._connection = self._connect()
+        self._attach(self._connect())
         self._warn_of_gaps()
 
     # The protocol
@@ -200,22 +202,32 @@ class LocalSandbox:
 
     def _reconnect(self) -> None:
         """Start a warden and send every call that waits; when none can be had, they are ``unavailable``."""
-        try:
-            fresh = self._connect()
-        except SandboxUnavailableError as error:
-            with self._lock:
-                self._broken = True  # the next call tries again
-                tickets, self._tickets = list(self._tickets.values()), {}
-            for ticket in tickets:
-                _resolve(ticket, lost(str(error), ticket.attempts))
-            return
+        why = "the warden ended as soon as it had started"
+        for _ in range(_RESTARTS):
+            try:
+                if self._attach(self._connect()):
+                    return
+            except SandboxUnavailableError as error:
+                why = str(error)
+                break
         with self._lock:
+            self._broken = True  # the next call tries again
+            tickets, self._tickets = list(self._tickets.values()), {}
+        for ticket in tickets:
+            _resolve(ticket, lost(why, ticket.attempts))
+
+    def _attach(self, fresh: Connection) -> bool:
+        """Use a connection that has started, and send what waits; false when it is lost already."""
+        with self._lock:
+            if fresh.lost:  # its own word of that came before it was ours, and went unheard
+                return False
             if not self._closed:
                 self._connection = fresh
                 for ticket in list(self._tickets.values()):
                     self._send(ticket)
-                return
+                return True
         fresh.close()
+        return True
 
     def _warn_of_gaps(self) -> None:
         """Be loud without isolation, and say once what ``"best"`` has to do without."""

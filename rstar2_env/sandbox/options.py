@@ -13,7 +13,7 @@ from rstar2_env.errors import ConfigurationError
 from rstar2_env.sandbox.job import Limits
 from rstar2_env.sandbox.warmups import WARMUPS
 
-LAYERS = ("pid", "mount", "net", "ipc", "uts", "cgroup", "user", "users", "seccomp", "landlock", "cgroups")
+LAYERS = ("pid", "mount", "net", "ipc", "uts", "cgroup", "user", "users", "seccomp", "landlock", "scope", "cgroups")
 """Short names of the layers, for ``without``."""
 Isolation = Literal["strict", "best", "none"]
 

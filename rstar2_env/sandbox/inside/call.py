@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import socket
 import tempfile
@@ -13,6 +12,7 @@ from typing import Any
 from .cgroups import Groups
 from .judge import Seen, judge
 from .orders import BROKEN, Reply
+from .tidy import remove_tree
 from .wire import STARTED
 
 _MAX_REPORTS = 16
@@ -58,17 +58,17 @@ class Slot:
         index: Its number.
         groups: The control groups of this warden, or ``None``.
         scratch: Where working folders are made; ``None`` when each child mounts its own.
+        own_user: Whether its children run as a user of their own.
     """
 
-    def __init__(self, index: int, groups: Groups | None, scratch: str | None) -> None:
+    def __init__(self, index: int, groups: Groups | None, scratch: str | None, own_user: bool) -> None:
         self.index = index
         self.group = groups.make(index) if groups is not None else None
         self.scratch = scratch
-
-    @property
-    def bounds_memory(self) -> bool:
-        """Whether a control group bounds the memory of the whole tree."""
-        return self.group is not None and self.group.bounds_memory
+        bounded = groups.controllers if groups is not None else ()
+        self.bounds_memory = "memory" in bounded
+        self.bounds_processes = "pids" in bounded or own_user
+        self.bounds_files = scratch is None
 
     @property
     def entrances(self) -> tuple[int, ...]:
@@ -214,4 +214,4 @@ class Child:
             stream.kept = bytearray()  # the timer of the deadline may keep this record for a while
         self.close_report()
         if self.slot.scratch is not None:
-            shutil.rmtree(self.workdir, ignore_errors=True)
+            remove_tree(self.workdir)

@@ -37,11 +37,6 @@ class Group:
             for folder in dict.fromkeys(folders.values())
         )
 
-    @property
-    def bounds_memory(self) -> bool:
-        """Whether a memory controller is in force."""
-        return self._memory is not None
-
     def prepare(self, memory_bytes: int, processes: int) -> None:
         """Set the limits of the next call and start counting anew."""
         if self._set != (memory_bytes, processes):

@@ -113,8 +113,8 @@ def _dynamic_limits(limits: dict[str, Any], isolation: Isolation) -> None:
     _limit(resource.RLIMIT_FSIZE, limits["file_bytes"], limits["file_bytes"])
     memory = limits["memory_bytes"] + isolation.base_memory
     _limit(resource.RLIMIT_AS, memory, memory + _SPARE_MEMORY)
-    if isolation.own_user:  # otherwise the kernel would count all that the caller's user runs
-        _limit(resource.RLIMIT_NPROC, limits["processes"], limits["processes"])
+    if (most := isolation.most_processes(limits["processes"])) is not None:
+        _limit(resource.RLIMIT_NPROC, most, most)
 
 
 def _limit(kind: int, soft: int, hard: int) -> None:

@@ -11,10 +11,12 @@ import select
 import signal
 import socket
 import struct
+import time
 
-from . import child, linux, memory_watch, orders
+from . import child, linux, orders
 from .isolation import Isolation
 from .plan import Plan
+from .watch import INTERVAL_S, Watch
 
 _DESCRIPTOR_SPACE = socket.CMSG_SPACE(16 * 4)
 
@@ -22,12 +24,13 @@ _DESCRIPTOR_SPACE = socket.CMSG_SPACE(16 * 4)
 class _Tree:
     """One child, and the pausing process that is pid 1 above it (0 where there is no pid namespace)."""
 
-    __slots__ = ("ended", "init", "killed", "main", "memory_limit", "number")
+    __slots__ = ("ended", "init", "killed", "main", "number", "watch")
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.main = self.init = self.memory_limit = 0
+        self.main = self.init = 0
         self.ended = self.killed = False
+        self.watch: Watch | None = None
 
 
 class ForkServer:
@@ -40,7 +43,8 @@ class ForkServer:
         self._wait = linux.Reaper().wait
         self._trees: dict[int, _Tree] = {}  # by the warden's number
         self._watched: dict[int, tuple[_Tree, bool]] = {}  # by pidfd; true for the init
-        self._memory_watched: set[int] = set()
+        self._tended: set[int] = set()
+        self._tend_at = 0.0
         self._poll = select.poll()
         self._pausing = linux.Pausing(plan.flags("pid", "mount", "ipc", "uts")) if "pid" in plan.namespaces else None
         self._own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC) if self._pausing else -1
@@ -50,14 +54,14 @@ class ForkServer:
         self._poll.register(self._control, select.POLLIN)
         control = self._control.fileno()
         while True:
-            ready = self._poll.poll(memory_watch.INTERVAL_MS if self._memory_watched else None)
-            if not ready:
-                self._watch_memory()
-            for descriptor, _ in ready:
+            for descriptor, _ in self._poll.poll(INTERVAL_S * 1000 if self._tended else None):
                 if descriptor != control:
                     self._on_end(descriptor)
                 elif not self._obey():
                     return
+            if self._tended and time.monotonic() >= self._tend_at:
+                self._tend()
+                self._tend_at = time.monotonic() + INTERVAL_S
 
     def close(self) -> None:
         """Kill every child."""
@@ -82,8 +86,8 @@ class ForkServer:
             if order.kind == orders.KILL:
                 self._kill(tree)
             else:
-                tree.memory_limit = order.value
-                self._memory_watched.add(tree.number)
+                tree.watch = Watch(order.slot, order.value, order.files, order.workdir)
+                self._tended.add(tree.number)
         return True
 
     def _make(self, order: orders.Order, descriptors: tuple[int, ...]) -> None:
@@ -138,16 +142,17 @@ class ForkServer:
         self._watched[pidfd] = (tree, is_init)
         self._poll.register(pidfd, select.POLLIN)
 
-    def _watch_memory(self) -> None:
-        """Where no control group bounds a tree: look at it, and end it when it holds too much."""
-        for number in list(self._memory_watched):
+    def _tend(self) -> None:
+        """Look at the trees that no other layer bounds, and end those that took too much."""
+        for number in list(self._tended):
             tree = self._trees.get(number)
-            if tree is None or tree.ended:
-                self._memory_watched.discard(number)
-            elif memory_watch.exceeds([pid for pid in (tree.main, tree.init) if pid], tree.memory_limit):
-                self._memory_watched.discard(number)
-                self._say(orders.pack_reply(orders.OVER_MEMORY, number))
+            if tree is None or tree.ended or tree.watch is None:
+                self._tended.discard(number)
+            elif (bound := tree.watch.overdrawn([pid for pid in (tree.main, tree.init) if pid])) is not None:
+                self._tended.discard(number)
+                self._say(orders.pack_reply(orders.OVERDRAWN, number, text=bound))
                 self._kill(tree)
+        self._kill_orphans()  # the look at a tree would miss them
 
     def _kill(self, tree: _Tree) -> None:
         """Kill a tree whole: with pid 1 the kernel ends the namespace; without one, the group has to do."""

@@ -39,15 +39,27 @@ class Isolation:
 
     def __init__(self, plan: Plan, readable: list[str]) -> None:
         self._plan = plan
-        self._filter = seccomp.Filter() if plan.seccomp else None
-        self._rules = landlock.Rules(readable) if plan.landlock else None
-        self.own_user = plan.user or plan.users_from > 0
+        self._pinned = "pid" not in plan.namespaces
+        needs = seccomp.Needs(
+            pin=self._pinned,
+            hush=self._pinned and not plan.scoped,
+            spare_metadata="mount" not in plan.namespaces and not plan.own_user,
+        )
+        self._filter = seccomp.Filter(needs=needs) if plan.seccomp else None
+        self._rules = landlock.Rules(readable, plan.landlock) if plan.landlock else None
         self.base_memory = 0
         """Bytes of address space that the warm parent uses: the preloaded modules, not a program's own."""
         self._proc = fcntl.fcntl(PROC_FD, fcntl.F_DUPFD_CLOEXEC, 64) if plan.user else -1
         self._flags = plan.flags("mount", "ipc", "uts")
         self._hides_proc = "mount" in plan.namespaces and _can_mount_proc()
         self._prepared: dict[tuple[int, int], tuple[linux.Prepared, linux.Prepared]] = {}
+
+    def most_processes(self, wanted: int) -> int | None:
+        """The limit on processes for a program that may have ``wanted``; ``None`` where none can be told."""
+        if self._plan.own_user:
+            return wanted
+        # The kernel counts all that the caller's user runs: a bound in the large, and the watch one in the small.
+        return self._plan.shared_processes + wanted if self._plan.shared_processes else None
 
     def measure(self) -> None:
         """Note the memory of the warm parent; call it when it is as large as it will be."""
@@ -90,12 +102,16 @@ class Isolation:
         if self._plan.user:
             self._nest()
         change_of_user.run()
+        if self._plan.isolated and not self._plan.own_user:
+            linux.drop_capabilities()
         if self._rules is not None:
             self._rules.restrict(workdir)
 
     def seal(self) -> None:
         """The last step: the system-call filter."""
         if self._filter is not None:
+            if self._pinned:
+                self._filter.pin(os.getpid())
             linux.set_seccomp(self._filter.program)
 
     def _mounts(self, user: int, file_bytes: int) -> linux.Prepared:

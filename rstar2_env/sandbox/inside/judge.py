@@ -21,7 +21,8 @@ class Seen:
 
     Attributes:
         wait_status: As ``wait4`` gave it; ``None`` when the process could not be reaped.
-        stopped_for: Limit for which we ended the program ("timeout", "output_limit", "memory"), or ``None``.
+        stopped_for: Limit for which we ended the program ("timeout", "output_limit", "memory", "processes", "files"),
+            or ``None``.
         out_of_memory: Whether the kernel's counters say that it killed for memory.
         started: Whether the program compiled, by the harness's word before any of the program ran.
         cpu_s: CPU seconds used.
@@ -65,6 +66,10 @@ def _status(seen: Seen, exit_code: int | None, name: str | None, report: dict[st
         return "timeout", "The program ran past its wall-clock limit and was ended."
     if seen.stopped_for == "memory":
         return "memory", "The program and what it started used up its memory and were ended."
+    if seen.stopped_for == "processes":
+        return "exception", "The program had more processes and threads than its limit and was ended."
+    if seen.stopped_for == "files":
+        return "exception", "The program wrote more files than its working folder may hold and was ended."
     if seen.stopped_for == "output_limit" or seen.over_output:
         return "output_limit", "The program wrote more than its output limit and was ended."
     if name is not None:

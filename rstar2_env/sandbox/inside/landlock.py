@@ -20,6 +20,7 @@ _READING = _EXECUTE | _READ_FILE | _READ_DIR
 _IOCTL_DEV = 1 << 15
 _FILE_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1}
 """Rights on files that each version of the interface handles; from 5 on also ioctl on devices."""
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/urandom")
 _NET_TCP = 3
 _SCOPES = 3
 
@@ -43,17 +44,17 @@ class Rules:
 
     Args:
         readable: Paths below which everything may be read and executed.
+        known: Version of the interface to use.
     """
 
-    def __init__(self, readable: list[str]) -> None:
-        known = version()
+    def __init__(self, readable: list[str], known: int) -> None:
         self._files = _FILE_RIGHTS.get(known, (1 << 15) - 1 | _IOCTL_DEV)
         self._attributes = (ctypes.c_uint64 * 3)(
             self._files, _NET_TCP if known >= 4 else 0, _SCOPES if known >= 6 else 0
         )
         self._size = ctypes.c_size_t(24 if known >= 6 else 16 if known >= 4 else 8)
         self._fixed = [self._rule(path, _READING) for path in readable if os.path.exists(path)]
-        self._fixed.append(self._rule("/dev", _READ_FILE | _WRITE_FILE))
+        self._fixed += [self._rule(device, _READ_FILE | _WRITE_FILE) for device in _DEVICES if os.path.exists(device)]
 
     def restrict(self, workdir: str) -> None:
         """Lay the rules on this process, for good. ``no_new_privs`` must be set."""

@@ -18,11 +18,12 @@ from typing import Any
 from . import landlock, linux, seccomp
 from .cgroups import Groups
 from .isolation import INSIDE_USER
-from .plan import NAMESPACES, Plan
+from .plan import NAMESPACES, SCOPED, Plan
 from .view import View, build, plain_view, private_view
 
 _USERS_FROM = 0x7A000000
 """Where the numbers of our own users begin, far from any that a machine gives out."""
+_MARGIN = 512
 _USERS_EACH, _MOST_PROCESSES, _SMALL_BLOCK = 256, 1 << 22, 8192
 """Users for each warden, process numbers that Linux may give, and users to choose from in a container."""
 
@@ -46,25 +47,38 @@ class Layers:
 
     def _promises(self) -> list[dict[str, Any]]:
         plan, spaces = self.plan, self.plan.namespaces
-        own_user = plan.user or plan.users_from > 0
         grouped = self.groups.controllers if self.groups is not None else ()
+        pinned = plan.seccomp and plan.landlock > 0
         kept: dict[str, list[str]] = {
             "no network": _those({"network namespace": "net" in spaces, "system-call filter": plan.seccomp}),
-            "no sight of other processes": _those({"process namespace": "pid" in spaces}),
-            "no sight of the user's files": _those(
-                {"mount namespace": "mount" in spaces, "landlock": plan.landlock > 0}
+            "no sight of other processes": _those(
+                {"process namespace": "pid" in spaces, "system-call filter and landlock": pinned}
             ),
-            "no gain of privileges": _those({"no_new_privs and no capabilities": own_user, "": False}),
+            "no sight of the user's files": _those(
+                {
+                    "mount namespace": "mount" in spaces,
+                    "landlock": plan.landlock > 0 and (plan.own_user or plan.seccomp),
+                }
+            ),
+            "no gain of privileges": _those({"no_new_privs and no capabilities": plan.isolated}),
             "bounded time": ["wall clock of the warden", "rlimit"],
             "bounded memory": _those(
                 {
                     "memory control group": "memory" in grouped,
-                    "rlimit and the warm parent's watch": "memory" not in grouped and "pid" in spaces,
+                    "rlimit and the warm parent's watch": "memory" not in grouped and plan.isolated,
                 }
             ),
-            "bounded processes": _those({"pids control group": "pids" in grouped, "rlimit of an own user": own_user}),
+            "bounded processes": _those(
+                {
+                    "pids control group": "pids" in grouped,
+                    "rlimit of an own user": plan.own_user,
+                    "rlimit and the warm parent's watch": plan.isolated and not plan.own_user and "pids" not in grouped,
+                }
+            ),
             "bounded output": ["reader of the warden"],
-            "killed whole": _those({"process namespace": "pid" in spaces}),
+            "killed whole": _those(
+                {"process namespace": "pid" in spaces, "process group that the filter lets none leave": plan.seccomp}
+            ),
         }
         return [
             {
@@ -79,13 +93,10 @@ class Layers:
     def _why(self, promise: str) -> str:
         causes = {
             "no network": ("net", "seccomp"),
-            "no sight of other processes": ("pid",),
-            "no sight of the user's files": ("mount", "landlock"),
-            "no gain of privileges": ("user", "users"),
-            "bounded memory": ("cgroups", "pid"),
-            "bounded processes": ("cgroups", "user", "users"),
-            "killed whole": ("pid",),
-        }[promise]
+            "no sight of other processes": ("pid", "seccomp", "landlock"),
+            "no sight of the user's files": ("mount", "landlock", "seccomp"),
+            "killed whole": ("pid", "seccomp"),
+        }.get(promise, ())
         reasons = [f"{_title(name)}: {self.missing[name]}" for name in causes if name in self.missing]
         return "; ".join(reasons) or "not in force"
 
@@ -123,7 +134,7 @@ def find(options: dict[str, Any]) -> Layers:
     plain = plain_view(options["site_dirs"], options["readable"])
     if options["isolation"] == "none":
         off = dict.fromkeys([*NAMESPACES, "user", "users", "seccomp", "landlock", "cgroups"], "switched off")
-        return Layers(Plan(), plain, missing=off)
+        return Layers(Plan(isolated=False), plain, missing=off)
     without: list[str] = options["without"]
     missing = dict.fromkeys(without, "left out by the option without")
     groups = _groups(missing)
@@ -145,7 +156,11 @@ def find(options: dict[str, Any]) -> Layers:
         if name not in missing and (failure := _attempt(attempt)) is not None:
             missing[name] = failure
     plan.seccomp = "seccomp" not in missing
-    plan.landlock = 0 if "landlock" in missing else landlock.version()
+    if "landlock" not in missing:
+        # The name "scope" stands for an older kernel, for tests.
+        plan.landlock = landlock.version() if "scope" not in missing else min(landlock.version(), SCOPED - 1)
+    if not plan.own_user and os.geteuid() != 0:
+        plan.shared_processes = _count_own_tasks() + _MARGIN
     return Layers(plan, view, groups, missing)
 
 
@@ -207,6 +222,18 @@ def _free_users() -> int:
             if count > _SMALL_BLOCK + _USERS_EACH:  # a container's smaller range: somewhere near its end
                 return first + count - _USERS_EACH - os.getpid() * 16 % _SMALL_BLOCK
     raise OSError(22, "the user namespace maps too few users to give each slot its own")
+
+
+def _count_own_tasks() -> int:
+    """Processes and threads of this process's user."""
+    count = 0
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.stat(f"/proc/{pid}").st_uid == os.geteuid():
+                count += len(os.listdir(f"/proc/{pid}/task"))
+        except OSError:  # it has ended
+            continue
+    return count
 
 
 def enter_user_namespace(user: int, group: int) -> None:

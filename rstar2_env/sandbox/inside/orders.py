@@ -10,22 +10,29 @@ import struct
 from typing import NamedTuple
 
 FORK, KILL, WATCH, PING = range(4)
-"""Orders: fork a child, end its tree, watch its memory, give a sign of life."""
-READY, FAILED, PONG, ENDED, BROKEN, GONE, FORK_FAILED, OVER_MEMORY = range(8)
-"""Replies. ``BROKEN`` is an end that someone outside brought about; ``GONE`` says that nothing of a tree is left."""
+"""Orders: fork a child, end its tree, watch what it takes, give a sign of life."""
+READY, FAILED, PONG, ENDED, BROKEN, GONE, FORK_FAILED, OVERDRAWN = range(8)
+"""Replies. ``BROKEN`` is an end that someone outside brought about; ``GONE`` says that nothing of a tree is left,
+``OVERDRAWN`` that a tree was ended for the bound that its text names."""
 
 MAX_BYTES = 8192
-_ORDER = struct.Struct("=BIIQ")
+_ORDER = struct.Struct("=BIIQQ")
 _REPLY = struct.Struct("=BIiQQ")
 
 
 class Order(NamedTuple):
-    """An order: ``value`` is the size of the file system (FORK) or the bound on memory (WATCH), in bytes."""
+    """An order.
+
+    For FORK, ``slot`` and ``value`` are the slot and the size of its file system in bytes. For WATCH, ``slot``,
+    ``value`` and ``files`` are the bounds on processes, on bytes of memory and on bytes of files below ``workdir``; 0
+    is no bound.
+    """
 
     kind: int
     number: int
     slot: int
     value: int
+    files: int
     workdir: str
 
 
@@ -40,15 +47,15 @@ class Reply(NamedTuple):
     text: str
 
 
-def pack_order(kind: int, number: int = 0, slot: int = 0, value: int = 0, workdir: str = "") -> bytes:
+def pack_order(kind: int, number: int = 0, slot: int = 0, value: int = 0, files: int = 0, workdir: str = "") -> bytes:
     """The bytes of an order."""
-    return _ORDER.pack(kind, number, slot, value) + workdir.encode()
+    return _ORDER.pack(kind, number, slot, value, files) + workdir.encode()
 
 
 def unpack_order(data: bytes) -> Order:
     """The order that some bytes hold."""
-    kind, number, slot, value = _ORDER.unpack_from(data)
-    return Order(kind, number, slot, value, data[_ORDER.size :].decode())
+    kind, number, slot, value, files = _ORDER.unpack_from(data)
+    return Order(kind, number, slot, value, files, data[_ORDER.size :].decode())
 
 
 def pack_reply(kind: int, number: int = 0, status: int = 0, cpu_us: int = 0, peak_kb: int = 0, text: str = "") -> bytes:

@@ -7,6 +7,9 @@ from typing import Any
 
 from . import linux
 
+SCOPED = 6
+"""Version of Landlock from which signals can be kept in."""
+
 NAMESPACES = {
     "pid": ("process namespace", linux.CLONE_NEWPID),
     "mount": ("mount namespace", linux.CLONE_NEWNS),
@@ -23,18 +26,33 @@ class Plan:
     """What is in force.
 
     Attributes:
+        isolated: Whether there is any isolation at all.
         user: Whether everything happens in a user namespace (an ordinary user's way to the others).
         users_from: As root: each slot runs as a user of its own, numbered from here; 0 means no change of user.
         namespaces: The other namespaces in force.
         seccomp: Whether the system-call filter is in force.
         landlock: Version of Landlock in force; 0 means none.
+        shared_processes: Processes that the caller's user had at the start and a margin, where programs run as that
+            very user; 0 elsewhere.
     """
 
+    isolated: bool = True
     user: bool = False
     users_from: int = 0
     namespaces: tuple[str, ...] = ()
     seccomp: bool = False
     landlock: int = 0
+    shared_processes: int = 0
+
+    @property
+    def own_user(self) -> bool:
+        """Whether a program runs as a user of its own, whose processes the kernel counts apart."""
+        return self.user or self.users_from > 0
+
+    @property
+    def scoped(self) -> bool:
+        """Whether Landlock keeps signals from leaving the sandbox."""
+        return self.landlock >= SCOPED
 
     def flags(self, *names: str) -> int:
         """The clone flags of those of ``names`` that are in force."""

@@ -10,6 +10,7 @@ import ctypes
 import errno
 import platform
 import struct
+from dataclasses import dataclass
 
 from . import syscalls
 
@@ -29,6 +30,10 @@ _AF_UNIX = 1
 _TERMINAL_REQUESTS = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX: typing into the terminal of another program."""
 
+_OWN, _OWN_GROUP = 0xFFFF0001, 0xFFFF0002
+"""Stand for the process's own number, and for its negative, which names its group; ``Filter.pin`` replaces them."""
+_STEP, _OPERAND = struct.Struct("HBBI"), struct.Struct("I")
+
 Instruction = tuple[int, int, int, int]
 
 
@@ -36,20 +41,45 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
 
 
+@dataclass(frozen=True)
+class Needs:
+    """What the filter has to do for want of other layers.
+
+    Attributes:
+        pin: Keep to its own process group and process number (no process namespace).
+        hush: Send no signals to others (no process namespace, nor Landlock's scope for signals).
+        spare_metadata: Change no file's mode, owner, times or attributes (the user's own files are in sight).
+    """
+
+    pin: bool = False
+    hush: bool = False
+    spare_metadata: bool = False
+
+
 class Filter:
     """The filter of this machine, ready for the kernel.
+
+    Args:
+        machine: Kind of processor; ``None`` is this one.
+        needs: What else it has to do.
 
     Raises:
         OSError: No table of system calls for this kind of processor.
     """
 
-    def __init__(self, machine: str | None = None) -> None:
+    def __init__(self, machine: str | None = None, needs: Needs | None = None) -> None:
         machine = platform.machine() if machine is None else machine
         if machine not in _ARCHITECTURES:
             raise OSError(errno.ENOSYS, f"no table of system calls for {machine}")
-        instructions = build(machine)
-        self._code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in instructions))
+        instructions = build(machine, needs or Needs())
+        self._code = ctypes.create_string_buffer(b"".join(_STEP.pack(*step) for step in instructions))
+        self._owns = [(at, step[3]) for at, step in enumerate(instructions) if step[3] in (_OWN, _OWN_GROUP)]
         self.program = _Program(len(instructions), ctypes.addressof(self._code))
+
+    def pin(self, pid: int) -> None:
+        """Put the process number of the program to be filtered where the filter compares with it."""
+        for at, which in self._owns:
+            _OPERAND.pack_into(self._code, at * _STEP.size + 4, pid if which == _OWN else -pid & 0xFFFFFFFF)
 
 
 def actions(machine: str) -> dict[int, int]:
@@ -62,8 +92,9 @@ def actions(machine: str) -> dict[int, int]:
     return found
 
 
-def build(machine: str) -> list[Instruction]:
+def build(machine: str, needs: Needs | None = None) -> list[Instruction]:
     """The instructions: architecture, the calls whose arguments decide, then runs of numbers with one action each."""
+    needs = needs or Needs()
     column = 0 if machine == "x86_64" else 1
     special = {name: numbers[column] for name, numbers in syscalls.SPECIAL.items()}
     steps: list[Instruction] = [
@@ -74,25 +105,26 @@ def build(machine: str) -> list[Instruction]:
     ]
     if machine == "x86_64":
         steps += [(_JUMP_AT_LEAST, 0, 1, _X32_BIT), (_RETURN, 0, 0, _NO_SUCH_CALL)]
-    steps += _when(special["clone3"], [(_RETURN, 0, 0, _NO_SUCH_CALL)])
-    steps += _when(
-        special["clone"],
-        [
+    refuse_others: list[Instruction] = [(_RETURN, 0, 0, _REFUSE), (_RETURN, 0, 0, _ALLOW)]
+    decided: dict[int, list[Instruction]] = {
+        special["clone3"]: [(_RETURN, 0, 0, _NO_SUCH_CALL)],
+        special["clone"]: [
             (_LOAD, 0, 0, _AT_FIRST),
             (_JUMP_SET, 0, 1, _NEW_NAMESPACES),
             (_RETURN, 0, 0, _REFUSE),
             (_RETURN, 0, 0, _ALLOW),
         ],
-    )
-    steps += _when(
-        special["socketpair"],
-        [(_LOAD, 0, 0, _AT_FIRST), (_JUMP_EQUAL, 1, 0, _AF_UNIX), (_RETURN, 0, 0, _REFUSE), (_RETURN, 0, 0, _ALLOW)],
-    )
+        special["socketpair"]: [(_LOAD, 0, 0, _AT_FIRST), (_JUMP_EQUAL, 1, 0, _AF_UNIX), *refuse_others],
+    }
     requests: list[Instruction] = [(_LOAD, 0, 0, _AT_SECOND)]
     for request in _TERMINAL_REQUESTS:
         requests += [(_JUMP_EQUAL, 0, 1, request), (_RETURN, 0, 0, _REFUSE)]
-    steps += _when(special["ioctl"], [*requests, (_RETURN, 0, 0, _ALLOW)])
-    for low, high, action in _runs(actions(machine), set(special.values())):
+    decided[special["ioctl"]] = [*requests, (_RETURN, 0, 0, _ALLOW)]
+    for number, block in _extra(machine, needs).items():
+        decided[number] = block
+    for number, block in decided.items():
+        steps += [(_JUMP_EQUAL, 0, len(block), number), *block]
+    for low, high, action in _runs(actions(machine), set(decided)):
         steps += [
             (_JUMP_GREATER, 3, 0, high),
             (_JUMP_AT_LEAST, 0, 1, low),
@@ -102,9 +134,26 @@ def build(machine: str) -> list[Instruction]:
     return [*steps, (_RETURN, 0, 0, _NO_SUCH_CALL)]
 
 
-def _when(number: int, block: list[Instruction]) -> list[Instruction]:
-    """Run ``block``, which must return, when the number matches."""
-    return [(_JUMP_EQUAL, 0, len(block), number), *block]
+def _extra(machine: str, needs: Needs) -> dict[int, list[Instruction]]:
+    """Blocks for the calls that are open only where namespaces take the harm out of them."""
+
+    def own(argument: int, *also: int) -> list[Instruction]:
+        """Allow the process itself (0 is a short form of it) and ``also``."""
+        allowed = (0, _OWN, *also)
+        tests = [(_JUMP_EQUAL, len(allowed) - at, 0, value) for at, value in enumerate(allowed)]
+        return [(_LOAD, 0, 0, argument), *tests, (_RETURN, 0, 0, _REFUSE), (_RETURN, 0, 0, _ALLOW)]
+
+    refused: list[Instruction] = [(_RETURN, 0, 0, _REFUSE)]
+    lists: list[tuple[str, list[Instruction]]] = []
+    if needs.pin:
+        lists += [(syscalls.LEAVING, refused), (syscalls.BY_DESCRIPTOR, refused)]
+        lists += [(syscalls.BY_NUMBER, own(_AT_FIRST)), (syscalls.BY_SECOND_NUMBER, own(_AT_SECOND))]
+    if needs.hush:
+        lists += [(syscalls.SIGNALLING, own(_AT_FIRST, _OWN_GROUP)), (syscalls.SIGNALLING_ANYONE, refused)]
+        lists += [(syscalls.SIGNALLING_THREADS, own(_AT_FIRST))]
+    if needs.spare_metadata:
+        lists += [(syscalls.METADATA, refused)]
+    return {number: block for text, block in lists for number in syscalls.numbers(text, machine)}
 
 
 def _runs(found: dict[int, int], without: set[int]) -> list[tuple[int, int, int]]:

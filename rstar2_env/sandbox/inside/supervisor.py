@@ -192,8 +192,14 @@ class Supervisor:
         self._running += 1
         child.job_left = memoryview(call.raw)
         child.started_at = time.monotonic()
-        if not child.slot.bounds_memory:
-            self._zygote.watch_memory(child, limits["memory_bytes"] + _SPARE_MEMORY)
+        slot = child.slot
+        if not (slot.bounds_memory and slot.bounds_processes and slot.bounds_files):
+            self._zygote.watch(
+                child,
+                0 if slot.bounds_processes else limits["processes"],
+                0 if slot.bounds_memory else limits["memory_bytes"] + _SPARE_MEMORY,
+                0 if slot.bounds_files else limits["file_bytes"],
+            )
         self._loop.at(child.started_at + limits["wall_s"], lambda: self._stop(child, "timeout"))
         self._feed(child)
         if child.job_left:
@@ -279,8 +285,8 @@ class Supervisor:
             if child.open_ends > 0:
                 self._loop.at(child.ended_at + _STREAMS_CLOSE_S, lambda: self._abandon_streams(child))
             self._settle(child)
-        elif message.kind == orders.OVER_MEMORY:
-            child.stopped_for = child.stopped_for or "memory"
+        elif message.kind == orders.OVERDRAWN:
+            child.stopped_for = child.stopped_for or message.text
         elif message.kind == orders.GONE:
             child.gone = True
             self._release(child)

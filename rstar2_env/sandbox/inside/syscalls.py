@@ -93,6 +93,31 @@ settimeofday 164 170, clock_settime 227 112
 SPECIAL = {"clone": (56, 220), "clone3": (435, 435), "socketpair": (53, 199), "ioctl": (16, 29)}
 """Calls whose arguments decide (see ``seccomp``)."""
 
+# Without a process namespace, a program shares the process numbers with everything else on the machine.
+
+LEAVING = "setsid 112 157, setpgid 109 154"
+"""Leaving the process group, by which the program is killed whole."""
+BY_NUMBER = """
+prlimit64 302 261, getpgid 121 155, getsid 124 156, sched_setaffinity 203 122, sched_getaffinity 204 123,
+sched_setparam 142 118, sched_getparam 143 121, sched_setscheduler 144 119, sched_getscheduler 145 120,
+sched_setattr 314 274, sched_getattr 315 275, sched_rr_get_interval 148 127
+"""
+"""Calls whose first argument names a process."""
+BY_SECOND_NUMBER = "setpriority 141 140, getpriority 140 141, ioprio_set 251 30, ioprio_get 252 31"
+"""Calls whose second argument names a process."""
+BY_DESCRIPTOR = "pidfd_open 434 434, pidfd_send_signal 424 424, process_madvise 440 440"
+"""Calls that reach a process through a descriptor."""
+SIGNALLING = "kill 62 129"
+SIGNALLING_THREADS = "tgkill 234 131, rt_tgsigqueueinfo 297 240"
+"""Calls whose first argument names the process that gets a signal."""
+SIGNALLING_ANYONE = "tkill 200 130, rt_sigqueueinfo 129 138"
+METADATA = """
+chmod 90 -, fchmod 91 52, fchmodat 268 53, fchmodat2 452 452, chown 92 -, fchown 93 55, lchown 94 -, fchownat 260 54,
+utime 132 -, utimes 235 -, futimesat 261 -, utimensat 280 88, setxattr 188 5, lsetxattr 189 6, fsetxattr 190 7,
+removexattr 197 14, lremovexattr 198 15, fremovexattr 199 16
+"""
+"""Changes to files that Landlock does not know: where the user's own files are in sight, they are refused."""
+
 
 def numbers(text: str, machine: str) -> list[int]:
     """The numbers of one list on ``machine`` (``"x86_64"`` or ``"aarch64"``)."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 import os
-import shutil
 import signal
 import socket
 
@@ -17,6 +16,7 @@ from . import layers, linux
 from .call import Slot
 from .caller_link import CallerLink
 from .supervisor import Supervisor
+from .tidy import remove_tree
 from .zygote_link import ZygoteLink
 
 
@@ -37,8 +37,10 @@ def main() -> None:
             raise RuntimeError(f"isolation='strict' needs what this machine does not give: {'; '.join(broken)}.")
         zygote = ZygoteLink(options, found)
         scratch = None if "mount" in found.plan.namespaces else options["scratch"]
+        if scratch is not None:
+            os.chmod(scratch, 0o711)  # users of our own must get to their folders
         count = options["workers"] + 2 * options["waiting"]
-        slots = [Slot(index, found.groups, scratch) for index in range(count)]
+        slots = [Slot(index, found.groups, scratch, found.plan.own_user) for index in range(count)]
     except (OSError, RuntimeError) as error:
         caller.say({"op": "failed", "error": str(error)})
         return
@@ -53,4 +55,4 @@ def main() -> None:
         supervisor.close()
         if found.groups is not None:
             found.groups.close()
-        shutil.rmtree(options["scratch"], ignore_errors=True)
+        remove_tree(options["scratch"])

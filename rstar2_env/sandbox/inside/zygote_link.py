@@ -76,17 +76,17 @@ class ZygoteLink:
         Raises:
             OSError: The zygote is gone.
         """
-        order = orders.pack_order(orders.FORK, child.number, child.slot.index, child.file_bytes, child.workdir)
+        order = orders.pack_order(orders.FORK, child.number, child.slot.index, child.file_bytes, 0, child.workdir)
         socket.send_fds(self.control, [order], [*child.theirs, *child.slot.entrances])
         child.close_theirs()
 
-    def watch_memory(self, child: Child, limit: int) -> None:
-        """Order a watch on the memory of a child's whole tree.
+    def watch(self, child: Child, tasks: int, memory: int, files: int) -> None:
+        """Order a watch on what a child's whole tree takes; 0 is no bound.
 
         Raises:
             OSError: The zygote is gone.
         """
-        self.control.send(orders.pack_order(orders.WATCH, child.number, value=limit))
+        self.control.send(orders.pack_order(orders.WATCH, child.number, tasks, memory, files, child.workdir))
 
     def kill(self, child: Child) -> None:
         """Order the end of a child and of everything that it started.

@@ -15,14 +15,34 @@ from rstar2_env.sandbox import Job, LocalSandbox, Outcome, Sandbox, make_sandbox
 
 os.environ["SECRET_TOKEN"] = "s3cr3t"  # what no program may see
 
-PROVIDERS = ["local"]
-"""The providers that the conformance suite runs: a new one adds its name here."""
+NO_NAMESPACES = ("pid", "mount", "net", "ipc", "uts", "cgroup", "user", "cgroups")
+PROVIDERS = [
+    pytest.param(("local", {}), id="local"),
+    # A container's default profile, or a machine that keeps user namespaces from ordinary users.
+    pytest.param(("local", {"without": NO_NAMESPACES}), id="local-without-namespaces", marks=pytest.mark.slow),
+    pytest.param(("local", {"without": (*NO_NAMESPACES, "scope")}), id="local-older-kernel", marks=pytest.mark.slow),
+]
+"""The providers that the conformance suite runs: a new one adds its name and options here."""
 
 
 @pytest.fixture(scope="session", params=PROVIDERS)
 def any_sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """A running sandbox of every provider, in its strictest isolation."""
-    with make_sandbox(request.param) as sandbox:
+    provider, options = request.param
+    with make_sandbox(provider, **options) as sandbox:
+        # Some cases kill whatever they can: first prove with signal 0, which harms nobody, that they can reach nobody.
+        reach = f"""
+import os
+reached = []
+for pid in ({os.getpid()}, {os.getppid()}):
+    try:
+        os.kill(pid, 0)
+        reached.append(pid)
+    except OSError:
+        pass
+print("reached", reached)
+"""
+        assert sandbox.run(Job(reach)).stdout == "reached []\n", "programs here could kill processes outside"
         yield sandbox
 
 

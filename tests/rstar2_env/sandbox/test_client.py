@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -143,6 +144,24 @@ sys.stdin.read()
         caller.kill()
     look.wait_for(lambda: not any(look.alive(pid) for pid in (int(warden), *below)))
     look.wait_for(lambda: not os.path.exists(scratch))
+
+
+def test_what_was_left_by_a_process_that_was_killed_with_all_of_its_own_is_swept(look: Any) -> None:
+    code = "import sys\nfrom rstar2_env.sandbox import LocalSandbox\nc = LocalSandbox(workers=1)._connection\n"
+    code += "print(c.warden_pid, c.scratch, flush=True)\nsys.stdin.read()"
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe, text=True) as caller:
+        assert caller.stdout is not None
+        warden, scratch = caller.stdout.readline().split()
+        os.kill(int(warden), signal.SIGSTOP)  # or it would tidy up
+        caller.kill()
+        os.kill(int(warden), signal.SIGKILL)
+    look.wait_for(lambda: not look.alive(int(warden)))
+    assert os.path.exists(scratch)
+    with LocalSandbox(workers=1, preload=()) as sandbox:
+        assert not os.path.exists(scratch)
+        assert look.groups(int(warden)) == []
+        assert os.path.exists(look.scratch(sandbox))
 
 
 def test_a_sandbox_that_was_never_closed_ends_with_its_process(look: Any) -> None:

@@ -1,0 +1,54 @@
+"""Removing a folder that a program filled as it liked: however deep, with whatever names, modes and links."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+_MOST_PASSES = 100_000
+
+
+def remove_tree(path: str) -> None:
+    """Remove a folder and all in it, as far as possible. Never follows a link.
+
+    Folders are moved to the top before they are emptied, so that depth costs neither recursion nor descriptors nor long
+    paths.
+    """
+    with contextlib.suppress(OSError):
+        top = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            number = 0
+            for _ in range(_MOST_PASSES):
+                entries = os.listdir(top)
+                for name in entries:
+                    number = _remove(top, name, number)
+                if not entries or os.listdir(top) == entries:
+                    break
+        finally:
+            os.close(top)
+        os.rmdir(path)
+
+
+def _remove(top: int, name: str, number: int) -> int:
+    """Remove a file, or a folder after moving the folders in it to the top; returns the next free number for a name."""
+    with contextlib.suppress(OSError):
+        os.unlink(name, dir_fd=top)
+        return number
+    with contextlib.suppress(OSError):
+        os.chmod(name, 0o700, dir_fd=top)
+    with contextlib.suppress(OSError):
+        inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=top)
+        try:
+            for entry in os.listdir(inner):
+                try:
+                    os.unlink(entry, dir_fd=inner)
+                except OSError:
+                    number += 1
+                    with contextlib.suppress(OSError):
+                        os.chmod(entry, 0o700, dir_fd=inner)  # one that cannot be written cannot be moved
+                    with contextlib.suppress(OSError):
+                        os.rename(entry, f".to-be-removed-{number}", src_dir_fd=inner, dst_dir_fd=top)
+        finally:
+            os.close(inner)
+        os.rmdir(name, dir_fd=top)
+    return number
