@@ -181,8 +181,9 @@ class TrlRun:
 
     def _on_batch(self, batch: Batch) -> dict[str, float]:
         step = self.trl.state.global_step
-        self._files.episodes(f"train-{step:06d}", batch.played, lambda episode: id(episode) in batch.kept)
         kept = [row for row in batch.rows if row is not None]
+        trained = {id(episode) for episode in kept}
+        self._files.episodes(f"train-{step:06d}", batch.played, lambda episode: id(episode) in trained)
         figures = {f"rollout/{name}": value for name, value in metrics(batch.played).items()}
         figures |= {f"kept/{name}": value for name, value in metrics(kept).items()}
         figures["rollout/groups_rejected"] = batch.groups_rejected / batch.groups

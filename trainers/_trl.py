@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,6 @@ class Batch:
     played: list[Episode]
     groups_rejected: int
     groups: int
-    kept: set[int] = field(default_factory=set)
 
 
 PlayGroups = Callable[[int], list[list[Episode]]]
@@ -91,7 +90,6 @@ def select(
         played=[episode for group in groups for episode in group],
         groups_rejected=sum(not episodes for episodes in kept),
         groups=len(groups),
-        kept={id(episode) for episodes in kept for episode in episodes},
     )
 
 

@@ -66,7 +66,7 @@ def test_advantages_are_those_of_the_kept_episodes():
 
 
 @pytest.fixture
-def run(letter_options, monkeypatch):
+def run(letter_options):
     made = trainers.make("grpo_roc", **letter_options)
     yield made
     made.close()
