@@ -11,7 +11,7 @@ What is isolated, by what, and what is not: docs/sandbox.md.
 
 from __future__ import annotations
 
-from rstar2_env.sandbox.job import Capability, Job, Limits, Outcome, Sandbox
+from rstar2_env.sandbox.job import Capability, Job, Limits, Outcome, Sandbox, SessionState
 from rstar2_env.sandbox.local import LocalSandbox
 from rstar2_env.sandbox.options import LocalOptions
 from rstar2_env.sandbox.providers import PROVIDERS, make_sandbox
@@ -26,6 +26,7 @@ __all__ = [
     "LocalSandbox",
     "Outcome",
     "Sandbox",
+    "SessionState",
     "SharedSandbox",
     "make_sandbox",
     "shared_sandbox",

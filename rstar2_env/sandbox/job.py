@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 from rstar2_env.errors import ConfigurationError
 from rstar2_env.status import ToolStatus
+
+SessionState = Literal["new", "kept", "interrupted", "ended", "replaced"]
+"""What became of a session in a cell: see ``Outcome.session``."""
+_LONGEST_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,9 @@ class Job:
         limits: What it may use.
         files: Files put into its working folder before it starts, by relative path.
         seed: Seeds ``random`` and ``numpy.random`` before the program starts, so that a call replays exactly.
-        session: Name of a session whose state lives across calls; ``None`` runs in a fresh process.
+        session: Name of a session whose state lives across calls, one cell after the other; ``None`` runs in a fresh
+            process. The first job of a session makes it, with that job's memory, processes and file size; wall clock
+            and output count for each cell.
     """
 
     code: str
@@ -68,6 +74,17 @@ class Job:
     files: Mapping[str, bytes] = field(default_factory=dict)
     seed: int = 0
     session: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a session without a usable name.
+
+        Raises:
+            ConfigurationError: The name is empty or too long.
+        """
+        if self.session is not None and not 0 < len(self.session) <= _LONGEST_NAME:
+            raise ConfigurationError(
+                f"Job.session must be a name of 1 to {_LONGEST_NAME} characters, or None, not {self.session[:80]!r}."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +96,7 @@ class Outcome:
 
     Attributes:
         status: One of the closed list.
-        exit_code: Exit code, or ``None`` when it was ended by a signal or never ran.
+        exit_code: Exit code, or ``None`` when it was ended by a signal, never ran, or its session lives on.
         signal: Name of the signal that ended it ("SIGKILL"), or ``None``.
         stdout: Standard output, undecodable bytes replaced.
         stderr: Standard error, without the traceback of the exception that ended the program.
@@ -94,6 +111,12 @@ class Outcome:
         stdout_left_out: Bytes of stdout left out.
         stderr_left_out: Bytes of stderr left out.
         attempts: How many times it was started; more than one after a failure of our own.
+        session: ``None`` without a session. ``"new"``: the first cell of a fresh session, as expected. ``"kept"``: ran
+            in the session that was there, and that lives on. ``"interrupted"``: ran out of time, or wrote too much, and
+            was interrupted; the state is kept. ``"ended"``: the session died in this cell (a limit, a crash, an exit);
+            the next cell starts clean. ``"replaced"``: an earlier session of that name was gone (too long idle, least
+            recently used when there were too many, killed, the provider restarted); this cell started in a clean one.
+        session_note: Why, in one sentence, for the last three.
     """
 
     status: ToolStatus
@@ -112,6 +135,8 @@ class Outcome:
     stdout_left_out: int = 0
     stderr_left_out: int = 0
     attempts: int = 1
+    session: SessionState | None = None
+    session_note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +174,10 @@ class Sandbox(Protocol):
 
     def capabilities(self) -> Sequence[Capability]:
         """Each layer of isolation and whether it is active."""
+        ...
+
+    def end_session(self, name: str) -> None:
+        """End a session and forget its state. A name that no session has is harmless."""
         ...
 
     def close(self) -> None:

@@ -104,6 +104,9 @@ class LocalSandbox:
         connection = self._connection
         return connection.capabilities if connection is not None else ()
 
+    def end_session(self, name: str) -> None:
+        """End a session and forget its state. A name that no session has is harmless."""
+
     def close(self) -> None:
         """End every process that belongs to the sandbox. Calls in flight become ``unavailable``."""
         with self._lock:

@@ -65,6 +65,10 @@ class SharedSandbox:
         """Each layer of isolation and whether it is active."""
         return self._sandbox().capabilities()
 
+    def end_session(self, name: str) -> None:
+        """End a session and forget its state. A name that no session has is harmless."""
+        self._sandbox().end_session(name)
+
     def close(self) -> None:
         """Give the handle back; the last one ends the sandbox. Closing twice is harmless."""
         with self._lock:

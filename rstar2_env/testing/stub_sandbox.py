@@ -1,7 +1,8 @@
 """``StubSandbox``: a sandbox that runs nothing, so that environments can be tested without a fork.
 
-Covered: the whole protocol of ``rstar2_env.sandbox.job.Sandbox``; instant, waiting, or failing on a plan. Not covered:
-running code. It isolates nothing because it runs nothing.
+Covered: the whole protocol of ``rstar2_env.sandbox.job.Sandbox``; instant, waiting, or failing on a plan; which
+sessions there are and how they end. Not covered: running code, so a session holds no state. It isolates nothing because
+it runs nothing.
 """
 
 from __future__ import annotations
@@ -47,6 +48,10 @@ class StubSandbox:
             succeeded printed.
         wait_s: Seconds that every job takes; jobs of one ``run_many`` wait together.
 
+    A job with a session begins one or goes on with it, and the answer says which, unless it is an ``Outcome`` that
+    names the session's state itself. A signal or ``unavailable`` ends a session; a time-out without a signal interrupts
+    it. ``sessions`` holds the names of those that live.
+
     Raises:
         ConfigurationError: A status that no sandbox returns (such as ``malformed``), or an empty plan.
     """
@@ -57,6 +62,7 @@ class StubSandbox:
         self.jobs: list[Job] = []
         self.cancelled = 0
         self.closed = False
+        self.sessions: set[str] = set()
 
     def run(self, job: Job) -> Outcome:
         """Answer one job; with ``wait_s``, block this thread for so long."""
@@ -86,9 +92,14 @@ class StubSandbox:
         """None: nothing runs, so nothing is isolated."""
         return ()
 
+    def end_session(self, name: str) -> None:
+        """End a session; a name that no session has is harmless."""
+        self.sessions.discard(name)
+
     def close(self) -> None:
-        """Refuse every later job."""
+        """Refuse every later job, and end every session."""
         self.closed = True
+        self.sessions.clear()
 
     def __enter__(self) -> Self:
         """Start using it."""
@@ -105,7 +116,24 @@ class StubSandbox:
             raise SandboxUnavailableError("This stub sandbox is closed; make another one.")
         self.jobs.append(job)
         outcome = self._plan.next(job)
+        if job.session is not None:
+            outcome = self._in_session(job.session, outcome)
         return replace(outcome, wall_s=self.wait_s) if self.wait_s > 0 and not outcome.wall_s else outcome
+
+    def _in_session(self, name: str, outcome: Outcome) -> Outcome:
+        """The outcome of a cell, with what became of its session."""
+        state, note = outcome.session, outcome.session_note
+        if state is None:
+            state = "kept" if name in self.sessions else "new"
+            if outcome.signal is not None or outcome.status is ToolStatus.UNAVAILABLE:
+                state, note = "ended", f"The stub ended the session: {outcome.signal or outcome.status.value}."
+            elif outcome.status is ToolStatus.TIMEOUT:
+                state, note = "interrupted", "The cell ran out of time and was interrupted."
+        if state == "ended":
+            self.sessions.discard(name)
+            return replace(outcome, session=state, session_note=note)
+        self.sessions.add(name)
+        return replace(outcome, session=state, session_note=note, exit_code=None)
 
 
 def _outcome(answer: Any) -> Outcome:

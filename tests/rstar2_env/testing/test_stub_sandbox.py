@@ -136,3 +136,43 @@ def test_it_is_pickled_with_its_plan_and_place():
     sandbox = StubSandbox(["first", "second"])
     sandbox.run(JOB)
     assert pickle.loads(pickle.dumps(sandbox)).run(JOB).stdout == "second"
+
+
+def test_a_session_is_new_and_then_kept():
+    sandbox = StubSandbox()
+    outcomes = [sandbox.run(Job("1", session="a")) for _ in range(2)]
+    assert [outcome.session for outcome in outcomes] == ["new", "kept"]
+    assert [outcome.exit_code for outcome in outcomes] == [None, None]
+    assert sandbox.sessions == {"a"}
+
+
+def test_a_signal_ends_a_session_and_the_next_cell_starts_clean():
+    sandbox = StubSandbox([ToolStatus.OK, ToolStatus.TIMEOUT, ToolStatus.OK])
+    outcomes = [sandbox.run(Job("1", session="a")) for _ in range(3)]
+    assert [outcome.session for outcome in outcomes] == ["new", "ended", "new"]
+    assert outcomes[1].session_note == "The stub ended the session: SIGKILL."
+
+
+def test_a_timeout_without_a_signal_interrupts_a_session():
+    sandbox = StubSandbox([ToolStatus.OK, Outcome(ToolStatus.TIMEOUT)])
+    sandbox.run(Job("1", session="a"))
+    assert sandbox.run(Job("1", session="a")).session == "interrupted"
+    assert sandbox.sessions == {"a"}
+
+
+def test_an_outcome_of_the_plan_may_say_what_became_of_the_session():
+    planned = Outcome(ToolStatus.OK, session="replaced", session_note="It was idle for too long.")
+    outcome = StubSandbox(planned).run(Job("1", session="a"))
+    assert (outcome.session, outcome.session_note) == ("replaced", "It was idle for too long.")
+
+
+def test_an_ended_session_is_gone_and_an_unknown_one_is_harmless():
+    sandbox = StubSandbox()
+    sandbox.run(Job("1", session="a"))
+    sandbox.end_session("a")
+    sandbox.end_session("never there")
+    assert sandbox.run(Job("1", session="a")).session == "new"
+
+
+def test_without_a_session_an_outcome_names_none():
+    assert StubSandbox().run(JOB).session is None
