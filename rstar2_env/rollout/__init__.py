@@ -1,6 +1,6 @@
 """Rollouts: engines, token-exact conversations, and the player of episodes.
 
-Importing this package needs the extra ``train`` (torch and transformers).
+Importing this package needs the extra ``train`` (torch and transformers); making a ``VllmEngine`` needs ``vllm``.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from rstar2_env.errors import MissingExtraError
 
 try:
     from rstar2_env.rollout.chat import CHATML, ChatCodec
-    from rstar2_env.rollout.engine import Engine, Generation, SamplingParams
+    from rstar2_env.rollout.engine import Engine, EngineStats, Generation, SamplingParams
+    from rstar2_env.rollout.engines import engines, make_engine
     from rstar2_env.rollout.env_pool import EnvFactory
     from rstar2_env.rollout.player import Budget, EpisodeRequest, Player, RolloutError
     from rstar2_env.rollout.transformers_engine import TransformersEngine
+    from rstar2_env.rollout.vllm_engine import VllmEngine
 except ModuleNotFoundError as error:
     if error.name in ("torch", "transformers"):
         raise MissingExtraError("train", "rstar2_env.rollout") from error
@@ -23,6 +25,7 @@ __all__ = [
     "Budget",
     "ChatCodec",
     "Engine",
+    "EngineStats",
     "EnvFactory",
     "EpisodeRequest",
     "Generation",
@@ -30,4 +33,7 @@ __all__ = [
     "RolloutError",
     "SamplingParams",
     "TransformersEngine",
+    "VllmEngine",
+    "engines",
+    "make_engine",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -67,9 +68,37 @@ class Generation:
     policy_version: int
 
 
+@dataclass(frozen=True, slots=True)
+class EngineStats:
+    """What an engine is doing, and what it has done since it was started.
+
+    Attributes:
+        running: Requests that are being computed.
+        waiting: Requests that wait for room.
+        kv_usage: Share of the KV cache in use, 0 to 1.
+        preemptions: Requests that lost their cache to others and were computed again, counted each time.
+        recomputed_tokens: Tokens computed again for that; ``None`` where the engine does not say.
+        prompt_tokens: Tokens of prompts, cached ones included.
+        cached_tokens: Those of them that the cache of prefixes spared.
+        generated_tokens: Tokens drawn.
+    """
+
+    running: int = 0
+    waiting: int = 0
+    kv_usage: float = 0.0
+    preemptions: int = 0
+    recomputed_tokens: int | None = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    generated_tokens: int = 0
+
+
 @runtime_checkable
 class Engine(Protocol):
-    """Generates turns. Requests run together; cancelling the awaiting task cancels the request."""
+    """Generates turns. Requests run together; cancelling the awaiting task cancels the request.
+
+    An engine may also have ``stats() -> EngineStats``.
+    """
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
         """Continue ``ids``."""
@@ -86,3 +115,14 @@ class Engine(Protocol):
     def close(self) -> None:
         """Let go of what it holds."""
         ...
+
+
+def settle(future: Future[Generation], outcome: Generation | BaseException) -> None:
+    """Deliver a result or an exception, unless nobody waits for it any more."""
+    try:
+        if isinstance(outcome, BaseException):
+            future.set_exception(outcome)
+        else:
+            future.set_result(outcome)
+    except InvalidStateError:
+        pass

@@ -11,7 +11,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from rstar2_env.errors import ConfigurationError
 from rstar2_env.rollout.batch import Request, RowBatch
-from rstar2_env.rollout.engine import FinishReason, Generation, SamplingParams
+from rstar2_env.rollout.engine import FinishReason, Generation, SamplingParams, settle
 
 
 class TransformersEngine:
@@ -147,13 +147,13 @@ class TransformersEngine:
                 self._batch.clear()
                 self._to_former_mode()
                 for request in failed.values():
-                    _settle(request.future, error)
+                    settle(request.future, error)
                 continue
             if not len(self._batch):
                 # Before the last results go out, since who receives them may train the same modules at once.
                 self._to_former_mode()
             for request, reason in ended:
-                _settle(request.future, request.result(reason))
+                settle(request.future, request.result(reason))
 
     @torch.no_grad()
     def _step(self, taken: list[Request]) -> list[tuple[Request, FinishReason]]:
@@ -217,14 +217,3 @@ class TransformersEngine:
         for module in self._former or ():
             module.training = True
         self._former = None
-
-
-def _settle(future: Future[Generation], outcome: Generation | BaseException) -> None:
-    """Deliver a result or an exception, unless nobody waits for it any more."""
-    try:
-        if isinstance(outcome, BaseException):
-            future.set_exception(outcome)
-        else:
-            future.set_result(outcome)
-    except InvalidStateError:
-        pass

@@ -26,7 +26,7 @@ GREEDY = SamplingParams(max_tokens=12, temperature=0.0)
 
 def tiny_qwen3(**options: Any) -> PreTrainedModel:
     """Every layer attends to everything; grouped keys and values."""
-    return _make(Qwen3ForCausalLM, Qwen3Config, head_dim=16, **options)
+    return _make(Qwen3ForCausalLM, Qwen3Config, **({"head_dim": 16} | options))
 
 
 def tiny_llama(**options: Any) -> PreTrainedModel:

@@ -1,0 +1,126 @@
+"""Engines by name: what a trainer, a benchmark or a user asks for with one word.
+
+Another distribution adds one through the entry-point group ``rstar2_env.engines``: a module that calls
+``engines.register``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from rstar2_env.options import call_with_options
+from rstar2_env.registry import Registry
+from rstar2_env.rollout.engine import Engine
+
+
+class MakeEngine(Protocol):
+    """Makes an engine for a policy."""
+
+    def __call__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        max_rows: int,
+        seed: int,
+        options: Mapping[str, Any],
+    ) -> Engine:
+        """Return a new engine.
+
+        Args:
+            model: The policy's module.
+            tokenizer: Its tokenizer.
+            max_rows: Requests that may be in flight at once.
+            seed: Of the draws of requests that bring none.
+            options: Of that engine.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EngineKind:
+    """A kind of engine.
+
+    Attributes:
+        summary: One line for lists.
+        make: Makes one.
+        shares_weights: Whether it computes with the module that it was given. Else whoever trains that module must hand
+            over the weights after each step, and correct for what the two compute differently.
+    """
+
+    summary: str
+    make: MakeEngine
+    shares_weights: bool
+
+
+engines: Registry[EngineKind] = Registry("engine", None, "rstar2_env.engines")
+
+
+def make_engine(
+    name: str,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    max_rows: int = 256,
+    seed: int = 0,
+    **options: Any,
+) -> Engine:
+    """Return a new engine.
+
+    Args:
+        name: One of ``engines.names()``.
+        model: The policy's module.
+        tokenizer: Its tokenizer.
+        max_rows: Requests that may be in flight at once.
+        seed: Of the draws of requests that bring none.
+        **options: Of that engine.
+
+    Raises:
+        UnknownNameError: No engine has that name; the message suggests the nearest.
+        ConfigurationError: The engine has no such option, or refuses its value.
+        MissingExtraError: What it needs is not installed.
+    """
+    return engines.get(name).make(model, tokenizer, max_rows=max_rows, seed=seed, options=options)
+
+
+def _with(name: str, make: Callable[..., Engine], given: Mapping[str, Any], options: Mapping[str, Any]) -> Engine:
+    return call_with_options(f"engine {name!r}", make, {**given, **options})
+
+
+def _transformers(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    max_rows: int,
+    seed: int,
+    options: Mapping[str, Any],
+) -> Engine:
+    from rstar2_env.rollout.transformers_engine import TransformersEngine
+
+    given = {"model": model, "tokenizer": tokenizer, "max_rows": max_rows, "seed": seed}
+    return _with("transformers", TransformersEngine, given, options)
+
+
+def _vllm(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    max_rows: int,
+    seed: int,
+    options: Mapping[str, Any],
+) -> Engine:
+    from rstar2_env.rollout.vllm_engine import VllmEngine
+
+    given = {"model": model, "tokenizer": tokenizer, "max_rows": min(max_rows, 256), "seed": seed}
+    return _with("vllm", VllmEngine, given, options)
+
+
+engines.register(
+    "transformers",
+    EngineKind("a transformers model of this process; the trainer's own module", _transformers, shares_weights=True),
+)
+engines.register("vllm", EngineKind("vLLM in this process, on one device", _vllm, shares_weights=False))
