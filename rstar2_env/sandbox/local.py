@@ -1,46 +1,21 @@
 """The ``local`` provider: a warm parent on this machine, a fresh fork for each call, no daemon.
 
-Covered here: the caller's side, which is to start a warden, send it jobs, wait for outcomes, notice when it dies or
-stalls, start another, and retry what was in flight. What a program can and cannot do is in ``inside`` and in
-docs/sandbox.md.
+Covered here: its options and its place. The caller's side is in ``client``; what a program can and cannot do is in
+``inside`` and in docs/sandbox.md.
 """
 
 from __future__ import annotations
 
-import asyncio
-import atexit
-import os
-import threading
-import warnings
-import weakref
-from collections.abc import Sequence
-from concurrent.futures import Future
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from rstar2_env.errors import SandboxUnavailableError
-from rstar2_env.sandbox.connection import Connection
+from rstar2_env.sandbox.client import WardenClient
 from rstar2_env.sandbox.inside import linux
-from rstar2_env.sandbox.job import Capability, Job, Outcome
-from rstar2_env.sandbox.messages import encode_job, lost, outcome_of
 from rstar2_env.sandbox.options import LocalOptions
-
-_RESTARTS = 3
-
-
-class _Ticket:
-    """One call on its way: what to send, who waits, and how often it was sent."""
-
-    __slots__ = ("attempts", "frame", "future", "id")
-
-    def __init__(self, call_id: int, frame: bytes) -> None:
-        self.id = call_id
-        self.frame = frame
-        self.future: Future[Outcome] = Future()
-        self.attempts = 0
+from rstar2_env.sandbox.process import LocalProcess
 
 
-class LocalSandbox:
+class LocalSandbox(WardenClient):
     """Runs Python programs in isolated forks of a warm interpreter. Safe to call from any thread.
 
     Args:
@@ -51,232 +26,13 @@ class LocalSandbox:
         SandboxUnavailableError: It cannot start, or cannot give the isolation that was asked for.
     """
 
+    options: LocalOptions
+
     def __init__(self, **options: Any) -> None:
-        self.options = LocalOptions.of(options)
+        checked = LocalOptions.of(options)
         if not linux.IS_LINUX:
             raise SandboxUnavailableError(
                 "The local sandbox isolates programs with Linux's own means, and this is not Linux: nothing would keep "
                 "them from your files or the network. Use the docker or remote provider here."
             )
-        self._lock = threading.Lock()
-        self._tickets: dict[int, _Ticket] = {}
-        self._next_id = 0
-        self._closed = False
-        self._broken = False  # no warden could be started; the next call tries again
-        self._pid = os.getpid()
-        self._connection: Connection | None = None
-        _live.add(self)
-        self._attach(self._connect())
-        self._warn_of_gaps()
-
-    # The protocol
-
-    def run(self, job: Job) -> Outcome:
-        """Run one job and wait for it; a failure of our own is an ``unavailable`` outcome."""
-        ticket = self._submit(job)
-        try:
-            return ticket.future.result()
-        except BaseException:
-            self._drop(ticket)
-            raise
-
-    async def arun(self, job: Job) -> Outcome:
-        """Run one job without blocking the event loop. Cancelling it ends the program."""
-        ticket = self._submit(job)
-        try:
-            return await asyncio.wrap_future(ticket.future)
-        except asyncio.CancelledError:
-            self._drop(ticket)
-            raise
-
-    def run_many(self, jobs: Sequence[Job]) -> list[Outcome]:
-        """Run jobs at once, as many as there are workers; outcomes come in the order of the jobs."""
-        tickets = [self._submit(job) for job in jobs]
-        try:
-            return [ticket.future.result() for ticket in tickets]
-        except BaseException:
-            for ticket in tickets:
-                self._drop(ticket)
-            raise
-
-    def capabilities(self) -> Sequence[Capability]:
-        """Each layer of isolation and whether it is active."""
-        connection = self._connection
-        return connection.capabilities if connection is not None else ()
-
-    def end_session(self, name: str) -> None:
-        """End a session and forget its state. A name that no session has is harmless."""
-
-    def close(self) -> None:
-        """End every process that belongs to the sandbox. Calls in flight become ``unavailable``."""
-        with self._lock:
-            if self._closed:
-                return
-            self._closed = True
-            connection, self._connection = self._connection, None
-            tickets, self._tickets = list(self._tickets.values()), {}
-        if connection is not None and os.getpid() == self._pid:
-            connection.close()
-        for ticket in tickets:
-            _resolve(ticket, lost("The sandbox was closed.", ticket.attempts))
-
-    def __enter__(self) -> Self:
-        """Start using it."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
-        """Close it."""
-        self.close()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled as its options: another process gets a sandbox of its own."""
-        return _rebuild, (type(self), self.options.as_given())
-
-    # Calls
-
-    def _submit(self, job: Job) -> _Ticket:
-        if os.getpid() != self._pid:
-            raise SandboxUnavailableError(
-                "This sandbox belongs to the process that made it, and this is a fork of that one: make another here, "
-                "or use shared_sandbox, which does so by itself."
-            )
-        with self._lock:
-            if self._closed:
-                raise SandboxUnavailableError("This sandbox is closed; make another one.")
-            self._next_id += 1
-            ticket = _Ticket(self._next_id, encode_job(self._next_id, job))
-            self._tickets[ticket.id] = ticket
-            broken, self._broken = self._broken, False
-            self._send(ticket)
-        if broken:
-            threading.Thread(target=self._reconnect, name="rstar2-sandbox-restart", daemon=True).start()
-        return ticket
-
-    def _send(self, ticket: _Ticket) -> None:
-        """Send a call, under the lock. Without a connection it waits for the next one."""
-        if self._connection is not None:
-            ticket.attempts += 1
-            self._connection.send(ticket.frame)
-
-    def _drop(self, ticket: _Ticket) -> None:
-        """Nobody waits any more: end the program."""
-        with self._lock:
-            if self._tickets.pop(ticket.id, None) is not None and self._connection is not None:
-                self._connection.cancel(ticket.id)
-
-    # The warden
-
-    def _connect(self) -> Connection:
-        connection = Connection(self.options, self._on_outcome, self._on_call_lost, self._on_lost)
-        connection.start()
-        return connection
-
-    def _on_outcome(self, header: dict[str, Any], blobs: list[bytes]) -> None:
-        with self._lock:
-            ticket = self._tickets.pop(header["id"], None)
-        if ticket is not None:
-            _resolve(ticket, outcome_of(header, blobs, ticket.attempts))
-
-    def _on_call_lost(self, call_id: int, why: str) -> None:
-        with self._lock:
-            ticket = self._tickets.get(call_id)
-            if ticket is None:
-                return
-            if ticket.attempts <= self.options.retries:
-                self._send(ticket)
-                return
-            del self._tickets[call_id]
-        _resolve(ticket, lost(why, ticket.attempts))
-
-    def _on_lost(self, connection: Connection, why: str) -> None:
-        """The warden is gone: start another, and send again what was in flight while its budget lasts."""
-        with self._lock:
-            if self._closed or connection is not self._connection:
-                return
-            self._connection = None
-            spent = [ticket for ticket in self._tickets.values() if ticket.attempts > self.options.retries]
-            for ticket in spent:
-                del self._tickets[ticket.id]
-        for ticket in spent:
-            _resolve(ticket, lost(why, ticket.attempts))
-        self._reconnect()
-
-    def _reconnect(self) -> None:
-        """Start a warden and send every call that waits; when none can be had, they are ``unavailable``."""
-        why = "the warden ended as soon as it had started"
-        for _ in range(_RESTARTS):
-            try:
-                if self._attach(self._connect()):
-                    return
-            except SandboxUnavailableError as error:
-                why = str(error)
-                break
-        with self._lock:
-            self._broken = True  # the next call tries again
-            tickets, self._tickets = list(self._tickets.values()), {}
-        for ticket in tickets:
-            _resolve(ticket, lost(why, ticket.attempts))
-
-    def _attach(self, fresh: Connection) -> bool:
-        """Use a connection that has started, and send what waits; false when it is lost already."""
-        with self._lock:
-            if fresh.lost:  # its own word of that came before it was ours, and went unheard
-                return False
-            if not self._closed:
-                self._connection = fresh
-                for ticket in list(self._tickets.values()):
-                    self._send(ticket)
-                return True
-        fresh.close()
-        return True
-
-    def _warn_of_gaps(self) -> None:
-        """Be loud without isolation, and say once what ``"best"`` has to do without."""
-        gaps = [
-            f"{layer.name} ({layer.detail})" for layer in self.capabilities() if layer.required and not layer.active
-        ]
-        if self.options.isolation == "none":
-            text = "isolation='none': programs run with all the rights of this process. Use it for debugging alone."
-            warnings.warn(text, RuntimeWarning, stacklevel=4)
-        elif gaps and not _warned.intersection({str(gaps)}):
-            _warned.add(str(gaps))
-            text = f"The sandbox does without what this machine does not give: {'; '.join(gaps)}."
-            warnings.warn(text, RuntimeWarning, stacklevel=4)
-
-    def _forked(self) -> None:
-        """In a forked child of the caller: let go of the descriptors, so that the parent's death is still noticed."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.abandon()
-
-
-def _resolve(ticket: _Ticket, outcome: Outcome) -> None:
-    if ticket.future.set_running_or_notify_cancel():
-        ticket.future.set_result(outcome)
-
-
-def _rebuild(kind: type[LocalSandbox], options: dict[str, Any]) -> LocalSandbox:
-    return kind(**options)
-
-
-_live: weakref.WeakSet[LocalSandbox] = weakref.WeakSet()
-_warned: set[str] = set()
-
-
-@atexit.register
-def _close_all() -> None:
-    """End what was never closed, while threads still run: the warden would go by itself, but leave its folder."""
-    for sandbox in list(_live):
-        if sandbox._pid == os.getpid():
-            sandbox.close()
-
-
-def _after_fork() -> None:
-    for sandbox in list(_live):
-        sandbox._forked()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+        super().__init__(checked, lambda: LocalProcess(checked))

@@ -1,0 +1,139 @@
+"""A warden as a process on this machine, reached over a pair of sockets.
+
+Covered: starting and ending it, its folder, and sweeping away folders of processes that were killed. Not covered: what
+is said (``connection``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from typing import IO, Any
+
+from rstar2_env.sandbox.inside import launch
+from rstar2_env.sandbox.inside.tidy import remove_tree
+from rstar2_env.sandbox.options import LocalOptions
+
+_PREFIX = "rstar2-sandbox-"
+_ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
+
+
+class LocalProcess:
+    """The ``local`` provider's host.
+
+    Args:
+        options: How the warden runs.
+    """
+
+    name = "The local sandbox"
+
+    def __init__(self, options: LocalOptions) -> None:
+        self.stall_s = options.stall_s
+        self.warden_pid = 0
+        self.scratch = ""
+        self._options = options
+        self._process: subprocess.Popen[bytes] | None = None
+        self._theirs: socket.socket | None = None
+        self._lock = -1
+        self._log: IO[bytes] | None = None
+
+    def start(self) -> socket.socket:
+        """Start the warden. The kernel ends it with the thread that calls this, so that one must live as long."""
+        self.scratch, self._lock = _make_scratch()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115  # read and closed by end
+        ours, self._theirs = socket.socketpair()
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", launch.__file__, "warden"],
+                stdin=self._theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=self._log,
+                env=_ENVIRONMENT,
+                cwd="/",
+                start_new_session=True,
+            )
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            self._theirs.close()
+        self.warden_pid = self._process.pid
+        return ours
+
+    def options(self) -> dict[str, Any]:
+        """The first message to the warden."""
+        return self._options.for_warden(self.scratch)
+
+    def decode(self, data: bytes) -> bytes:
+        """All that comes is the warden's word."""
+        return data
+
+    def end(self, patience: float) -> str:
+        """End the warden and remove its folder; returns its last words."""
+        if self._process is not None:
+            try:
+                self._process.wait(patience)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        words = ""
+        if self._log is not None:
+            with self._log:
+                words = _tail(self._log)
+        if self._lock >= 0:
+            remove_tree(self.scratch)
+            os.close(self._lock)
+        return words
+
+    def abandon(self) -> None:
+        """In a forked child of the caller: let go of the warden's end, if the fork came while it was being started."""
+        if self._theirs is not None and (descriptor := self._theirs.detach()) >= 0:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+
+
+def _make_scratch() -> tuple[str, int]:
+    """Make the warden's folder, locked while this process lives, and remove those of processes that were killed."""
+    parent = tempfile.gettempdir()
+    for name in os.listdir(parent):
+        if name.startswith(_PREFIX):
+            with contextlib.suppress(OSError):
+                os.close(_lock(os.path.join(parent, name)))
+                remove_tree(os.path.join(parent, name))
+    while True:
+        path = tempfile.mkdtemp(prefix=_PREFIX)
+        with contextlib.suppress(OSError):  # another process swept it away before it was locked
+            return path, _lock(path)
+
+
+def _lock(path: str) -> int:
+    """Hold a folder of this user's.
+
+    Raises:
+        OSError: Another process holds it, or it belongs to another user.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if os.fstat(descriptor).st_uid != os.geteuid():
+            raise OSError(errno.EPERM, "the folder belongs to another user", path)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not os.path.isdir(path):
+            raise OSError(errno.ENOENT, "the folder is gone", path)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _tail(log: IO[bytes]) -> str:
+    """The last words of the warden, for an error message."""
+    log.seek(0, os.SEEK_END)
+    log.seek(max(0, log.tell() - 2000))
+    text = log.read().decode("utf-8", "replace").strip()
+    return text
