@@ -34,8 +34,9 @@ class Episode:
         mask: 1 on the policy's tokens, 0 on the environment's.
         logprobs: Log-probability of each of the policy's tokens when it was drawn; 0 on the environment's.
         reward: Return of the episode, the sum of its rewards.
-        end: How it ended: ``answered``, ``no_answer``, ``turns``, ``tokens``, ``time``, ``unavailable``, or
-            ``terminated`` and ``truncated`` when the environment does not say.
+        end: How it ended: ``answered``, ``no_answer``, ``turns``, ``tokens``, ``time``, ``unavailable`` (our own
+            failure), ``cancelled`` (its group needed it no more), or ``terminated`` and ``truncated`` when the
+            environment does not say.
         turns: Turns of the policy, as the loop counted them.
         statuses: Status of each of the policy's calls, injected faults apart.
         injected: Status of each fault that a wrapper injected.
@@ -67,8 +68,18 @@ class Episode:
 
     @property
     def available(self) -> bool:
-        """Whether it counts at all: an ``unavailable`` episode is our failure, never the policy's."""
-        return self.end != "unavailable"
+        """Whether it counts at all: an episode that failed or was cancelled is in no mean and in no loss."""
+        return not (self.failed or self.cancelled)
+
+    @property
+    def failed(self) -> bool:
+        """Whether our own machinery failed it, which is never the policy's fault."""
+        return self.end == "unavailable"
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether it was cut off because its group needed it no more."""
+        return self.end == "cancelled"
 
     @property
     def tool_calls(self) -> int:

@@ -41,9 +41,9 @@ tool one turn is all there is, and a turn with a call ends it too: ``truncated``
 in ``rstar2/MathTool-v0``.
 
 ## Information
-As in ``rstar2/MathTool-v0``. On ``reset``: ``problem_id``, ``tools`` (empty without the tool), ``system``. On ``step``:
-``role``, ``tool_calls``; at the end also ``end``, ``answer``, ``correct``, ``turns``, ``tool_errors``,
-``tool_calls_total``, ``answer_tags``.
+As in ``rstar2/MathTool-v0``. On ``reset``: ``problem_id``, ``tools`` (empty without the tool), ``system``,
+``stop``. On ``step``: ``role``, ``tool_calls``; at the end also ``end``, ``answer``, ``correct``, ``turns``,
+``tool_errors``, ``tool_calls_total``, ``answer_tags``.
 """
 
 _ARGS = """

@@ -32,11 +32,12 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Figures of many episodes. ``unavailable`` episodes are counted in ``unavailable`` and nowhere else.
+    """Figures of many episodes. Those that failed or were cancelled are counted as such and nowhere else.
 
     Attributes:
         episodes: Episodes that count.
         unavailable: Episodes that our own machinery failed; never a 0.
+        cancelled: Episodes that were cut off because their group needed them no more.
         pass_rate: Share of correct episodes.
         reward: Mean return.
         tool_error_share: Share of the policy's calls that are errors, over all episodes.
@@ -46,11 +47,12 @@ class Summary:
         broken_formats: Share of episodes that do not mark exactly one answer.
         statuses: How many calls of the policy went how, over all episodes that count.
         injected: The same for faults that a wrapper injected; they are in no share.
-        ends: How many episodes ended how, the ``unavailable`` ones included.
+        ends: How many episodes ended how, those that do not count included.
     """
 
     episodes: int
     unavailable: int
+    cancelled: int
     pass_rate: Estimate
     reward: Estimate
     tool_error_share: Estimate
@@ -77,7 +79,8 @@ def summarize(episodes: Iterable[Episode]) -> Summary:
     counted = [episode for episode in everything if episode.available]
     return Summary(
         episodes=len(counted),
-        unavailable=len(everything) - len(counted),
+        unavailable=sum(episode.failed for episode in everything),
+        cancelled=sum(episode.cancelled for episode in everything),
         pass_rate=_mean(counted, [float(episode.correct) for episode in counted]),
         reward=_mean(counted, [episode.reward for episode in counted]),
         tool_error_share=_error_share(counted),

@@ -123,7 +123,8 @@ class ToolEnv(gym.Env[str, str]):
             options: ``{"problem_id": str}`` picks a problem of the source; ``{"problem": Problem | dict}`` sets one.
 
         Returns:
-            The user's first message, and ``info`` with ``problem_id``, ``tools`` (schemas) and ``system``.
+            The user's first message, and ``info`` with ``problem_id``, ``tools`` (schemas), ``system`` and ``stop``
+            (strings after which an engine should stop).
 
         Raises:
             ConfigurationError: ``options`` holds an unknown key, or the message is longer than the spaces admit.
@@ -151,6 +152,7 @@ class ToolEnv(gym.Env[str, str]):
             "problem_id": self._problem.id,
             "tools": [spec.schema() for spec in specs],
             "system": system,
+            "stop": list(self.dialect.stop),
         }
         return user, info
 

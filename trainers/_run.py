@@ -21,7 +21,7 @@ from trl import GRPOConfig
 from rstar2_env.episode import Episode
 from rstar2_env.errors import ConfigurationError
 from rstar2_env.problems import FiniteSource
-from rstar2_env.rollout import Budget, EpisodeRequest, Player, SamplingParams, TransformersEngine
+from rstar2_env.rollout import Budget, EpisodeRequest, Player, SamplingParams, Settled, TransformersEngine
 
 from ._callbacks import BEST_DIR, Console, Evaluation, RunFiles
 from ._model import codec, load_policy, lora, precision_options, processes
@@ -30,6 +30,7 @@ from .base import TrainResult, make_advantage, make_selector
 from .config import TrainConfig
 from .metrics import metrics
 from .samplers import ProblemSampler, Sampler, SeedSampler
+from .selectors import Settles
 
 FINAL_DIR = "final"
 _EVAL_SEED = 1_000_003
@@ -91,7 +92,11 @@ class TrlRun:
                 self.engine,
                 chat,
                 sampling=SamplingParams(max_tokens=1, temperature=temperature, top_p=config.top_p, top_k=config.top_k),
-                budget=Budget(tokens=config.max_episode_tokens, turn_tokens=config.max_turn_tokens),
+                budget=Budget(
+                    tokens=config.max_episode_tokens,
+                    turn_tokens=config.max_turn_tokens,
+                    wall_s=config.max_episode_seconds,
+                ),
                 max_in_flight=config.max_in_flight,
                 max_failed=config.max_failed,
             )
@@ -150,12 +155,12 @@ class TrlRun:
             player.close()
         self.engine.close()
 
-    def _play(self, split: str, requests: list[EpisodeRequest]) -> list[Episode]:
+    def _play(self, split: str, requests: list[EpisodeRequest], settled: Settled | None = None) -> list[Episode]:
         model: Any = self.trl.model
         training = model.training
         model.eval()
         try:
-            return self._players[split].play(requests)
+            return self._players[split].play(requests, settled=settled)
         finally:
             model.train(training)
 
@@ -176,8 +181,15 @@ class TrlRun:
             for group, start in enumerate(starts)
             for member in range(size)
         ]
-        episodes = self._play("train", requests)
+        episodes = self._play("train", requests, self._settled)
         return [episodes[at : at + size] for at in range(0, len(episodes), size)]
+
+    @property
+    def _settled(self) -> Settled | None:
+        selector = self.trl.selector
+        if not self.config.early_stop or not isinstance(selector, Settles):
+            return None
+        return lambda group: selector.settled(group, self.config.group_size)
 
     def _on_batch(self, batch: Batch) -> dict[str, float]:
         step = self.trl.state.global_step

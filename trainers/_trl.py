@@ -121,7 +121,7 @@ class RolloutGRPOTrainer(GRPOTrainer):
         rng_seed: int,
         **kwargs: Any,
     ) -> None:
-        self._play, self._selector, self._advantage = play, selector, advantage
+        self._play, self.selector, self._advantage = play, selector, advantage
         self._group_size, self._on_batch, self._rng_seed = group_size, on_batch, rng_seed
         self._correct_importance, self._importance_cap = correct_importance, importance_cap
         self._batch: Batch | None = None
@@ -131,7 +131,7 @@ class RolloutGRPOTrainer(GRPOTrainer):
         """Play, select, and lay out exactly ``rows`` rows as TRL wants them."""
         rng = np.random.default_rng([self._rng_seed, self.state.global_step, self.accelerator.process_index])
         groups = self._play(rows // self._group_size)
-        self._batch = select(groups, self._group_size, self._selector, self._advantage, rng)
+        self._batch = select(groups, self._group_size, self.selector, self._advantage, rng)
         for name, value in self._on_batch(self._batch).items():
             self._log_metric(name, value)
         # A filler is one token that no loss sees: TRL cannot hold an empty row.

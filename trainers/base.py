@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from rstar2_env.errors import MissingExtraError
+from rstar2_env.errors import ConfigurationError, MissingExtraError
 from rstar2_env.options import call_with_options
 from rstar2_env.registry import Registry
 
 from .advantages import Advantage, advantages
 from .config import TrainConfig, make_config
-from .selectors import Selector, selectors
+from .selectors import Selector, Settles, selectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +144,15 @@ def make_selector(config: TrainConfig) -> Selector:
 
     Raises:
         UnknownNameError: There is none of that name.
-        ConfigurationError: It does not take those options.
+        ConfigurationError: It does not take those options, or ``early_stop`` is on and it cannot say when to stop.
     """
     name = config.selector or "all"
-    return call_with_options(f"selector {name!r}", selectors.get(name), config.selector_options)
+    selector: Selector = call_with_options(f"selector {name!r}", selectors.get(name), config.selector_options)
+    if config.early_stop and not isinstance(selector, Settles):
+        raise ConfigurationError(
+            f"early_stop needs a selector that says when a group needs no more; {name!r} has no method `settled`."
+        )
+    return selector
 
 
 def make_advantage(config: TrainConfig) -> Advantage:

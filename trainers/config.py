@@ -48,6 +48,9 @@ class TrainConfig:
         top_k: Of sampling in training.
         max_episode_tokens: Tokens of an episode after its prompt, the environment's included.
         max_turn_tokens: Tokens of one turn; ``None`` for what is left of the episode's.
+        max_episode_seconds: Wall-clock seconds of an episode, without its wait for a place on an engine; ``None`` for
+            no limit.
+        early_stop: Cancel the rest of a group once its selector needs it no more; it favours short episodes.
         max_in_flight: Episodes that play at once in one process.
         max_failed: Share of a step's episodes that may end ``unavailable`` before the run stops.
         chat_template: ``"chatml"``, a Jinja template, or ``None`` for the tokenizer's own.
@@ -100,6 +103,8 @@ class TrainConfig:
     top_k: int = 0
     max_episode_tokens: int = 4096
     max_turn_tokens: int | None = None
+    max_episode_seconds: float | None = None
+    early_stop: bool = False
     max_in_flight: int = 512
     max_failed: float = 0.5
     chat_template: str | None = None
@@ -135,6 +140,8 @@ class TrainConfig:
             raise ConfigurationError(
                 f'importance_sampling must be "auto", "token" or "off", not {self.importance_sampling!r}.'
             )
+        if self.max_episode_seconds is not None and not self.max_episode_seconds > 0:
+            raise ConfigurationError(f"max_episode_seconds must be positive, not {self.max_episode_seconds!r}.")
         if not self.learning_rate > 0:
             raise ConfigurationError(f"learning_rate must be positive, not {self.learning_rate!r}.")
 

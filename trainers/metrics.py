@@ -13,8 +13,8 @@ def metrics(episodes: Sequence[Episode]) -> dict[str, float]:
     """Figures over episodes; what there is nothing to take a figure from is NaN.
 
     Returns:
-        ``episodes`` (that count), ``unavailable`` (share of all), ``reward``, ``pass_rate`` and its standard error
-        ``pass_rate_se``, ``tool_error_share``, ``tool_error_share_correct`` (over correct episodes),
+        ``episodes`` (that count), ``unavailable`` and ``cancelled`` (shares of all), ``reward``, ``pass_rate`` and its
+        standard error ``pass_rate_se``, ``tool_error_share``, ``tool_error_share_correct`` (over correct episodes),
         ``broken_format``, ``turns``, ``tool_calls``, ``tokens`` (the policy's, a mean), and the shares
         ``status/<name>`` of calls and ``end/<name>`` of episodes.
     """
@@ -23,6 +23,7 @@ def metrics(episodes: Sequence[Episode]) -> dict[str, float]:
     figures = {
         "episodes": float(summary.episodes),
         "unavailable": summary.unavailable / len(episodes) if episodes else math.nan,
+        "cancelled": summary.cancelled / len(episodes) if episodes else math.nan,
         "reward": _value(summary.reward),
         "pass_rate": _value(summary.pass_rate),
         "pass_rate_se": math.nan if summary.pass_rate.error is None else summary.pass_rate.error,

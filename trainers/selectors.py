@@ -1,15 +1,17 @@
 """Selectors: which episodes of a group train, once their rewards are known.
 
 Covered: Resample-on-Correct (rStar2-Agent, arXiv 2508.20722, section 2.2) in the paper's way and in the released code's
-way, and keeping all. A selector is a pure function of the group and a random generator; it never looks at text. Not
-covered: playing more episodes until a group is worth keeping.
+way, and keeping all. A selector is a pure function of the group and a random generator; it never looks at text. It may
+also say when a group that still plays needs no more. Not covered: playing more episodes until a group is worth keeping.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -29,6 +31,15 @@ class Selector(Protocol):
 
         Episodes that are not ``available`` must never be chosen.
         """
+        ...
+
+
+@runtime_checkable
+class Settles(Protocol):
+    """What a selector offers besides when it can say that a group needs no more episodes."""
+
+    def settled(self, group: Sequence[Episode | None], keep: int) -> bool:
+        """Whether the rest of the group may be cancelled; ``None`` stands for an episode that still plays."""
         ...
 
 
@@ -115,6 +126,14 @@ class KeepAll:
             return []
         return usable
 
+    def settled(self, group: Sequence[Episode | None], keep: int) -> bool:
+        """Whether the first ``keep`` are there: what comes after them changes nothing.
+
+        An episode that still plays at an earlier place is waited for, so the choice is the same as without stopping.
+        """
+        places = itertools.takewhile(lambda episode: episode is not None, group)
+        return sum(episode is not None and episode.available for episode in places) >= keep
+
 
 @dataclass(frozen=True)
 class ResampleOnCorrect:
@@ -127,18 +146,22 @@ class ResampleOnCorrect:
             ``"rank"`` takes those of the lowest penalty, earliest first, as the released code does.
         minimum: Fewest of each side, where there are as many.
         delta: See ``DELTA``.
+        spare: When a group may stop early: successes that must have ended for each one that is kept of a balanced
+            group, at least 1. With 1 nothing is left to choose from; where ``keep`` is half the group, 2 is what a
+            balanced group has in the end.
     """
 
     mode: Literal["sample", "rank"] = "sample"
     minimum: int = 2
     delta: float = DELTA
+    spare: float = 1.5
 
     def __post_init__(self) -> None:
         """Refuse what no selection can follow.
 
         Raises:
-            ConfigurationError: The mode is neither ``"sample"`` nor ``"rank"``, delta is not positive, or minimum is
-                negative.
+            ConfigurationError: The mode is neither ``"sample"`` nor ``"rank"``, delta is not positive, minimum is
+                negative, or spare is below 1.
         """
         if self.mode not in ("sample", "rank"):
             raise ConfigurationError(f'ResampleOnCorrect.mode must be "sample" or "rank", not {self.mode!r}.')
@@ -146,6 +169,8 @@ class ResampleOnCorrect:
             raise ConfigurationError(f"ResampleOnCorrect.delta must be positive, not {self.delta!r}.")
         if self.minimum < 0:
             raise ConfigurationError(f"ResampleOnCorrect.minimum must be 0 or more, not {self.minimum!r}.")
+        if not self.spare >= 1:
+            raise ConfigurationError(f"ResampleOnCorrect.spare must be at least 1, not {self.spare!r}.")
 
     def __call__(self, group: Group, keep: int, rng: np.random.Generator) -> list[int]:
         """See ``Selector``."""
@@ -158,6 +183,15 @@ class ResampleOnCorrect:
         kept = self._successes(group, positives, n_positives, rng)
         kept += [int(i) for i in rng.choice(negatives, size=n_negatives, replace=False)] if n_negatives else []
         return sorted(kept)
+
+    def settled(self, group: Sequence[Episode | None], keep: int) -> bool:
+        """Whether enough of both kinds have ended: failures to fill half of ``keep``, and successes to choose from.
+
+        Unlike without stopping, those that end first are then all there is to choose from.
+        """
+        ended = [episode for episode in group if episode is not None and episode.available]
+        positives = sum(episode.correct for episode in ended)
+        return positives >= math.ceil(self.spare * (keep / 2)) and len(ended) - positives >= keep / 2
 
     def _successes(self, group: Group, positives: list[int], count: int, rng: np.random.Generator) -> list[int]:
         if count == 0:

@@ -9,10 +9,18 @@ from rstar2_env.errors import MissingExtraError
 
 try:
     from rstar2_env.rollout.chat import CHATML, ChatCodec
-    from rstar2_env.rollout.engine import Engine, EngineStats, Generation, SamplingParams
+    from rstar2_env.rollout.engine import (
+        Engine,
+        EngineStats,
+        EpisodeEngine,
+        Generation,
+        SamplingParams,
+        Seat,
+        open_episode,
+    )
     from rstar2_env.rollout.engines import engines, make_engine
     from rstar2_env.rollout.env_pool import EnvFactory
-    from rstar2_env.rollout.player import Budget, EpisodeRequest, Player, RolloutError
+    from rstar2_env.rollout.player import Budget, EpisodeRequest, Player, RolloutError, Settled
     from rstar2_env.rollout.transformers_engine import TransformersEngine
     from rstar2_env.rollout.vllm_engine import VllmEngine
 except ModuleNotFoundError as error:
@@ -27,13 +35,17 @@ __all__ = [
     "Engine",
     "EngineStats",
     "EnvFactory",
+    "EpisodeEngine",
     "EpisodeRequest",
     "Generation",
     "Player",
     "RolloutError",
     "SamplingParams",
+    "Seat",
+    "Settled",
     "TransformersEngine",
     "VllmEngine",
     "engines",
     "make_engine",
+    "open_episode",
 ]

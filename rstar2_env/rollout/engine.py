@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future, InvalidStateError
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -93,6 +94,14 @@ class EngineStats:
     generated_tokens: int = 0
 
 
+class Seat(Protocol):
+    """Where the turns of one episode are generated."""
+
+    async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
+        """Continue ``ids``."""
+        ...
+
+
 @runtime_checkable
 class Engine(Protocol):
     """Generates turns. Requests run together; cancelling the awaiting task cancels the request.
@@ -126,3 +135,28 @@ def settle(future: Future[Generation], outcome: Generation | BaseException) -> N
             future.set_result(outcome)
     except InvalidStateError:
         pass
+
+
+@runtime_checkable
+class EpisodeEngine(Protocol):
+    """What an engine offers besides ``Engine`` when it wants to know which requests belong to one episode.
+
+    It learns of an episode before its first turn and of its end on every way out, so that it can wait until there is
+    room, keep the episode's cache until then, and let it go afterwards.
+    """
+
+    def episode(self, prompt_tokens: int, max_tokens: int) -> AbstractAsyncContextManager[Seat]:
+        """A place for one episode; entering it may wait.
+
+        Args:
+            prompt_tokens: Tokens of the prompt.
+            max_tokens: Most tokens that may follow, the policy's and the environment's together.
+        """
+        ...
+
+
+def open_episode(engine: Engine, prompt_tokens: int, max_tokens: int) -> AbstractAsyncContextManager[Seat]:
+    """A place for one episode on any engine: see ``EpisodeEngine``; another engine serves every turn for itself."""
+    if isinstance(engine, EpisodeEngine):
+        return engine.episode(prompt_tokens, max_tokens)
+    return nullcontext(engine)

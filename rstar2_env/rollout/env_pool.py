@@ -1,16 +1,17 @@
 """Environments for episodes: each belongs to one episode at a time, and every call of it runs in a thread.
 
 Covered: environments are reused once an episode has ended well; one whose call failed, or was abandoned while it ran,
-is closed as soon as that call is over, and never lent again. Not covered: ending a call that runs (its tool has a time
-limit of its own).
+is closed as soon as that call is over, and never lent again. An abandoned call keeps its thread until then, and takes
+none away from other episodes. Not covered: ending a call that runs (its tool has a time limit of its own).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import gymnasium as gym
@@ -18,6 +19,9 @@ import gymnasium as gym
 T = TypeVar("T")
 
 EnvFactory = Callable[[], "gym.Env[str, str]"]
+
+_MOST_THREADS = 1 << 16
+"""No limit that is ever reached: the pool starts a thread only when all others are inside a call."""
 
 _log = logging.getLogger(__name__)
 
@@ -27,11 +31,10 @@ class EnvPool:
 
     Args:
         make_env: Makes one environment.
-        threads: Calls that run at once.
     """
 
-    def __init__(self, make_env: EnvFactory, threads: int) -> None:
-        self._make_env, self._size = make_env, threads
+    def __init__(self, make_env: EnvFactory) -> None:
+        self._make_env = make_env
         self._idle: list[gym.Env[str, str]] = []
         self._threads: ThreadPoolExecutor | None = None
 
@@ -54,9 +57,10 @@ class EnvPool:
             return self._make_env()
 
     def _submit(self, function: Callable[[], T]) -> Future[T]:
-        # asyncio's own pool is far too small: a step waits for a tool, and every episode may be waiting.
+        # asyncio's own pool is far too small: a step waits for a tool, and every episode may be waiting. A fixed size
+        # would let abandoned calls, which still hold their threads, keep other episodes waiting.
         if self._threads is None:
-            self._threads = ThreadPoolExecutor(self._size, thread_name_prefix="rstar2-env")
+            self._threads = ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="rstar2-env")
         return self._threads.submit(function)
 
 
@@ -66,8 +70,11 @@ class LentEnv:
     def __init__(self, pool: EnvPool) -> None:
         self._pool = pool
         self._env: gym.Env[str, str] | None = None
-        self._call: Future[Any] | None = None
+        self._call: Future[Any] | None = None  # the newest
         self._sound = True
+        # Guards the two flags: of a call that ends and an episode that abandons it, exactly one disposes.
+        self._lock = threading.Lock()
+        self._inside = self._abandoned = False
 
     async def reset(self, *, seed: int | None, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """See ``gymnasium.Env.reset``; the first call takes the environment from the pool."""
@@ -91,22 +98,33 @@ class LentEnv:
         """Hand the environment back, or have it closed when it cannot be trusted any more. Never blocks."""
         if self._call is None:
             return
+        with self._lock:
+            self._abandoned = True
+            if self._inside and not self._call.cancel():
+                return  # the call that runs closes the environment when it ends
         if self._sound and self._env is not None:
             self._pool._idle.append(self._env)
-        else:
+        elif self._env is not None:
             self._pool._submit(self._dispose)
 
     async def _in_thread(self, function: Callable[[], T]) -> T:
-        self._call = call = self._pool._submit(function)
-        self._sound = False
-        result = await asyncio.wrap_future(call)
+        def run() -> T:
+            try:
+                return function()
+            finally:
+                with self._lock:
+                    self._inside = False
+                    abandoned = self._abandoned
+                if abandoned:
+                    self._dispose()
+
+        self._sound, self._inside = False, True
+        self._call = self._pool._submit(run)
+        result: T = await asyncio.wrap_future(self._call)
         self._sound = True
         return result
 
     def _dispose(self) -> None:
-        # An abandoned call may still be inside the environment, or just be making it.
-        if self._call is not None:
-            wait([self._call])
         if self._env is not None:
             _close(self._env)
 

@@ -1,8 +1,9 @@
 """Plays episodes: an engine on one side, Gymnasium environments on the other, every episode its own coroutine.
 
 Covered: any environment with text in and text out, through ``reset`` and ``step`` alone; generation and tool calls of
-different episodes overlap; an exception ends its own episode as ``unavailable`` and no other. Not covered: admission by
-the engine's memory (an engine queues what it cannot take).
+different episodes overlap; an exception ends its own episode as ``unavailable`` and no other; budgets of tokens, turns
+and time; cancelling the rest of a group that needs no more. Not covered: admission by the engine's memory, which is the
+engine's (``scheduler.py`` does it for several).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from types import TracebackType
@@ -21,7 +22,7 @@ import numpy as np
 from rstar2_env.episode import Episode, Message
 from rstar2_env.errors import ConfigurationError, Rstar2Error
 from rstar2_env.rollout.chat import ChatCodec
-from rstar2_env.rollout.engine import Engine, SamplingParams
+from rstar2_env.rollout.engine import Engine, SamplingParams, Seat, open_episode
 from rstar2_env.rollout.env_pool import EnvFactory, EnvPool, LentEnv
 
 
@@ -34,7 +35,7 @@ class RolloutError(Rstar2Error, RuntimeError):
 
     def __init__(self, episodes: Sequence[Episode]) -> None:
         self.episodes = list(episodes)
-        failed = [episode for episode in episodes if not episode.available]
+        failed = [episode for episode in episodes if episode.failed]
         causes = (episode.error for episode in failed if episode.error)
         cause = next(causes, "the tool or the grader did not answer")
         super().__init__(f"{len(failed)} of {len(episodes)} episodes failed by our own fault, for example:\n{cause}")
@@ -66,11 +67,14 @@ class Budget:
         tokens: Tokens after the prompt, the policy's and the environment's together.
         turn_tokens: Tokens of one turn; ``None`` for what is left of the episode's.
         turns: A guard against an environment without a budget of its own.
+        wall_s: Wall-clock seconds from the ``reset`` on, without the wait for a place on the engine; ``None`` for no
+            limit. What it cuts depends on the machine's load, so a run with it does not repeat exactly.
     """
 
     tokens: int = 4096
     turn_tokens: int | None = None
     turns: int = 256
+    wall_s: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse a budget that no episode fits into.
@@ -82,6 +86,12 @@ class Budget:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigurationError(f"Budget.{name} must be at least 1, not {value}.")
+        if self.wall_s is not None and not self.wall_s > 0:
+            raise ConfigurationError(f"Budget.wall_s must be a positive number of seconds, not {self.wall_s}.")
+
+
+Settled = Callable[[Sequence[Episode | None]], bool]
+"""Whether a group needs no more: gets its episodes in the order of their requests, ``None`` for what still plays."""
 
 
 class Player:
@@ -116,19 +126,25 @@ class Player:
         self.engine, self.chat = engine, chat
         self.sampling, self.budget = sampling, budget or Budget()
         self._max_in_flight, self._max_failed = max_in_flight, max_failed
-        self._envs = EnvPool(make_env, max_in_flight)
+        self._envs = EnvPool(make_env)
 
-    def play(self, requests: Sequence[EpisodeRequest], *, sampling: SamplingParams | None = None) -> list[Episode]:
+    def play(
+        self,
+        requests: Sequence[EpisodeRequest],
+        *,
+        sampling: SamplingParams | None = None,
+        settled: Settled | None = None,
+    ) -> list[Episode]:
         """Play every request; episodes come in the order of the requests. See ``aplay``."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return asyncio.run(self.aplay(requests, sampling=sampling))
+            return asyncio.run(self.aplay(requests, sampling=sampling, settled=settled))
         # A notebook has a running loop already: play in a thread with a loop of its own.
         tasks: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[list[Episode]]]] = []
 
         async def in_own_loop() -> list[Episode]:
-            task = asyncio.ensure_future(self.aplay(requests, sampling=sampling))
+            task = asyncio.ensure_future(self.aplay(requests, sampling=sampling, settled=settled))
             tasks.append((asyncio.get_running_loop(), task))
             return await task
 
@@ -143,21 +159,51 @@ class Player:
                 raise
 
     async def aplay(
-        self, requests: Sequence[EpisodeRequest], *, sampling: SamplingParams | None = None
+        self,
+        requests: Sequence[EpisodeRequest],
+        *,
+        sampling: SamplingParams | None = None,
+        settled: Settled | None = None,
     ) -> list[Episode]:
         """Play every request. Cancelling it cancels every request of the engine.
+
+        Args:
+            requests: The episodes to play.
+            sampling: Overrides the player's.
+            settled: Asked about a group whenever an episode of it has ended; once it says yes, the rest of the group
+                ends as ``cancelled``.
 
         Raises:
             RolloutError: More than ``max_failed`` of the episodes ended ``unavailable``; the message holds one cause.
         """
         room = asyncio.Semaphore(self._max_in_flight)
         chosen = sampling or self.sampling
+        groups: dict[int, list[int]] = {}
+        for at, request in enumerate(requests):
+            groups.setdefault(request.group, []).append(at)
+        ended: list[Episode | None] = [None] * len(requests)
+        stopped: set[int] = set()
 
-        async def play_one(request: EpisodeRequest) -> Episode:
-            async with room:
-                return await self._play(request, chosen)
+        async def play_one(at: int, request: EpisodeRequest) -> Episode:
+            episode = Episode(group=request.group, seed=request.seed)
+            try:
+                async with room:
+                    await self._play(episode, request, chosen)
+            except asyncio.CancelledError:
+                if request.group not in stopped:
+                    raise
+                episode.end, episode.reward, episode.correct = "cancelled", 0.0, False
+                return episode
+            ended[at] = episode
+            others = groups[request.group]
+            if settled and request.group not in stopped and settled([ended[other] for other in others]):
+                stopped.add(request.group)
+                for other in others:
+                    if ended[other] is None:
+                        tasks[other].cancel()
+            return episode
 
-        tasks = [asyncio.create_task(play_one(request)) for request in requests]
+        tasks = [asyncio.create_task(play_one(at, request)) for at, request in enumerate(requests)]
         try:
             episodes = list(await asyncio.gather(*tasks))
         except BaseException:
@@ -165,7 +211,8 @@ class Player:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             raise
-        if sum(not episode.available for episode in episodes) > self._max_failed * len(episodes):
+        counted = sum(not episode.cancelled for episode in episodes)
+        if sum(episode.failed for episode in episodes) > self._max_failed * counted:
             raise RolloutError(episodes)
         return episodes
 
@@ -183,19 +230,26 @@ class Player:
         """Close it."""
         self.close()
 
-    async def _play(self, request: EpisodeRequest, sampling: SamplingParams) -> Episode:
-        episode = Episode(group=request.group, seed=request.seed)
+    async def _play(self, episode: Episode, request: EpisodeRequest, sampling: SamplingParams) -> None:
         env = self._envs.lend()
+        clock = asyncio.timeout(self.budget.wall_s)
         try:
-            await self._turns(env, episode, request, sampling)
-        except Exception:
-            episode.end, episode.reward, episode.correct = "unavailable", 0.0, False
-            episode.error = traceback.format_exc()
+            async with clock:
+                await self._episode(env, episode, request, sampling, clock)
+        except Exception as error:
+            if not (isinstance(error, TimeoutError) and clock.expired()):
+                _fail(episode, traceback.format_exc())
+            elif not episode.prompt_ids:
+                _fail(episode, f"The environment's reset took more than Budget.wall_s={self.budget.wall_s} seconds.")
+            else:
+                episode.end = "time"
+                _drop_unanswered(episode)
         finally:
             env.release()
-        return episode
 
-    async def _turns(self, env: LentEnv, episode: Episode, request: EpisodeRequest, sampling: SamplingParams) -> None:
+    async def _episode(
+        self, env: LentEnv, episode: Episode, request: EpisodeRequest, sampling: SamplingParams, clock: asyncio.Timeout
+    ) -> None:
         text, info = await env.reset(seed=request.seed, options=request.options)
         system = str(info.get("system", ""))
         episode.problem_id = str(info.get("problem_id", ""))
@@ -203,16 +257,31 @@ class Player:
             episode.messages.append(Message("system", system))
         episode.messages.append(Message("user", text))
         episode.prompt_ids = self.chat.prompt(system, text)
+        sampling = replace(
+            sampling,
+            stop_ids=tuple({*sampling.stop_ids, *self.chat.stop_ids}),
+            stop=tuple(dict.fromkeys([*sampling.stop, *info.get("stop", ())])),
+        )
+        until, now = clock.when(), asyncio.get_running_loop().time
+        left = None if until is None else until - now()
+        # Waiting for a place is nobody's turn.
+        clock.reschedule(None)
+        async with open_episode(self.engine, len(episode.prompt_ids), self.budget.tokens) as seat:
+            clock.reschedule(None if left is None else now() + left)
+            await self._turns(env, seat, episode, request, sampling)
+
+    async def _turns(
+        self, env: LentEnv, seat: Seat, episode: Episode, request: EpisodeRequest, sampling: SamplingParams
+    ) -> None:
         draws = np.random.SeedSequence(request.sampling_seed) if request.sampling_seed is not None else None
         while True:
             left = self.budget.tokens - len(episode.completion_ids)
             params = replace(
                 sampling,
                 max_tokens=min(left, self.budget.turn_tokens or left),
-                stop_ids=tuple({*sampling.stop_ids, *self.chat.stop_ids}),
                 seed=None if draws is None else int(draws.spawn(1)[0].generate_state(1, np.uint64)[0]),
             )
-            generation = await self.engine.generate(episode.prompt_ids + episode.completion_ids, params)
+            generation = await seat.generate(episode.prompt_ids + episode.completion_ids, params)
             if episode.turns == 0:
                 episode.policy_version = generation.policy_version
             _extend(episode, generation.ids, 1, generation.logprobs)
@@ -246,3 +315,16 @@ def _extend(episode: Episode, ids: Sequence[int], mask: int, logprobs: Sequence[
     episode.completion_ids += ids
     episode.mask += [mask] * len(ids)
     episode.logprobs += logprobs
+
+
+def _fail(episode: Episode, error: str) -> None:
+    episode.end, episode.reward, episode.correct, episode.error = "unavailable", 0.0, False, error
+
+
+def _drop_unanswered(episode: Episode) -> None:
+    """Leave out what the environment showed and the policy could not answer any more."""
+    while episode.mask and not episode.mask[-1]:
+        for entries in (episode.completion_ids, episode.mask, episode.logprobs):
+            entries.pop()
+    if episode.turns and episode.messages[-1].role != "assistant":
+        episode.messages.pop()

@@ -31,6 +31,12 @@ def test_an_unavailable_episode_is_in_no_figure_but_its_own():
     assert summary.ends == {"answered": 1, "unavailable": 1}
 
 
+def test_a_cancelled_episode_is_no_failure_and_in_no_other_figure():
+    summary = summarize([episode("a", True, OK), episode("a", False, ERROR, end="cancelled")])
+    assert (summary.episodes, summary.unavailable, summary.cancelled) == (1, 0, 1)
+    assert (summary.pass_rate.value, summary.tool_error_share.value) == (1.0, 0.0)
+
+
 def test_the_share_of_tool_errors_is_over_calls_in_all_and_in_correct_episodes():
     summary = summarize([episode("a", True, ERROR, OK, OK), episode("b", False, ERROR), episode("c", True, OK)])
     assert summary.tool_error_share.value == pytest.approx(2 / 5)

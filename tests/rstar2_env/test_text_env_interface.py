@@ -45,7 +45,17 @@ class TestInfo:
         env, tool = make()
         text, info = env.reset(seed=1, **GOLD)
         assert text.endswith("What is 5 + 5?")
-        assert info == {"problem_id": "p5", "tools": [tool.spec.schema()], "system": RSTAR2.system([tool.spec])}
+        assert info == {
+            "problem_id": "p5",
+            "tools": [tool.spec.schema()],
+            "system": RSTAR2.system([tool.spec]),
+            "stop": [],
+        }
+
+    def test_reset_tells_where_the_dialect_wants_a_turn_to_stop(self):
+        env, _ = make(dialect="fenced")
+        _, info = env.reset(seed=1)
+        assert info["stop"] == ["\n```\n", "```output"]
 
     def test_the_gold_answer_is_in_no_text_and_no_info(self):
         env, _ = make(problems=[{"id": "x", "question": "?", "answer": "271828"}])
