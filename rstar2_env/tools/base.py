@@ -123,3 +123,12 @@ class Tool(Protocol):
     def close(self) -> None:
         """Let go of what it holds."""
         ...
+
+
+@runtime_checkable
+class EpisodeTool(Tool, Protocol):
+    """A tool that keeps something across the calls of one episode."""
+
+    def end_episode(self) -> None:
+        """Let go of it: the episode is over, or another one begins. Doing so twice is harmless."""
+        ...
