@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from rstar2_env.encodable import encodable
-from rstar2_env.grading import GoldGrader
 from rstar2_env.problems import ProblemSource
 from rstar2_env.text_env import ToolEnv
 from rstar2_env.tools import Tool
@@ -35,7 +34,7 @@ class AdaptedEnv(ToolEnv):
     """A ``ToolEnv`` whose last turn is graded whole by ``grade``."""
 
     def __init__(self, source: ProblemSource, *, tools: Sequence[Tool], options: Mapping[str, Any]) -> None:
-        super().__init__(problems=source, tools=tools, grader=GoldGrader(), **options)
+        super().__init__(problems=source, tools=tools, grader=None, **options)
 
     @abstractmethod
     def grade(self, turn: str) -> Grade:

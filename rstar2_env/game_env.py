@@ -18,7 +18,6 @@ from rstar2_env.dialects import make_dialect
 from rstar2_env.encodable import encodable
 from rstar2_env.errors import ConfigurationError
 from rstar2_env.family_env import FamilyEnv, environment_class
-from rstar2_env.grading import GoldGrader
 from rstar2_env.problems import Draft, ProceduralSource
 from rstar2_env.tools import Tool
 from rstar2_env.turn import Ended, GoesOn
@@ -119,7 +118,7 @@ class GameEnv(FamilyEnv):
         super().__init__(
             problems=ProceduralSource(self.family.named(), _Draw(self.family, form), split),
             tools=tools,
-            grader=GoldGrader(),
+            grader=None,
             dialect=dialect,
             max_turns=self.family.turns if max_turns is None else max_turns,
             **options,

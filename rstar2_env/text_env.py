@@ -40,7 +40,7 @@ class ToolEnv(gym.Env[str, str]):
     Args:
         problems: Where the problems come from; whatever ``load_problems`` takes.
         tools: The tools that the policy may call.
-        grader: Says whether an answer solves a problem.
+        grader: Says whether an answer solves a problem; ``None`` where a subclass overrides ``answer_turn``.
         dialect: A dialect, or the name of one.
         dialect_options: Options of a dialect given by name.
         split: Split of a procedural family or of a source that has splits.
@@ -66,7 +66,7 @@ class ToolEnv(gym.Env[str, str]):
         *,
         problems: Any,
         tools: Sequence[Tool],
-        grader: Grader,
+        grader: Grader | None,
         dialect: Dialect | str = "rstar2",
         dialect_options: Mapping[str, Any] | None = None,
         split: str = "train",
@@ -92,6 +92,8 @@ class ToolEnv(gym.Env[str, str]):
             raise ConfigurationError(
                 f"render_mode must be one of {self.metadata['render_modes']}, not {render_mode!r}."
             )
+        if grader is None and type(self).answer_turn is ToolEnv.answer_turn:
+            raise ConfigurationError("An environment without a grader must override answer_turn().")
         self.observation_space = UnicodeText(max_text)
         self.action_space = UnicodeText(max_text)
         self.render_mode = render_mode
@@ -145,6 +147,7 @@ class ToolEnv(gym.Env[str, str]):
         answer = self.dialect.answer(self._turns)
         if answer is None:
             return Ended(None, end="no_answer")
+        assert self.grader is not None  # __init__ refused that
         verdict = self.grader(self.problem, answer)
         if verdict.reason is Reason.UNAVAILABLE:
             return Ended(answer, end="unavailable")
