@@ -54,7 +54,7 @@ def job_from_json(written: Mapping[str, Any]) -> Job:
             code=unpack_text(written["code"]),
             stdin=unpack_text(written.get("stdin", "")),
             limits=_limits(written.get("limits", {})),
-            files={unpack_text(name): base64.b64decode(data) for name, data in written.get("files", ())},
+            files={unpack_text(name): base64.b64decode(data, validate=True) for name, data in written.get("files", ())},
             seed=seed,
             session=session,
         )
@@ -105,7 +105,7 @@ def unpack_text(written: Any) -> str:
     if isinstance(written, str):
         return written
     if isinstance(written, dict) and isinstance(written.get("base64"), str):
-        return base64.b64decode(written["base64"]).decode("utf-8", "surrogatepass")
+        return base64.b64decode(written["base64"], validate=True).decode("utf-8", "surrogatepass")
     raise TypeError(f"expected a string or an object with 'base64', not {type(written).__name__}")
 
 

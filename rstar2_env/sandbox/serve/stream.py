@@ -16,7 +16,7 @@ from rstar2_env.sandbox.remote.codec import dump, outcome_to_json
 from rstar2_env.sandbox.serve.service import Call, Service
 
 _GATHER_S = 0.01
-"""While calls wait, outcomes are sent together that come within this time: each packet costs as much as a short call."""
+"""While calls wait, outcomes that come within this time are sent together: a packet costs much of a short call."""
 _FORGOTTEN = lost("The call has run, and its outcome is not kept any longer.", 1)
 
 
