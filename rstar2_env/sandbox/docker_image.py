@@ -143,6 +143,7 @@ def build_from_host(
         SandboxUnavailableError: A file cannot be read, or the engine did not take the image.
     """
     import docker.errors
+
     from rstar2_env.sandbox.host_files import collect, folders
 
     tree = collect(packages)
