@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rstar2_env.cli.sandbox_bench import bench
-from rstar2_env.cli.sandbox_serve import serve
 from rstar2_env.cli.sandbox_image import image
+from rstar2_env.cli.sandbox_serve import serve
 
 if TYPE_CHECKING:
     from rstar2_env.sandbox import Outcome
