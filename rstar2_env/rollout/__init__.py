@@ -8,6 +8,7 @@ from __future__ import annotations
 from rstar2_env.errors import MissingExtraError
 
 try:
+    from rstar2_env.rollout.admission import policies
     from rstar2_env.rollout.chat import CHATML, ChatCodec
     from rstar2_env.rollout.engine import (
         Engine,
@@ -22,6 +23,7 @@ try:
     from rstar2_env.rollout.engines import engines, make_engine
     from rstar2_env.rollout.env_pool import EnvFactory
     from rstar2_env.rollout.player import Budget, EpisodeRequest, Player, RolloutError, Settled
+    from rstar2_env.rollout.scheduler import Scheduler, SchedulerStats
     from rstar2_env.rollout.transformers_engine import TransformersEngine
     from rstar2_env.rollout.vllm_engine import VllmEngine
 except ModuleNotFoundError as error:
@@ -43,6 +45,8 @@ __all__ = [
     "Player",
     "RolloutError",
     "SamplingParams",
+    "Scheduler",
+    "SchedulerStats",
     "Seat",
     "Settled",
     "TransformersEngine",
@@ -50,4 +54,5 @@ __all__ = [
     "engines",
     "make_engine",
     "open_episode",
+    "policies",
 ]
