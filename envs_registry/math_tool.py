@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium as gym
 
@@ -13,7 +13,6 @@ from rstar2_env.sandbox.job import Limits, Sandbox
 from rstar2_env.text_env import ToolEnv
 from rstar2_env.tools import PythonTool
 from rstar2_env.tools.cut import Tokenizer
-from rstar2_env.tools.sandboxed import SandboxTool
 
 
 class MathToolEnv(ToolEnv):
@@ -64,8 +63,6 @@ class MathToolEnv(ToolEnv):
         ConfigurationError: An option is out of its range.
     """
 
-    tool_class: ClassVar[type[SandboxTool]] = PythonTool
-
     def __init__(
         self,
         *,
@@ -80,7 +77,7 @@ class MathToolEnv(ToolEnv):
     ) -> None:
         if isinstance(limits, Mapping):
             limits = call_with_options("limits", Limits, limits)
-        tool = self.tool_class(
+        tool = PythonTool(
             sandbox, limits=limits, max_output=max_output, tokenizer=output_tokenizer, traceback=traceback
         )
         super().__init__(problems=problems, tools=[tool], grader=GoldGrader(verify_timeout), **options)

@@ -8,14 +8,12 @@ from __future__ import annotations
 from rstar2_env.errors import MissingExtraError
 
 try:
-    from rstar2_env.rollout.admission import policies
     from rstar2_env.rollout.chat import CHATML, ChatCodec
     from rstar2_env.rollout.engine import (
         Engine,
         EngineStats,
         EpisodeEngine,
         Generation,
-        KeepsCaches,
         SamplingParams,
         Seat,
         open_episode,
@@ -23,7 +21,6 @@ try:
     from rstar2_env.rollout.engines import engines, make_engine
     from rstar2_env.rollout.env_pool import EnvFactory
     from rstar2_env.rollout.player import Budget, EpisodeRequest, Player, RolloutError, Settled
-    from rstar2_env.rollout.scheduler import Scheduler, SchedulerStats
     from rstar2_env.rollout.transformers_engine import TransformersEngine
     from rstar2_env.rollout.vllm_engine import VllmEngine
 except ModuleNotFoundError as error:
@@ -41,12 +38,9 @@ __all__ = [
     "EpisodeEngine",
     "EpisodeRequest",
     "Generation",
-    "KeepsCaches",
     "Player",
     "RolloutError",
     "SamplingParams",
-    "Scheduler",
-    "SchedulerStats",
     "Seat",
     "Settled",
     "TransformersEngine",
@@ -54,5 +48,4 @@ __all__ = [
     "engines",
     "make_engine",
     "open_episode",
-    "policies",
 ]

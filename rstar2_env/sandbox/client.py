@@ -8,6 +8,7 @@ Not covered: where the warden runs (``host``), and what a program can and cannot
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import os
 import threading
@@ -15,15 +16,16 @@ import warnings
 import weakref
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import Any, Protocol
+from types import TracebackType
+from typing import Any, Protocol, Self
 
 from rstar2_env.errors import SandboxUnavailableError
-from rstar2_env.sandbox.calls import Caller
 from rstar2_env.sandbox.connection import Connection
 from rstar2_env.sandbox.host import MakeHost
 from rstar2_env.sandbox.job import Capability, Job, Outcome
 from rstar2_env.sandbox.messages import encode_job, lost, outcome_of
 from rstar2_env.sandbox.options import Isolation
+from rstar2_env.sandbox.session_names import SessionNames
 
 _RESTARTS = 3
 
@@ -31,18 +33,14 @@ _RESTARTS = 3
 class _Ticket:
     """One call on its way: what to send, who waits, and how often it was sent."""
 
-    __slots__ = ("_client", "attempts", "frame", "future", "id")
+    __slots__ = ("attempts", "frame", "future", "id", "session")
 
-    def __init__(self, client: WardenClient, call_id: int, frame: bytes) -> None:
-        self._client = client
+    def __init__(self, call_id: int, job: Job) -> None:
         self.id = call_id
-        self.frame = frame
+        self.frame = encode_job(call_id, job)
+        self.session = job.session
         self.future: Future[Outcome] = Future()
         self.attempts = 0
-
-    def drop(self) -> None:
-        """Nobody waits any more: end the program."""
-        self._client.forget(self)
 
 
 class ClientOptions(Protocol):
@@ -63,7 +61,7 @@ class ClientOptions(Protocol):
         ...
 
 
-class WardenClient(Caller):
+class WardenClient:
     """A sandbox that one warden serves. Safe to call from any thread.
 
     Args:
@@ -81,6 +79,7 @@ class WardenClient(Caller):
         self._make_host = make_host
         self._lock = threading.Lock()
         self._tickets: dict[int, _Ticket] = {}
+        self._sessions = SessionNames()
         self._next_id = 0
         self._closed = False
         self._broken = False  # no warden could be started; the next call tries again
@@ -92,6 +91,34 @@ class WardenClient(Caller):
 
     # The protocol
 
+    def run(self, job: Job) -> Outcome:
+        """Run one job and wait for it; a failure of our own is an ``unavailable`` outcome."""
+        ticket = self._submit(job)
+        try:
+            return ticket.future.result()
+        except BaseException:
+            self._drop(ticket)
+            raise
+
+    async def arun(self, job: Job) -> Outcome:
+        """Run one job without blocking the event loop. Cancelling it ends the program."""
+        ticket = self._submit(job)
+        try:
+            return await asyncio.wrap_future(ticket.future)
+        except asyncio.CancelledError:
+            self._drop(ticket)
+            raise
+
+    def run_many(self, jobs: Sequence[Job]) -> list[Outcome]:
+        """Run jobs at once, as many as there are workers; outcomes come in the order of the jobs."""
+        tickets = [self._submit(job) for job in jobs]
+        try:
+            return [ticket.future.result() for ticket in tickets]
+        except BaseException:
+            for ticket in tickets:
+                self._drop(ticket)
+            raise
+
     def capabilities(self) -> Sequence[Capability]:
         """Each layer of isolation and whether it is active."""
         connection = self._connection
@@ -99,6 +126,10 @@ class WardenClient(Caller):
 
     def end_session(self, name: str) -> None:
         """End a session and forget its state. A name that no session has is harmless."""
+        with self._lock:
+            self._sessions.forget(name)
+            if self._connection is not None:
+                self._connection.end_session(name)
 
     def close(self) -> None:
         """End every process that belongs to the sandbox. Calls in flight become ``unavailable``."""
@@ -111,7 +142,17 @@ class WardenClient(Caller):
         if connection is not None and os.getpid() == self._pid:
             connection.close()
         for ticket in tickets:
-            _resolve(ticket, lost("The sandbox was closed.", ticket.attempts))
+            _resolve(ticket, lost("The sandbox was closed.", ticket.attempts, ticket.session))
+
+    def __enter__(self) -> Self:
+        """Start using it."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        """Close it."""
+        self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as its options: another process gets a sandbox of its own."""
@@ -119,8 +160,7 @@ class WardenClient(Caller):
 
     # Calls
 
-    def submit(self, job: Job) -> _Ticket:
-        """Start a job on its way, without waiting for it."""
+    def _submit(self, job: Job) -> _Ticket:
         if os.getpid() != self._pid:
             raise SandboxUnavailableError(
                 "This sandbox belongs to the process that made it, and this is a fork of that one: make another here, "
@@ -130,7 +170,7 @@ class WardenClient(Caller):
             if self._closed:
                 raise SandboxUnavailableError("This sandbox is closed; make another one.")
             self._next_id += 1
-            ticket = _Ticket(self, self._next_id, encode_job(self._next_id, job))
+            ticket = _Ticket(self._next_id, job)
             self._tickets[ticket.id] = ticket
             broken, self._broken = self._broken, False
             self._send(ticket)
@@ -144,7 +184,7 @@ class WardenClient(Caller):
             ticket.attempts += 1
             self._connection.send(ticket.frame)
 
-    def forget(self, ticket: _Ticket) -> None:
+    def _drop(self, ticket: _Ticket) -> None:
         """Nobody waits any more: end the program."""
         with self._lock:
             if self._tickets.pop(ticket.id, None) is not None and self._connection is not None:
@@ -160,6 +200,8 @@ class WardenClient(Caller):
     def _on_outcome(self, header: dict[str, Any], blobs: list[bytes]) -> None:
         with self._lock:
             ticket = self._tickets.pop(header["id"], None)
+            if ticket is not None and ticket.session is not None:
+                self._sessions.note(ticket.session, header["session"])
         if ticket is not None:
             _resolve(ticket, outcome_of(header, blobs, ticket.attempts))
 
@@ -168,23 +210,29 @@ class WardenClient(Caller):
             ticket = self._tickets.get(call_id)
             if ticket is None:
                 return
-            if ticket.attempts <= self.options.retries:
+            if ticket.attempts <= self.options.retries and ticket.session not in self._sessions:
                 self._send(ticket)
                 return
             del self._tickets[call_id]
-        _resolve(ticket, lost(why, ticket.attempts))
+            self._sessions.forget(ticket.session)
+        _resolve(ticket, lost(why, ticket.attempts, ticket.session))
 
     def _on_lost(self, connection: Connection, why: str) -> None:
-        """The warden is gone: start another, and send again what was in flight while its budget lasts."""
+        """The warden is gone: start another, and send again what was in flight while its budget lasts.
+
+        A cell of a session that had earlier ones is not sent again: it would run without their state.
+        """
         with self._lock:
             if self._closed or connection is not self._connection:
                 return
             self._connection = None
-            spent = [ticket for ticket in self._tickets.values() if ticket.attempts > self.options.retries]
+            retries, sessions = self.options.retries, self._sessions
+            spent = [one for one in self._tickets.values() if one.attempts > retries or one.session in sessions]
             for ticket in spent:
                 del self._tickets[ticket.id]
+                sessions.forget(ticket.session)
         for ticket in spent:
-            _resolve(ticket, lost(why, ticket.attempts))
+            _resolve(ticket, lost(why, ticket.attempts, ticket.session))
         self._reconnect()
 
     def _reconnect(self) -> None:
@@ -201,7 +249,7 @@ class WardenClient(Caller):
             self._broken = True  # the next call tries again
             tickets, self._tickets = list(self._tickets.values()), {}
         for ticket in tickets:
-            _resolve(ticket, lost(why, ticket.attempts))
+            _resolve(ticket, lost(why, ticket.attempts, ticket.session))
 
     def _attach(self, fresh: Connection) -> bool:
         """Use a connection that has started, and send what waits; false when it is lost already."""
@@ -210,6 +258,8 @@ class WardenClient(Caller):
                 return False
             if not self._closed:
                 self._connection = fresh
+                if names := self._sessions.names():
+                    fresh.mourn_sessions(names)
                 for ticket in list(self._tickets.values()):
                     self._send(ticket)
                 return True

@@ -105,6 +105,14 @@ class Connection:
         """End a call whose outcome nobody wants."""
         self.send(wire.pack({"op": "cancel", "id": call_id}))
 
+    def end_session(self, name: str) -> None:
+        """End a session."""
+        self.send(wire.pack({"op": "end_session", "name": name}))
+
+    def mourn_sessions(self, names: list[str]) -> None:
+        """Tell a fresh warden which sessions an earlier one took with it, so that their next calls are told."""
+        self.send(wire.pack({"op": "sessions_lost", "names": names}))
+
     def close(self) -> None:
         """End the warden and everything below it, and wait for that."""
         self._closing = True

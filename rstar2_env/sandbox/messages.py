@@ -34,6 +34,8 @@ def encode_job(call_id: int, job: Job) -> bytes:
         "limits": _limits(job.limits),
         "files": list(job.files),
     }
+    if job.session is not None:
+        header["session"] = job.session
     code = job.code.encode("utf-8", "surrogatepass")
     stdin = job.stdin.encode("utf-8", "surrogatepass")
     try:
@@ -63,12 +65,21 @@ def outcome_of(header: dict[str, Any], blobs: list[bytes], attempts: int) -> Out
         stdout_left_out=header["stdout_left_out"],
         stderr_left_out=header["stderr_left_out"],
         attempts=attempts,
+        session=header.get("session"),
+        session_note=header.get("session_note"),
     )
 
 
-def lost(why: str, attempts: int) -> Outcome:
-    """The outcome of a call that was lost through no fault of its program."""
-    return Outcome(ToolStatus.UNAVAILABLE, error_type="SandboxUnavailableError", error_message=why, attempts=attempts)
+def lost(why: str, attempts: int, session: str | None = None) -> Outcome:
+    """The outcome of a call that was lost through no fault of its program, and its session with it."""
+    return Outcome(
+        ToolStatus.UNAVAILABLE,
+        error_type="SandboxUnavailableError",
+        error_message=why,
+        attempts=attempts,
+        session=None if session is None else "ended",
+        session_note=None if session is None else f"The session was ended: {why}",
+    )
 
 
 def _limits(limits: Limits) -> dict[str, float]:

@@ -35,6 +35,10 @@ class LocalOptions:
         without: Layers to do without, by their short names; for tests of machines that lack them.
         retries: How often a call is started anew after a failure of our own.
         stall_s: Seconds without a sign of life after which the warm parent is replaced.
+        max_sessions: Sessions that live at once; for one more, the least recently used that rests has to go.
+        session_idle_s: Seconds that a session may rest between two cells before it is ended.
+        session_memory_mb: MiB that the memory limits of all sessions may add up to; ``None`` leaves it to
+            ``max_sessions``.
     """
 
     preload: tuple[str, ...] = ("numpy", "sympy")
@@ -47,6 +51,9 @@ class LocalOptions:
     without: tuple[str, ...] = ()
     retries: int = 1
     stall_s: float = 10.0
+    max_sessions: int = 64
+    session_idle_s: float = 600.0
+    session_memory_mb: int | None = None
 
     def __post_init__(self) -> None:
         """Check every value.
@@ -71,14 +78,17 @@ class LocalOptions:
         if self.isolation not in get_args(Isolation):
             known = ", ".join(map(repr, get_args(Isolation)))
             raise ConfigurationError(f"isolation must be one of {known}, not {self.isolation!r}.")
-        for name in ("workers", "waiting"):
+        for name in ("workers", "waiting", "max_sessions", "session_memory_mb"):
             value = getattr(self, name)
+            if value is None and name == "max_sessions":
+                raise ConfigurationError("max_sessions must be a whole number from 1, not None.")
             if value is not None and (not isinstance(value, int) or value < 1):
                 raise ConfigurationError(f"{name} must be a whole number from 1, or None, not {value!r}.")
         if not isinstance(self.retries, int) or self.retries < 0:
             raise ConfigurationError(f"retries must be a whole number from 0, not {self.retries!r}.")
-        if not self.stall_s > 0:
-            raise ConfigurationError(f"stall_s must be a positive number of seconds, not {self.stall_s!r}.")
+        for name in ("stall_s", "session_idle_s"):
+            if not getattr(self, name) > 0:
+                raise ConfigurationError(f"{name} must be a positive number of seconds, not {getattr(self, name)!r}.")
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> LocalOptions:
@@ -121,6 +131,9 @@ class LocalOptions:
             "waiting": self.waiting if self.waiting is not None else self.slots,
             "isolation": self.isolation,
             "stall_s": self.stall_s,
+            "max_sessions": self.max_sessions,
+            "session_idle_s": self.session_idle_s,
+            "session_memory_bytes": (self.session_memory_mb or 0) << 20,
             "scratch": scratch,
         }
 

@@ -10,7 +10,9 @@ import numpy as np
 
 from rstar2_env.errors import ConfigurationError
 from rstar2_env.tools.chain import Middleware
-from rstar2_env.turn import Step as Step
+
+Step: TypeAlias = "tuple[str, float, bool, bool, dict[str, Any]]"
+"""What ``step`` returns: text, reward, ``terminated``, ``truncated``, ``info``."""
 
 TextEnv: TypeAlias = "gym.Env[str, str]"
 

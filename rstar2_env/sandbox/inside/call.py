@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
 import os
 import signal
 import socket
+import struct
 import tempfile
+import termios
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .cgroups import Groups
 from .judge import Seen, judge
@@ -15,6 +19,12 @@ from .orders import BROKEN, Reply
 from .tidy import remove_tree
 from .wire import STARTED
 
+if TYPE_CHECKING:
+    from .sessions import Session
+
+_READ = 1 << 18
+_CREDENTIALS = struct.Struct("iii")
+_SPARE_MEMORY = 64 << 20
 _MAX_REPORTS = 16
 _MAX_REPORT_BYTES = 1 << 19
 
@@ -22,13 +32,16 @@ _MAX_REPORT_BYTES = 1 << 19
 class Call:
     """One job on its way through the warden."""
 
-    __slots__ = ("cancelled", "child", "id", "limits", "raw", "restarts")
+    __slots__ = ("cancelled", "child", "id", "limits", "note", "raw", "restarts", "session", "state")
 
     def __init__(self, call_id: int, limits: dict[str, Any], raw: bytes) -> None:
         self.id = call_id
         self.limits = limits
         self.raw = raw
         self.child: Child | None = None
+        self.session: Session | None = None
+        self.state = "new"  # what its outcome will say of the session
+        self.note: str | None = None
         self.cancelled = False
         self.restarts = 0
 
@@ -50,6 +63,15 @@ class Stream:
         self.left_out += max(0, len(data) - room)
         return self.left_out > 0
 
+    def take(self, limit: int) -> None:
+        """Keep what is in the pipe at this moment, and not a byte that is written later."""
+        if self.descriptor < 0:
+            return
+        waiting = array.array("i", [0])
+        fcntl.ioctl(self.descriptor, termios.FIONREAD, waiting)
+        if waiting[0]:
+            self.add(os.read(self.descriptor, waiting[0]), limit)
+
 
 class Slot:
     """A place for one child at a time: its user, its control group, and where its working folder is made.
@@ -69,6 +91,14 @@ class Slot:
         self.bounds_memory = "memory" in bounded
         self.bounds_processes = "pids" in bounded or own_user
         self.bounds_files = scratch is None
+
+    def unbounded(self, limits: dict[str, Any]) -> tuple[int, int, int]:
+        """Those of a job's limits that only a watch can keep here: processes, bytes of memory, bytes of files."""
+        return (
+            0 if self.bounds_processes else limits["processes"],
+            0 if self.bounds_memory else limits["memory_bytes"] + _SPARE_MEMORY,
+            0 if self.bounds_files else limits["file_bytes"],
+        )
 
     @property
     def entrances(self) -> tuple[int, ...]:
@@ -110,6 +140,8 @@ class Child:
         self.gone = self.settled = self.discarded = self.broken = False
         self.stopped_for: str | None = None
         self.compiled = False
+        self.session: Session | None = None
+        self._pid = 0
         self._reports: list[bytes] = []
         self._reported = 0
 
@@ -129,6 +161,69 @@ class Child:
         if self._reported <= _MAX_REPORT_BYTES:
             self._reports = [*self._reports[-_MAX_REPORTS:], message]
 
+    def feed(self) -> bool:
+        """Write more of the job; whether it is all written, or not wanted."""
+        try:
+            while self.job_left:
+                self.job_left = self.job_left[os.write(self.job_fd, self.job_left) :]
+        except BlockingIOError:
+            return False
+        except OSError:
+            self.job_left = memoryview(b"")
+        return True
+
+    def begin(self, call: Call) -> None:
+        """Take on a job, or the next cell of a session."""
+        if self.session is not None:
+            for stream in self.streams:
+                stream.kept, stream.left_out = bytearray(), 0
+            self._reports, self._reported, self.stopped_for = [], 0, None
+            self.compiled = True  # or rather: what ran before it did
+            self.cpu_at_start = self._cpu_now()
+        elif call.session is not None:
+            self.session = call.session
+            self.report.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        self.call, call.child = call, self
+        self.job_left = memoryview(call.raw)
+        self.started_at = time.monotonic()
+
+    def hear(self) -> bytes:
+        """The next message of the child; empty when it can send no more.
+
+        Raises:
+            BlockingIOError: There is none now.
+        """
+        try:
+            if self.session is None or self._pid:
+                return self.report.recv(_READ)
+            # The first message comes from the harness, and the kernel says from which process.
+            message, ancillary, _, _ = self.report.recvmsg(_READ, socket.CMSG_SPACE(_CREDENTIALS.size))
+            for level, kind, data in ancillary:
+                if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
+                    self._pid = _CREDENTIALS.unpack(data)[0]
+            return message
+        except BlockingIOError:
+            raise
+        except OSError:
+            return b""
+
+    def finish_cell(self, message: bytes) -> tuple[dict[str, Any], tuple[bytes, bytes]]:
+        """The outcome of a cell after which the session lives on, by its last message."""
+        for stream in self.streams:
+            stream.take(self.output_limit)
+        self._reports = [message]
+        self.cpu_s = max(0.0, self._cpu_now() - self.cpu_at_start)
+        found = self.outcome()
+        self.call, self._reports = None, []
+        return found
+
+    def _cpu_now(self) -> float:
+        """CPU seconds of the main process, by the kernel's clock for it; 0 when there is no telling."""
+        try:
+            return time.clock_gettime((~self._pid << 3) | 2) if self._pid else 0.0
+        except OSError:
+            return 0.0
+
     def end(self, reply: Reply, now: float) -> None:
         """Note how the process ended, as the zygote saw it."""
         self.wait_status, self.peak_kb, self.ended_at = reply.status, reply.peak_kb, now
@@ -142,11 +237,13 @@ class Child:
         if self.broken:
             return "pid 1 above the program was killed from outside"
         assert self.call is not None
-        group = self.slot.group
-        own_doing = self.compiled or self.cpu_s >= self.call.limits["cpu_s"]
-        if own_doing or (group is not None and group.out_of_memory()):
+        if self.compiled or self.cpu_s >= self.call.limits["cpu_s"] or self.out_of_memory():
             return None
         return "its process was killed from outside before the program began"
+
+    def out_of_memory(self) -> bool:
+        """Whether the kernel ended processes of this call for their memory."""
+        return self.slot.group is not None and self.slot.group.out_of_memory()
 
     def outcome(self) -> tuple[dict[str, Any], tuple[bytes, bytes]]:
         """The outcome as a header and the two streams."""
@@ -157,13 +254,14 @@ class Child:
             Seen(
                 wait_status=self.wait_status,
                 stopped_for=self.stopped_for,
-                out_of_memory=group is not None and group.out_of_memory(),
+                out_of_memory=self.out_of_memory(),
                 started=self.compiled,
                 cpu_s=self.cpu_s,
                 cpu_limit_s=self.call.limits["cpu_s"],
                 output=bool(out.kept or err.kept),
                 over_output=bool(out.left_out or err.left_out),
                 reports=self._reports,
+                lives=self.wait_status is None and self.session is not None,
             )
         )
         found |= {
@@ -199,6 +297,11 @@ class Child:
         for descriptor in self.theirs:
             os.close(descriptor)
         self.theirs = ()
+
+    def ears(self) -> list[int]:
+        """What we listen to while a cell of a session runs, as far as it is open."""
+        ends = (self.report.fileno(), *(stream.descriptor for stream in self.streams))
+        return [descriptor for descriptor in ends if descriptor >= 0]
 
     def descriptors(self) -> list[int]:
         """What is still open on our side."""

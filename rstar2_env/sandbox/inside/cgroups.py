@@ -46,6 +46,10 @@ class Group:
             if "pids" in self._folders:
                 _write(self._folders["pids"], "pids.max", processes)
             self._set = (memory_bytes, processes)
+        self.count_anew()
+
+    def count_anew(self) -> None:
+        """Start counting anew, for the next cell of a session."""
         if self._peak >= 0:
             os.pwrite(self._peak, b"0", 0)
         self._kills = self._kills_now()

@@ -85,6 +85,10 @@ class ForkServer:
         elif (tree := self._trees.get(order.number)) is not None:
             if order.kind == orders.KILL:
                 self._kill(tree)
+            elif order.kind == orders.INTERRUPT:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(tree.main, signal.SIGINT)
+                self._say(orders.pack_reply(orders.INTERRUPTED, order.number))
             else:
                 tree.watch = Watch(order.slot, order.value, order.files, order.workdir)
                 self._tended.add(tree.number)

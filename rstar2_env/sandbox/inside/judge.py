@@ -30,6 +30,8 @@ class Seen:
         output: Whether it wrote anything to stdout or stderr.
         over_output: Whether it wrote more than the hard limit.
         reports: Messages of the child, in order.
+        lives: Whether this was a cell of a session whose process lives on: how it went is the program's own word then,
+            but for the limits.
     """
 
     wait_status: int | None = None
@@ -41,6 +43,7 @@ class Seen:
     output: bool = False
     over_output: bool = False
     reports: list[bytes] = field(default_factory=list)
+    lives: bool = False
 
 
 def judge(seen: Seen) -> dict[str, Any]:
@@ -48,9 +51,12 @@ def judge(seen: Seen) -> dict[str, Any]:
     exit_code, signal_name = _exit_of(seen.wait_status)
     report = read_report(seen.reports)
     found: dict[str, Any] = {"exit_code": exit_code, "signal": signal_name}
-    status, message = _status(seen, exit_code, signal_name, report)
+    if seen.lives:
+        status, message = _status_of_cell(seen, report)
+    else:
+        status, message = _status(seen, exit_code, signal_name, report)
     found["status"] = status
-    if status in ("syntax_error", "exception", "memory"):
+    if status in ("syntax_error", "exception", "memory") or seen.lives:
         for key in ("error_type", "error_message", "traceback"):
             found[key] = report.get(key)
     if message is not None and not found.get("error_message"):
@@ -82,6 +88,21 @@ def _status(seen: Seen, exit_code: int | None, name: str | None, report: dict[st
         if seen.out_of_memory:
             return "memory", "The program used up its memory."
         return "exception", f"The program ended with exit code {exit_code}."
+    shown = seen.output or report.get("value") is not None
+    return ("ok" if shown else "empty"), None
+
+
+def _status_of_cell(seen: Seen, report: dict[str, Any]) -> tuple[str, str | None]:
+    if seen.stopped_for == "timeout":
+        return "timeout", "The cell ran past its wall-clock limit and was interrupted."
+    if seen.stopped_for == "output_limit":
+        return "output_limit", "The cell wrote more than its output limit and was interrupted."
+    if seen.over_output:
+        return "output_limit", "The cell wrote more than its output limit."
+    if "error_type" in report:
+        if report["error_type"] == "MemoryError" or seen.out_of_memory:
+            return "memory", None
+        return ("syntax_error" if report.get("phase") == "compile" else "exception"), None
     shown = seen.output or report.get("value") is not None
     return ("ok" if shown else "empty"), None
 
@@ -118,9 +139,12 @@ def _exit_of(status: int | None) -> tuple[int | None, str | None]:
     if status is None:
         return None, None
     code = os.waitstatus_to_exitcode(status)
-    if code >= 0:
-        return code, None
+    return (code, None) if code >= 0 else (None, signal_name(-code))
+
+
+def signal_name(number: int) -> str:
+    """The name of a signal ("SIGKILL")."""
     try:
-        return None, signal.Signals(-code).name
+        return signal.Signals(number).name
     except ValueError:
-        return None, f"SIG{-code}"
+        return f"SIG{number}"

@@ -24,7 +24,7 @@ from .view import View, build, plain_view, private_view
 _USERS_FROM = 0x7A000000
 """Where the numbers of our own users begin, far from any that a machine gives out."""
 _MARGIN = 512
-_USERS_EACH, _MOST_PROCESSES, _SMALL_BLOCK = 256, 1 << 22, 8192
+_USERS_EACH, _MOST_PROCESSES, _SMALL_BLOCK = 512, 1 << 22, 8192
 """Users for each warden, process numbers that Linux may give, and users to choose from in a container."""
 
 

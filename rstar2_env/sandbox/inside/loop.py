@@ -55,6 +55,11 @@ class Loop:
         """Wait for other events of a descriptor that is watched."""
         self._epoll.modify(descriptor, events)
 
+    def unwatch(self, descriptor: int) -> None:
+        """Watch a descriptor no longer that stays open."""
+        self._callbacks.pop(descriptor, None)
+        self._epoll.unregister(descriptor)
+
     def forget(self, descriptor: int) -> None:
         """Watch a descriptor no longer; the caller closes it next, which takes it from the kernel's list."""
         self._callbacks.pop(descriptor, None)

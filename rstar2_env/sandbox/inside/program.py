@@ -42,9 +42,7 @@ def open_streams() -> None:
 
     Called in the warm parent, where it costs nothing per call: a child puts its own pipes behind the same numbers.
     """
-    sys.stdin = sys.__stdin__ = io.TextIOWrapper(  # type: ignore[misc]  # the originals belong to the warm parent
-        io.BufferedReader(io.FileIO(0, "r", closefd=False)), encoding="utf-8", errors="surrogateescape"
-    )
+    fresh_stdin()
     for name, descriptor in (("stdout", 1), ("stderr", 2)):
         stream = io.TextIOWrapper(
             io.FileIO(descriptor, "w", closefd=False),
@@ -56,47 +54,63 @@ def open_streams() -> None:
         setattr(sys, f"__{name}__", stream)
 
 
-def compile_cell(source: str) -> tuple[types.CodeType, types.CodeType | None]:
+def compile_cell(source: str, filename: str = FILENAME, flags: int = 0) -> tuple[types.CodeType, types.CodeType | None]:
     """Compile a cell into its body and, when the last statement is an expression, that expression.
+
+    Args:
+        source: The cell.
+        filename: What tracebacks call it.
+        flags: ``__future__`` features that are on from earlier cells.
 
     Raises:
         SyntaxError: As ``compile`` does; also ``ValueError``, ``RecursionError``, ``MemoryError`` and
             ``UnicodeEncodeError`` for sources that break the parser.
     """
-    tree = ast.parse(source, FILENAME)
+    tree = compile(source, filename, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+    assert isinstance(tree, ast.Module)
     last = tree.body[-1] if tree.body else None
     echoed = None
     if isinstance(last, ast.Expr) and not _ends_in_semicolon(source, last):
         tree.body.pop()
         echoed = ast.Expression(last.value)
-    body = compile(tree, FILENAME, "exec", dont_inherit=True)
+    body = compile(tree, filename, "exec", flags, dont_inherit=True)
     if echoed is None:
         return body, None
     # The trailing expression obeys the cell's own __future__ imports.
-    return body, compile(echoed, FILENAME, "eval", flags=body.co_flags & _FUTURE_FLAGS, dont_inherit=True)
+    return body, compile(echoed, filename, "eval", flags=body.co_flags & FUTURE_FLAGS, dont_inherit=True)
 
 
-def run_cell(source: str, namespace: dict[str, Any], started: Callable[[], object]) -> tuple[int, Report]:
+def run_cell(
+    source: str,
+    namespace: dict[str, Any],
+    started: Callable[[types.CodeType], object],
+    ended: Callable[[], object] = bool,
+    filename: str = FILENAME,
+    flags: int = 0,
+) -> tuple[int, Report]:
     """Run a cell in ``namespace``.
 
     Args:
         source: The program.
         namespace: Its globals.
-        started: Called once it has compiled, before any of it runs.
+        started: Called with the code once it has compiled, before any of it runs.
+        ended: Called as soon as none of it runs any more.
+        filename: What tracebacks call it.
+        flags: ``__future__`` features that are on from earlier cells.
 
     Returns:
-        The exit code that Python would end with, and the report.
+        The exit code that Python would end with, and the report; its ``ends`` says that the program asked to exit.
     """
     # The program may ruin anything that it can reach, so what is needed until its end is held in local variables.
     any_exception, back, restored = BaseException, restore, _REMEMBERED
     getpid, main_pid, exit_now, streams = os.getpid, os.getpid(), os._exit, flush
     try:
-        body, trailing = compile_cell(source)
+        body, trailing = compile_cell(source, filename, flags)
     except BaseException as error:
         return 1, {**describe(error, None), "phase": "compile"}
     if len(source) <= _MAX_SHOWN_SOURCE:  # for tracebacks and warnings
-        linecache.cache[FILENAME] = (len(source), None, io.StringIO(source, newline=None).readlines(), FILENAME)
-    started()
+        linecache.cache[filename] = (len(source), None, io.StringIO(source, newline=None).readlines(), filename)
+    started(body)
     code = 0
     report: Report = {}
     try:
@@ -107,13 +121,22 @@ def run_cell(source: str, namespace: dict[str, Any], started: Callable[[], objec
                 back(restored)
                 report["value"], report["value_left_out"] = _cut(repr(value), _MAX_VALUE)
     except any_exception as error:
+        ended()
         back(restored)
         make_room()
         code, report = exit_of(error)
+    ended()
     if getpid() != main_pid:  # a child that the program forked came back here: it has no outcome of its own
         streams()
         exit_now(code)
     return code, report
+
+
+def fresh_stdin() -> None:
+    """Give ``sys`` a fresh stream over descriptor 0: the one before may hold text of what was behind it earlier."""
+    sys.stdin = sys.__stdin__ = io.TextIOWrapper(  # type: ignore[misc]  # the originals belong to the warm parent
+        io.BufferedReader(io.FileIO(0, "r", closefd=False)), encoding="utf-8", errors="surrogateescape"
+    )
 
 
 def remember() -> None:
@@ -134,13 +157,13 @@ def exit_of(error: BaseException) -> tuple[int, Report]:
         return 1, describe(error, error.__traceback__)
     code = error.code
     if code is None:
-        return 0, {}
+        return 0, {"ends": True}
     if isinstance(code, int):
         report = {} if code & 0xFF == 0 else {"error_type": "SystemExit", "error_message": str(code)}
-        return code & 0xFF, report
+        return code & 0xFF, {**report, "ends": True}
     text, _ = _cut(_text_of(code), _MAX_MESSAGE)
     sys.stderr.write(text + "\n")
-    return 1, {"error_type": "SystemExit", "error_message": text}
+    return 1, {"error_type": "SystemExit", "error_message": text, "ends": True}
 
 
 def describe(error: BaseException, trace: types.TracebackType | None) -> Report:
@@ -237,4 +260,5 @@ def _future_flags() -> int:
     return sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 
 
-_FUTURE_FLAGS = _future_flags()
+FUTURE_FLAGS = _future_flags()
+"""The bits of a code object's flags that stand for ``__future__`` features."""

@@ -20,6 +20,7 @@ _SEEDED = ("numpy.random", "sympy.core.random")
 def seed_everything(seed: int) -> None:
     """Seed what is loaded, and see to it that what is imported later is seeded then."""
     random.seed(seed)
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _SeedOnImport)]
     later = {name for name in _SEEDED if name not in sys.modules}
     for name in _SEEDED:
         if name not in later:

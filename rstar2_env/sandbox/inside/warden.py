@@ -10,7 +10,8 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import site
+import socket
+from functools import partial
 
 from . import layers, linux
 from .call import Slot
@@ -24,12 +25,12 @@ def main() -> None:
     """Read the options, find the layers, start the zygote, and serve."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     linux.die_with_parent(signal.SIGTERM)
-    caller = CallerLink.take_standard_streams()
+    caller = CallerLink(socket.socket(fileno=os.dup(0)))
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
     options = caller.first()
     if options is None:
         return
-    if options["site_dirs"] is None:  # in a container, only the warden can tell
-        options["site_dirs"] = [os.path.realpath(path) for path in site.getsitepackages() if os.path.isdir(path)]
     os.makedirs(os.path.join(options["scratch"], "root"), exist_ok=True)
     found = layers.find(options)
     try:
@@ -40,14 +41,15 @@ def main() -> None:
         if scratch is not None:
             os.chmod(scratch, 0o711)  # users of our own must get to their folders
         count = options["workers"] + 2 * options["waiting"]
-        slots = [Slot(index, found.groups, scratch, found.plan.own_user) for index in range(count)]
+        make_slot = partial(Slot, groups=found.groups, scratch=scratch, own_user=found.plan.own_user)
+        slots = [make_slot(index) for index in range(count)]
     except (OSError, RuntimeError) as error:
         caller.say({"op": "failed", "error": str(error)})
         return
     greeting = {"op": "started", "zygote_pid": zygote.pid, "capabilities": found.capabilities()}
     gc.freeze()
     gc.set_threshold(50_000)  # calls come and go without cycles
-    supervisor = Supervisor(caller, options, zygote, slots, greeting)
+    supervisor = Supervisor(caller, options, zygote, slots, make_slot, greeting)
     signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())  # and tidy up: the caller is gone
     try:
         supervisor.serve()

@@ -96,6 +96,14 @@ class ZygoteLink:
         """
         self.control.send(orders.pack_order(orders.KILL, child.number))
 
+    def interrupt(self, child: Child) -> None:
+        """Order an interrupt, as Ctrl-C sends it, for a child's first process. ``INTERRUPTED`` says that it was sent.
+
+        Raises:
+            OSError: The zygote is gone.
+        """
+        self.control.send(orders.pack_order(orders.INTERRUPT, child.number))
+
     def receive(self) -> orders.Reply | None:
         """The next message; ``None`` when the zygote is gone."""
         message = self.control.recv(orders.MAX_BYTES)

@@ -1,0 +1,238 @@
+"""The warden's part in sessions: hand a cell to its process, interrupt it, and tell how it went.
+
+Between cells nothing of a session's process is read: what its threads print waits in the pipes, which bound it, and
+comes with the next cell. Covered: cells. Not covered: names, turns and bounds (``sessions``), and what sessions share
+with other calls: workers, deadlines, the end of processes (``supervisor``).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .judge import signal_name
+from .loop import IN
+from .sessions import Session, Sessions
+
+if TYPE_CHECKING:
+    from .call import Call, Child
+    from .loop import Loop
+    from .zygote_link import ZygoteLink
+
+_GRACE_S = 1.0
+"""Seconds in which an interrupted cell has to stop."""
+MAX_RESTARTS = 5
+"""How often a call is started anew here when nothing of it ran."""
+_BROKEN = {"timeout": "ran past its wall-clock limit", "output_limit": "wrote more than its output limit"}
+_Answer = Callable[["Call", dict[str, Any], tuple[bytes, bytes]], None]
+
+
+class Cells:
+    """Sessions at work.
+
+    Args:
+        options: As of ``Sessions``.
+        loop: The warden's loop.
+        zygote: Who interrupts.
+        queue: Where calls wait for a worker.
+        kill: Ends a child.
+        answer: Sends an outcome, unless nobody waits for it.
+        lose: Says that a call was lost through no fault of its program.
+    """
+
+    def __init__(
+        self,
+        options: dict[str, Any],
+        loop: Loop,
+        zygote: ZygoteLink,
+        queue: deque[Call],
+        kill: Callable[[Child], None],
+        answer: _Answer,
+        lose: Callable[[Call, str], None],
+    ) -> None:
+        self._loop = loop
+        self._zygote = zygote
+        self._queue = queue
+        self._kill = kill
+        self._answer = answer
+        self._lose = lose
+        self.book = Sessions(options, loop, queue.append, self._evict)
+
+    def begin(self, child: Child, call: Call) -> None:
+        """A cell is about to be sent to its process, which may be a fresh one."""
+        session = call.session
+        assert session is not None
+        if session.child is None:
+            session.child = child
+            epitaph = self.book.exhume(session.name)
+            call.state, call.note = ("new", None) if epitaph is None else ("replaced", epitaph)
+        else:
+            call.state, call.note, session.note = "kept", session.note, None
+            for descriptor in child.ears():
+                self._loop.rewatch(descriptor, IN)
+        self._keep_time(session, child.started_at + call.limits["wall_s"])
+
+    def is_end(self, child: Child, message: bytes) -> bool:
+        """Whether a message says that the cell has come to its end."""
+        return child.call is not None and message.startswith(b'{"done": %d' % child.call.id)
+
+    def finish(self, child: Child, message: bytes) -> None:
+        """A cell has come to its end, and its session lives on."""
+        call, session = child.call, child.session
+        assert call is not None
+        assert session is not None
+        if child.job_left:  # no honest harness ends a cell that it has not read
+            self._kill(child)
+            return
+        interrupted = child.stopped_for
+        header, blobs = child.finish_cell(message)
+        for descriptor in child.ears():
+            self._loop.rewatch(descriptor, 0)
+        session.cells += 1
+        session.turn = None
+        if call.cancelled:
+            session.note = "The cell before this one was cancelled and interrupted; what it had done by then is kept."
+            if call.note is not None:
+                session.note = f"{call.note} {session.note}"
+        else:
+            header |= {"session": call.state, "session_note": call.note}
+            if interrupted in _BROKEN:
+                note = f"The cell {_BROKEN[interrupted]} and was interrupted; what it had done by then is kept."
+                earlier = f"{call.note} " if call.note is not None else ""
+                header |= {"session": "interrupted", "session_note": earlier + note}
+            self._answer(call, header, blobs)
+        self.book.go_on(session)
+
+    def stop(self, child: Child, why: str) -> None:
+        """Interrupt a cell, and end its session if it does not stop soon."""
+        call, session = child.call, child.session
+        if call is None or session is None or child.stopped_for is not None or child.wait_status is not None:
+            return
+        child.stopped_for = why
+        session.signalled = True
+        self._zygote.interrupt(child)
+        self._loop.at(time.monotonic() + _GRACE_S, lambda: self._kill(child) if child.call is call else None)
+
+    def interrupted(self, child: Child) -> None:
+        """The interrupt was sent, so it cannot reach a later cell any more."""
+        if child.session is not None:
+            child.session.signalled = False
+            if child.session.child is child:
+                self.book.go_on(child.session)
+
+    def cancel(self, call: Call) -> None:
+        """Nobody waits for a call of a session any more."""
+        session = call.session
+        assert session is not None
+        if self.book.withdraw(call):
+            return
+        if call.child is not None:
+            call.cancelled = True
+            self.stop(call.child, "cancelled")
+            return
+        self._queue.remove(call)
+        session.turn = None
+        if session.child is None:
+            self.book.lose_process(session)
+        else:
+            self.book.go_on(session)
+
+    def end(self, name: str) -> None:
+        """End a session, whatever it does."""
+        found = self.book.end(name)
+        if found is None:
+            return
+        session, calls = found
+        if session.child is not None:
+            self._evict(session.child)
+            session.child = None
+        elif session.turn is not None:
+            self._queue.remove(session.turn)
+            calls.insert(0, session.turn)
+        for call in calls:
+            self._answer(call, *_ended_by_caller())
+
+    def settle(self, child: Child) -> None:
+        """The process of a session has ended, in a cell or between cells."""
+        session, call = child.session, child.call
+        assert session is not None
+        if child.discarded:  # by our own wish
+            if call is not None:
+                self._answer(call, *_ended_by_caller())
+            return
+        if call is None:
+            self.book.lose_process(session, "The earlier session was ended between two cells: " + _why_ended(child))
+            return
+        why = None if call.cancelled else child.lost()
+        if why is not None and not child.compiled and call.restarts < MAX_RESTARTS:
+            call.restarts += 1  # nothing of it ran: it may as well be its first start
+            call.child = session.child = None
+            if call.note is not None:
+                self.book.bury(session.name, call.note)
+            self._queue.appendleft(call)
+            return
+        epitaph = None
+        if call.cancelled:
+            epitaph = "The earlier session was ended: a cell was cancelled and did not stop when it was interrupted."
+        elif why is not None:
+            self._lose(call, why)
+        else:
+            header, blobs = child.outcome()
+            earlier = f"{call.note} " if call.note is not None else ""
+            header |= {"session": "ended", "session_note": f"{earlier}The session was ended: {_why_ended(child)}"}
+            self._answer(call, header, blobs)
+        self.book.lose_process(session, epitaph)
+
+    def _evict(self, child: Child) -> None:
+        child.discarded = True
+        self._kill(child)
+
+    def _keep_time(self, session: Session, deadline: float) -> None:
+        """See to it that a cell is stopped in time, with one timer for many short cells."""
+        if not 0 < session.deadline_at <= deadline:
+            session.deadline_at = deadline
+            self._loop.at(deadline, lambda: self._on_deadline(session, deadline))
+
+    def _on_deadline(self, session: Session, at: float) -> None:
+        if session.deadline_at != at:
+            return  # an earlier one came after this was set
+        session.deadline_at = 0.0
+        child = session.child
+        if child is None or child.call is None:
+            return
+        deadline = child.started_at + child.call.limits["wall_s"]
+        if deadline <= time.monotonic():
+            self.stop(child, "timeout")
+        else:
+            self._keep_time(session, deadline)
+
+
+def _why_ended(child: Child) -> str:
+    if child.stopped_for in _BROKEN:
+        return f"the cell {_BROKEN[child.stopped_for]} and did not stop when it was interrupted."
+    if child.stopped_for is not None or child.out_of_memory():
+        return f"it used up its {child.stopped_for or 'memory'}."
+    how = os.waitstatus_to_exitcode(child.wait_status or 0)
+    return f"its process exited with code {how}." if how >= 0 else f"its process was ended by {signal_name(-how)}."
+
+
+def _ended_by_caller() -> tuple[dict[str, Any], tuple[bytes, bytes]]:
+    why = "The session was ended by its caller before this cell was through."
+    header = {
+        "status": "unavailable",
+        "exit_code": None,
+        "signal": None,
+        "error_type": "SandboxUnavailableError",
+        "error_message": why,
+        "wall_s": 0.0,
+        "cpu_s": 0.0,
+        "peak_memory_mb": 0.0,
+        "stdout_left_out": 0,
+        "stderr_left_out": 0,
+        "session": "ended",
+        "session_note": why,
+    }
+    return header, (b"", b"")

@@ -1,0 +1,102 @@
+"""What a child does with a job before its code runs: reads it, puts files and input in place, applies limits.
+
+Covered: the fixed numbers of its descriptors, and rlimits. Not covered: the layers of isolation (``isolation``), and
+what limits whole trees (``cgroups``, ``watch``).
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from . import wire
+
+if TYPE_CHECKING:
+    from .isolation import Isolation
+
+JOB_FD, REPORT_FD, STDIN_FD = 3, 4, 5
+_SPARE_MEMORY = 32 << 20
+"""Bytes between the soft and the hard limit on memory: room to report a MemoryError."""
+
+
+def find_own_modules() -> None:
+    """Let a program import what lies in its working folder."""
+    if sys.path[0] != os.getcwd():
+        sys.path.insert(0, os.getcwd())
+
+
+def bound(limits: dict[str, Any], isolation: Isolation, cpu_over_life_s: int = 0) -> None:
+    """Apply the job's own limits, last of all before its code runs.
+
+    Args:
+        limits: The job's.
+        isolation: The layers in force.
+        cpu_over_life_s: CPU seconds over all cells of a session; 0 for a program of its own.
+    """
+    soft = _cpu_limit(limits)
+    limit(resource.RLIMIT_CPU, soft, max(soft + 1, cpu_over_life_s))
+    limit(resource.RLIMIT_FSIZE, limits["file_bytes"], limits["file_bytes"])
+    memory = limits["memory_bytes"] + isolation.base_memory
+    limit(resource.RLIMIT_AS, memory, memory + _SPARE_MEMORY)
+    if (most := isolation.most_processes(limits["processes"])) is not None:
+        limit(resource.RLIMIT_NPROC, most, most)
+
+
+def bound_cpu(limits: dict[str, Any]) -> None:
+    """Give the next cell of a session its CPU time, as far as the session's whole life has any left."""
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    soft = _cpu_limit(limits)
+    resource.setrlimit(resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
+
+
+def limit(kind: int, soft: int, hard: int) -> None:
+    """Lower a limit; one that is lower already stays."""
+    _, old_hard = resource.getrlimit(kind)
+    if old_hard != resource.RLIM_INFINITY:
+        hard = min(hard, old_hard)
+    resource.setrlimit(kind, (min(soft, hard), hard))
+
+
+def _cpu_limit(limits: dict[str, Any]) -> int:
+    """The CPU time, counted from the process's start, at which a job has used up its own: whole seconds."""
+    return max(1, int(-(-(limits["cpu_s"] + time.process_time()) // 1)))
+
+
+def read_job() -> wire.Frame | None:
+    """Read one frame from the job pipe, and not a byte more; ``None`` when it is closed."""
+    chunks, have, want = [], 0, wire.PREFIX_BYTES
+    whole = False
+    while have < want:
+        data = os.read(JOB_FD, min(want - have, 1 << 20))
+        if not data:
+            return None
+        chunks.append(data)
+        have += len(data)
+        if not whole and have >= wire.PREFIX_BYTES:
+            chunks = [b"".join(chunks)]
+            want, whole = wire.frame_bytes(chunks[0]), True
+    return wire.unpack(b"".join(chunks))
+
+
+def write_files(names: list[str], contents: list[bytes]) -> None:
+    """Put files into the working folder."""
+    for name, content in zip(names, contents, strict=True):
+        folder = os.path.dirname(name)
+        if folder:
+            os.makedirs(folder, exist_ok=True)
+        with open(name, "wb") as file:
+            file.write(content)
+
+
+def set_stdin(data: bytes) -> None:
+    """Put ``data`` behind descriptor 0, which is at its end from the start without any."""
+    os.ftruncate(STDIN_FD, 0)
+    os.lseek(STDIN_FD, 0, os.SEEK_SET)
+    view = memoryview(data)
+    while view:
+        view = view[os.write(STDIN_FD, view) :]
+    os.lseek(STDIN_FD, 0, os.SEEK_SET)
+    os.dup2(STDIN_FD, 0)

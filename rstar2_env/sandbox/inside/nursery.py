@@ -1,0 +1,180 @@
+"""Children that wait for a job: forked and isolated ahead of the calls, and made anew as they are taken.
+
+Covered: how many wait, places for them, failures to make one. Not covered: what becomes of them with a job
+(``supervisor``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from .call import Child, Slot, Stream
+
+if TYPE_CHECKING:
+    from .loop import Loop
+    from .zygote_link import ZygoteLink
+
+_RETRY_S = 0.2
+_MAX_FAILURES = 20
+"""Children in a row that may fail to be prepared before this warden gives up."""
+
+
+class Nursery:
+    """Makes children and keeps them waiting.
+
+    Args:
+        options: ``waiting``, ``file_bytes`` (of the first children).
+        loop: Where what they say is heard.
+        zygote: Who forks.
+        slots: A place for every child that may be alive at once, those of sessions aside.
+        make_slot: Makes a further place.
+        demand: How many calls could start now.
+        on_report: Called with a child when it has sent a message.
+        on_output: Called with a child and a stream when it has written.
+        give_up: Called with the reason when no child at all can be made.
+    """
+
+    def __init__(
+        self,
+        options: dict[str, Any],
+        loop: Loop,
+        zygote: ZygoteLink,
+        slots: list[Slot],
+        make_slot: Callable[[int], Slot],
+        demand: Callable[[], int],
+        on_report: Callable[[Child, int], None],
+        on_output: Callable[[Child, Stream, int], None],
+        give_up: Callable[[str], None],
+    ) -> None:
+        self._target: int = options["waiting"]
+        self._file_bytes: int = options["file_bytes"]
+        self._loop = loop
+        self._zygote = zygote
+        self._slots = slots
+        self._make_slot = make_slot
+        self._demand = demand
+        self._on_report = on_report
+        self._on_output = on_output
+        self._give_up = give_up
+        self._free = deque(slots)
+        self._base = len(slots)
+        self._waiting: deque[Child] = deque()
+        self._preparing = self._failures = 0
+        self._proven = False
+        self._numbers = itertools.count(1)
+        self.children: dict[int, Child] = {}
+
+    def take(self, file_bytes: int) -> Child | None:
+        """A waiting child whose file system has this size; ``None`` when none is ready yet."""
+        if file_bytes != self._file_bytes:  # fixed when a child is prepared: let those of another size go
+            self._file_bytes = file_bytes
+            for child in self._waiting:
+                self.discard(child)
+            self._waiting.clear()
+        return self._waiting.popleft() if self._waiting else None
+
+    def make_places(self, sessions: int) -> None:
+        """See to it that so many sessions take no place from other calls."""
+        while len(self._slots) < self._base + sessions:
+            try:
+                slot = self._make_slot(len(self._slots))
+            except OSError as error:  # then they do, for now
+                print(f"No place of its own for a session: {error}", file=sys.stderr)
+                return
+            self._slots.append(slot)
+            self._free.append(slot)
+
+    def refill(self) -> None:
+        """Keep children waiting: as many as asked for, and one for each call that could start now."""
+        wanted = self._target + self._demand() - len(self._waiting) - self._preparing
+        for _ in range(min(wanted, len(self._free))):
+            if self._loop.running:
+                self._fork(self._free.popleft())
+
+    def admit(self, child: Child, said: str) -> bool:
+        """A child has said its first word; whether it is ready."""
+        word, _, rest = said.partition(" ")
+        if word != "ready":
+            child.failure = rest
+            return False
+        child.ready, child.cpu_at_start = True, int(rest) / 1e9
+        self._proven = True
+        self._preparing -= 1
+        self._failures = 0
+        if child.file_bytes == self._file_bytes:
+            self._waiting.append(child)
+        else:
+            self.discard(child)
+        return True
+
+    def lose(self, child: Child) -> None:
+        """A child ended before it had a job. Unless that was our wish, say so, and go slow."""
+        if not child.ready:
+            self._preparing -= 1
+        if child.discarded:
+            return
+        with contextlib.suppress(ValueError):
+            self._waiting.remove(child)
+        self._fail(child.failure or "it ended without a word")
+
+    def discard(self, child: Child) -> None:
+        """End a child that is not wanted any more."""
+        child.discarded = True
+        try:
+            self._zygote.kill(child)
+        except OSError:
+            self._loop.stop()
+
+    def release(self, child: Child) -> None:
+        """When nothing of a child is left: give its slot to the next."""
+        if not (child.gone and child.settled) or child.number not in self.children:
+            return
+        del self.children[child.number]
+        for descriptor in child.descriptors():
+            self._loop.forget(descriptor)
+        child.close()
+        self._free.append(child.slot)
+        if self._failures:
+            self._loop.at(time.monotonic() + _RETRY_S, self.refill)
+        else:
+            self.refill()
+
+    def close(self) -> None:
+        """Close what is open of every child, and remove every place."""
+        for child in list(self.children.values()):
+            child.close()
+        for slot in self._slots:
+            slot.close()
+
+    def _fork(self, slot: Slot) -> None:
+        try:
+            child = Child(next(self._numbers), slot, self._file_bytes)
+        except OSError as error:  # out of descriptors, or of disk
+            self._free.append(slot)
+            self._fail(str(error))
+            self._loop.at(time.monotonic() + _RETRY_S, self.refill)
+            return
+        self.children[child.number] = child
+        self._preparing += 1
+        self._loop.watch(child.report.fileno(), partial(self._on_report, child))
+        for stream in child.streams:
+            self._loop.watch(stream.descriptor, partial(self._on_output, child, stream))
+        try:
+            self._zygote.fork(child)
+        except OSError:
+            self._loop.stop()
+
+    def _fail(self, reason: str) -> None:
+        """Count a child that could not be prepared; too many in a row, or the very first, and this warden gives up."""
+        self._failures += 1
+        why = f"A child could not be prepared: {reason}"
+        print(why, file=sys.stderr)
+        if not self._proven or self._failures > _MAX_FAILURES:
+            self._give_up(why)

@@ -1,0 +1,117 @@
+"""A session inside its child: cell after cell in one namespace, until the program exits or the warden ends it.
+
+Covered: the loop, interrupts, what is put right between cells. Not covered: running one cell (``program``), and who
+lives how long (``sessions``). The report that ends a cell is the program's own word, as every report is: one that
+forges it ends its own cell early, and what it does from then on counts for the next cell.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import resource
+import signal
+import sys
+import types
+from typing import TYPE_CHECKING
+
+from . import intake, program, seeds, wire
+
+if TYPE_CHECKING:
+    from .isolation import Isolation
+
+_CPU_OVER_LIFE_S = 3600
+"""CPU seconds that a session's process may take in all: what bounds threads that go on between cells."""
+
+
+def _too_late(number: int, frame: types.FrameType | None) -> None:
+    """Answers an interrupt between cells."""
+
+
+def serve(frame: wire.Frame, isolation: Isolation) -> int:
+    """Run the cell of ``frame`` and those that come after it; returns the exit code when no more come."""
+    # Cells may ruin anything that they can reach, so what is needed between them is held in local variables.
+    exit_now, finish, flush, encode, write = os._exit, program.finish, program.flush, program.encode_report, os.write
+    back, restored, read, run = program.restore, program._REMEMBERED, intake.read_job, program.run_cell
+    quiet, any_exception, arm = contextlib.suppress, BaseException, _prepare
+    handle, number, raising = signal.signal, signal.SIGINT, signal.default_int_handler
+    state = _State(isolation)
+
+    def disarm() -> None:
+        """An interrupt comes too late from here on, and whatever handler the cell set is gone."""
+        handle(number, _too_late)
+
+    disarm()
+    main = vars(sys.modules["__main__"])
+    following: wire.Frame | None = frame
+    del frame
+    while following is not None:
+        call_id, source = following.header["id"], ""
+        try:
+            source = arm(following, state)
+            following = None  # a large cell is not kept for longer than it runs
+            handle(number, raising)
+            name = f"<cell {state.cells}>"
+            code, report = run(source, main, state.started, disarm, name, state.flags)
+            disarm()
+        except any_exception as error:  # files that do not fit; an interrupt in the very moment of the end
+            disarm()
+            code, report = 1, program.describe(error, None)
+        source = ""
+        if report.get("ends"):
+            with quiet(any_exception):
+                write(intake.REPORT_FD, encode(report))
+            with quiet(any_exception):
+                finish()
+            exit_now(code)
+        flush()
+        back(restored)
+        state.lower_memory()
+        write(intake.REPORT_FD, encode({"done": call_id, **report}))
+        following = read()
+    return 0
+
+
+class _State:
+    """What is kept of a session beside its namespace."""
+
+    def __init__(self, isolation: Isolation) -> None:
+        self.isolation = isolation
+        self.cells = 0
+        self.flags = 0
+        self.seed: int | None = None
+        self.memory = (0, 0)
+
+    def started(self, code: types.CodeType) -> None:
+        """A cell has compiled. Its ``__future__`` features stay on, as in a notebook."""
+        self.flags |= code.co_flags & program.FUTURE_FLAGS
+        if self.cells == 1:
+            os.write(intake.REPORT_FD, wire.STARTED)
+
+    def lower_memory(self) -> None:
+        """Take back the room that was made to report a ``MemoryError``."""
+        with contextlib.suppress(OSError, ValueError):
+            if resource.getrlimit(resource.RLIMIT_AS) != self.memory:
+                resource.setrlimit(resource.RLIMIT_AS, self.memory)
+
+
+def _prepare(frame: wire.Frame, state: _State) -> str:
+    """Files, standard input, random states and limits of one cell; returns its source."""
+    header, blobs = frame.header, frame.blobs
+    state.cells += 1
+    if header["files"]:
+        intake.write_files(header["files"], blobs[2:])
+    intake.set_stdin(blobs[1])
+    if header["seed"] != state.seed:  # the same seed again means: draw on
+        state.seed = header["seed"]
+        seeds.seed_everything(header["seed"])
+    if state.cells == 1:
+        intake.find_own_modules()
+        intake.bound(header["limits"], state.isolation, _CPU_OVER_LIFE_S)
+        state.memory = resource.getrlimit(resource.RLIMIT_AS)
+        gc.enable()
+    else:
+        program.fresh_stdin()
+        intake.bound_cpu(header["limits"])
+    return blobs[0].decode("utf-8", "surrogatepass")

@@ -1,0 +1,211 @@
+"""Who has a session: names, turns, and who has to go when there are too many.
+
+Covered: one cell of a session at a time, bounds on number, memory and idle time, and why a session of some name is
+gone. Not covered: processes (``cells``) and what happens in them (``session``).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .call import Call, Child
+    from .loop import Loop
+
+_MOST_EPITAPHS = 65_536
+
+
+class Session:
+    """One session, from its first call until nobody asks for it any more. Its process may come and go."""
+
+    __slots__ = ("cells", "child", "deadline_at", "held", "memory", "name", "note", "pending", "signalled", "turn")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.pending: deque[Call] = deque()
+        self.turn: Call | None = None  # the call that is queued for a worker, or runs
+        self.child: Child | None = None
+        self.held = False  # whether it counts against the bounds
+        self.memory = 0
+        self.cells = 0  # cells that its process has come through
+        self.note: str | None = None  # what the next cell has to be told
+        self.signalled = False  # whether an interrupt is on its way, which must not reach the next cell
+        self.deadline_at = 0.0  # when the timer of its deadline fires
+
+
+class Sessions:
+    """All sessions of one warden.
+
+    Args:
+        options: ``max_sessions``, ``session_idle_s``, ``session_memory_bytes`` (0 is no bound).
+        loop: Where the timer of idle sessions runs.
+        enqueue: Called with a call whose turn has come.
+        evict: Called with the child of a session that has to go.
+    """
+
+    def __init__(
+        self,
+        options: dict[str, Any],
+        loop: Loop,
+        enqueue: Callable[[Call], None],
+        evict: Callable[[Child], None],
+    ) -> None:
+        self._most: int = options["max_sessions"]
+        self._idle_s: float = options["session_idle_s"]
+        self._most_memory: int = options["session_memory_bytes"]
+        self._loop = loop
+        self._enqueue = enqueue
+        self._evict = evict
+        self._named: dict[str, Session] = {}
+        self._resting: OrderedDict[Session, float] = OrderedDict()  # idle since when; least recently used first
+        self._waiting: deque[Session] = deque()  # for room; as long as one waits, none rests
+        self.count = self._memory = 0
+        self._epitaphs: OrderedDict[str, str] = OrderedDict()
+        self._timer = False
+
+    def submit(self, call: Call, name: str) -> None:
+        """A call for the session ``name``: its turn comes after those that came before."""
+        session = self._named.get(name)
+        if session is None:
+            session = self._named[name] = Session(name)
+        call.session = session
+        session.pending.append(call)
+        self.go_on(session)
+
+    def go_on(self, session: Session) -> None:
+        """Give the next call its turn, if there is one, and room."""
+        if session.turn is not None or session.signalled:
+            return
+        if not session.pending:
+            self._rest(session)
+            return
+        if not session.held:
+            memory = session.pending[0].limits["memory_bytes"]
+            if session in self._waiting:
+                return
+            if not self._make_room(memory):
+                self._waiting.append(session)
+                return
+            session.held, session.memory = True, memory
+            self.count += 1
+            self._memory += memory
+        self._resting.pop(session, None)
+        session.turn = session.pending.popleft()
+        self._enqueue(session.turn)
+
+    def withdraw(self, call: Call) -> bool:
+        """Take back a call that waits for its turn; false when it has had it."""
+        session = call.session
+        if session is None or session.turn is call:
+            return False
+        session.pending.remove(call)
+        if not session.pending and session.turn is None and session.child is None:
+            self._drop(session)
+        return True
+
+    def lose_process(self, session: Session, epitaph: str | None = None) -> None:
+        """The process of a session is gone; calls that wait go on with a clean one.
+
+        Args:
+            session: Whose.
+            epitaph: What the next call is told, if it was not told yet.
+        """
+        self._release(session)
+        session.child, session.turn, session.cells, session.note, session.signalled = None, None, 0, None, False
+        if epitaph is not None:
+            self.bury(session.name, epitaph)
+        if session.pending:
+            self.go_on(session)
+        else:
+            self._drop(session)
+        self._admit()
+
+    def end(self, name: str) -> tuple[Session, list[Call]] | None:
+        """Forget a session; returns it and the calls that still waited for their turn, or ``None`` if there is none."""
+        self._epitaphs.pop(name, None)
+        session = self._named.get(name)
+        if session is None:
+            return None
+        pending = list(session.pending)
+        session.pending.clear()
+        self._release(session)
+        self._drop(session)
+        self._admit()
+        return session, pending
+
+    def bury(self, name: str, epitaph: str) -> None:
+        """Note why a session is gone, for its next call."""
+        self._epitaphs[name] = epitaph
+        while len(self._epitaphs) > _MOST_EPITAPHS:
+            self._epitaphs.popitem(last=False)
+
+    def exhume(self, name: str) -> str | None:
+        """Why the session that had this name before is gone, once; ``None`` when none was lost."""
+        return self._epitaphs.pop(name, None)
+
+    def _rest(self, session: Session) -> None:
+        if session.child is None:
+            return
+        self._resting[session] = time.monotonic()
+        self._resting.move_to_end(session)
+        self._admit()
+        if not self._timer and self._resting:
+            self._timer = True
+            self._loop.at(next(iter(self._resting.values())) + self._idle_s, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = False
+        now = time.monotonic()
+        while self._resting:
+            session, since = next(iter(self._resting.items()))
+            if since + self._idle_s > now:
+                self._timer = True
+                self._loop.at(since + self._idle_s, self._on_timer)
+                return
+            self._send_away(session, f"it was idle for {self._idle_s:g} seconds")
+
+    def _make_room(self, memory: int) -> bool:
+        """Whether one more session may live, after those that were used least recently have gone."""
+        while self.count >= self._most or (
+            self._most_memory and self.count and self._memory + memory > self._most_memory
+        ):
+            if not self._resting:
+                return False
+            lack = "places" if self.count >= self._most else "memory"
+            self._send_away(next(iter(self._resting)), f"{lack} ran out and it was the least recently used")
+        return True
+
+    def _send_away(self, session: Session, why: str) -> None:
+        child = session.child
+        self.bury(session.name, f"The earlier session was ended because {why}.")
+        self._release(session)
+        self._drop(session)
+        if child is not None:
+            session.child = None
+            self._evict(child)
+
+    def _admit(self) -> None:
+        """Let those in that wait for room."""
+        while self._waiting:
+            session = self._waiting[0]
+            if not self._make_room(session.pending[0].limits["memory_bytes"]):
+                return
+            self._waiting.popleft()
+            self.go_on(session)
+
+    def _release(self, session: Session) -> None:
+        """Count a session no longer."""
+        self._resting.pop(session, None)
+        if session.held:
+            session.held = False
+            self.count -= 1
+            self._memory -= session.memory
+
+    def _drop(self, session: Session) -> None:
+        if session in self._waiting:
+            self._waiting.remove(session)
+        if self._named.get(session.name) is session:
+            del self._named[session.name]
