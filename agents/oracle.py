@@ -1,4 +1,4 @@
-"""Answers with the gold answer: what a perfect policy would earn, and the test of an environment's own verifier."""
+"""Answers with the gold answer, or as the environment's own reference player: what a perfect policy would earn."""
 
 from __future__ import annotations
 
@@ -10,12 +10,18 @@ from rstar2_env.errors import ConfigurationError
 from rstar2_env.play import python_call
 from rstar2_env.problems import Problem
 from rstar2_env.problems.perturb import changed_answer
+from rstar2_env.reference import Reference
 
 from .base import agents
+
+_NONSENSE = "?"
+"""No move of any game."""
 
 
 class Oracle:
     """Is told the problem; runs ``meta["expression"]`` in the tool when there is one, and gives the gold answer.
+
+    Where the environment has a reference player of its own (a game, a mixture), it plays as that one does.
 
     Args:
         corrupt: Answer with something else than the gold answer.
@@ -27,15 +33,28 @@ class Oracle:
     """
 
     needs_problem: Literal[True] = True
+    needs_reference: Literal[True] = True
 
     def __init__(self, corrupt: bool = False, use_tool: bool = True, dialect: Dialect | str = "rstar2") -> None:
         self._corrupt = corrupt
         self._use_tool = use_tool
         self._dialect = make_dialect(dialect)
         self._turns: list[str] = []
+        self._reference: Reference | None = None
 
-    def reset(self, observation: str, info: Mapping[str, Any], *, seed: int, problem: Problem) -> None:
-        """Write all turns of the episode, last one first."""
+    def reset(
+        self,
+        observation: str,
+        info: Mapping[str, Any],
+        *,
+        seed: int,
+        problem: Problem | None,
+        reference: Reference | None = None,
+    ) -> None:
+        """Write all turns of the episode, last one first, or have them from the reference player."""
+        self._reference = reference
+        if reference is not None or problem is None:
+            return
         answer = changed_answer(problem.answer) if self._corrupt else problem.answer
         self._turns = [self._dialect.format_answer(answer)]
         expression = problem.meta.get("expression")
@@ -46,12 +65,14 @@ class Oracle:
         """The call, or the answer.
 
         Raises:
-            ConfigurationError: The environment goes on after the answer, as a game does.
+            ConfigurationError: The environment goes on after the answer, and gives no reference player.
         """
+        if self._reference is not None:
+            return self._dialect.format_answer(_NONSENSE) if self._corrupt else self._reference()
         if not self._turns:
             raise ConfigurationError(
-                "The oracle knows one answer, and this environment goes on after it (a game, say). Choose another "
-                "agent; `rstar2 agents` lists them."
+                "The oracle knows one answer, and this environment goes on after it without an oracle_turn() that says "
+                "how. Choose another agent; `rstar2 agents` lists them."
             )
         return self._turns.pop()
 

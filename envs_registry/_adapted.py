@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from rstar2_env.encodable import encodable
-from rstar2_env.grading import GoldGrader
 from rstar2_env.problems import ProblemSource
 from rstar2_env.text_env import ToolEnv
 from rstar2_env.tools import Tool
+from rstar2_env.turn import Ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,25 +34,25 @@ class AdaptedEnv(ToolEnv):
     """A ``ToolEnv`` whose last turn is graded whole by ``grade``."""
 
     def __init__(self, source: ProblemSource, *, tools: Sequence[Tool], options: Mapping[str, Any]) -> None:
-        super().__init__(problems=source, tools=tools, grader=GoldGrader(), **options)
+        super().__init__(problems=source, tools=tools, grader=None, **options)
 
     @abstractmethod
     def grade(self, turn: str) -> Grade:
         """Grade the turn that ended the episode. Anything may be raised: the other project decides."""
 
-    def _grade(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+    def answer_turn(self, turn: str) -> Ended:
+        """Have the other project grade it; what its verifier chokes on is no right answer."""
         failure: str | None = None
         try:
-            grade = self.grade(action)
+            grade = self.grade(turn)
             if not math.isfinite(grade.score):
                 raise ValueError(f"the score is {grade.score}")
         except Exception as error:
             # A verifier that chokes on what a policy wrote has not found a right answer in it. It is named, since a
             # verifier that always chokes is a mistake to be found.
             grade, failure = Grade(None, 0.0, False), type(error).__name__
-        answer = None if grade.answer is None else encodable(grade.answer)
-        end = "no_answer" if answer is None and failure is None else "answered"
-        text, _, terminated, truncated, info = self._end(action, end, answer=answer, correct=grade.correct)
         if failure is not None:
-            info["verifier_error"] = failure
-        return text, float(grade.score), terminated, truncated, info
+            return Ended(None, info={"verifier_error": failure})
+        if grade.answer is None:
+            return Ended(None, grade.score, end="no_answer")
+        return Ended(encodable(grade.answer), grade.score, grade.correct)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium as gym
 
@@ -13,6 +13,7 @@ from rstar2_env.sandbox.job import Limits, Sandbox
 from rstar2_env.text_env import ToolEnv
 from rstar2_env.tools import PythonTool
 from rstar2_env.tools.cut import Tokenizer
+from rstar2_env.tools.sandboxed import SandboxTool
 
 
 class MathToolEnv(ToolEnv):
@@ -63,6 +64,8 @@ class MathToolEnv(ToolEnv):
         ConfigurationError: An option is out of its range.
     """
 
+    tool_class: ClassVar[type[SandboxTool]] = PythonTool
+
     def __init__(
         self,
         *,
@@ -77,7 +80,7 @@ class MathToolEnv(ToolEnv):
     ) -> None:
         if isinstance(limits, Mapping):
             limits = call_with_options("limits", Limits, limits)
-        tool = PythonTool(
+        tool = self.tool_class(
             sandbox, limits=limits, max_output=max_output, tokenizer=output_tokenizer, traceback=traceback
         )
         super().__init__(problems=problems, tools=[tool], grader=GoldGrader(verify_timeout), **options)

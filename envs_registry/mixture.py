@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,11 +12,12 @@ import numpy as np
 
 from rstar2_env.dialects import Dialect, make_dialect
 from rstar2_env.errors import ConfigurationError, EpisodeOverError, UnknownNameError
+from rstar2_env.grading import Grader
 from rstar2_env.options import call_with_options
-from rstar2_env.problems import Problem
+from rstar2_env.problems import MixtureSource, Problem, ProblemSource
+from rstar2_env.problems.mixture import LabelledSource
 from rstar2_env.spaces import UnicodeText
-from rstar2_env.tools import ToolSpec
-from rstar2_env.tools.chain import Middleware
+from rstar2_env.tools.joined import JoinedChains
 from rstar2_env.vector_env import vector_entry_point
 
 DEFAULT: Mapping[str, Mapping[str, Any]] = {
@@ -76,6 +78,9 @@ class MixtureEnv(gym.Env[str, str]):
     ## Version history
     v0: the first.
 
+    Attributes:
+        problems: The problems of all sources, by weight, with ids as above; ``None`` where a source has none.
+
     Args:
         sources: From names to the fields of a ``Source``: ``id``, and optionally ``weight``, ``scale``, ``options``.
         options: Options of ``gym.make`` for every source, which those of a source go before.
@@ -122,7 +127,8 @@ class MixtureEnv(gym.Env[str, str]):
                 raise ConfigurationError(f"Source {name!r} is no text environment: its spaces are {spaces}.")
         self.observation_space = UnicodeText(max(_length(env.observation_space) for env in self._envs.values()))
         self.action_space = UnicodeText(min(_length(env.action_space) for env in self._envs.values()))
-        self.tools = _Chains([env.unwrapped for env in self._envs.values()])
+        self.tools = JoinedChains([env.unwrapped for env in self._envs.values()])
+        self.problems = self._problems()
         self._name = next(iter(self.sources))
         self._over = True
         self._started = False
@@ -132,6 +138,16 @@ class MixtureEnv(gym.Env[str, str]):
         """The dialect of the running episode."""
         own: Dialect | None = getattr(self._env.unwrapped, "dialect", None)
         return make_dialect("rstar2") if own is None else own
+
+    @property
+    def playing(self) -> gym.Env[str, str]:
+        """The environment of the running episode's source."""
+        return self._env
+
+    @property
+    def grader(self) -> Grader | None:
+        """What grades the running episode, where its environment has such a part."""
+        return getattr(self._env.unwrapped, "grader", None)
 
     @property
     def problem(self) -> Problem:
@@ -190,6 +206,16 @@ class MixtureEnv(gym.Env[str, str]):
     def _env(self) -> gym.Env[str, str]:
         return self._envs[self._name]
 
+    def _problems(self) -> ProblemSource | None:
+        own = {name: getattr(env.unwrapped, "problems", None) for name, env in self._envs.items()}
+        parts = [
+            (LabelledSource(source, name), self.sources[name].weight)
+            for name, source in own.items()
+            if isinstance(source, ProblemSource)
+        ]
+        # Without those of one source it would be another mixture.
+        return MixtureSource(parts, name="mixture", separator=":") if len(parts) == len(own) else None
+
     def _route(self, options: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:
         name = options.pop("source", None)
         if "problem_id" in options:
@@ -199,37 +225,17 @@ class MixtureEnv(gym.Env[str, str]):
             if name not in (None, written):
                 raise ConfigurationError(f"options name two sources, {name!r} and {written!r}.")
             name, options["problem_id"] = written, inner
-        elif "problem" in options and name is None:
+        elif "problem" in options:
             problem = options["problem"]
-            name = problem.get("source") if isinstance(problem, Mapping) else getattr(problem, "source", None)
-            if name not in self.sources:
-                raise UnknownNameError("source", name, self.sources)
+            if name is None:
+                name = problem.get("source") if isinstance(problem, Mapping) else getattr(problem, "source", None)
+                if name not in self.sources:
+                    raise UnknownNameError("source", name, self.sources)
+            if isinstance(problem, Problem):
+                options["problem"] = dataclasses.replace(problem, id=problem.id.removeprefix(f"{name}:"))
         if name is not None and name not in self.sources:
             raise UnknownNameError("source", name, self.sources)
         return name, options
-
-
-class _Chains:
-    """The tools of all sources: what middleware is added, is added to each; what is told, is of the running one."""
-
-    def __init__(self, envs: list[Any]) -> None:
-        self._envs = envs
-        self.current = 0
-
-    @property
-    def specs(self) -> list[ToolSpec]:
-        chain = getattr(self._envs[self.current], "tools", None)
-        return [] if chain is None else list(chain.specs)
-
-    def use(self, middleware: Middleware) -> None:
-        for env in self._envs:
-            if (chain := getattr(env, "tools", None)) is not None:
-                chain.use(middleware)
-
-    def remove(self, middleware: Middleware) -> None:
-        for env in self._envs:
-            if (chain := getattr(env, "tools", None)) is not None:
-                chain.remove(middleware)
 
 
 def _length(space: gym.Space[str]) -> int:

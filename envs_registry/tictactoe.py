@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import gymnasium as gym
-
-from rstar2_env.errors import ConfigurationError
-from rstar2_env.tools import Tool
-from rstar2_env.vector_env import vector_entry_point
-
-from ._board import Board, BoardMatch
-from ._game import GameEnv
+from rstar2_env.game_env import Game, knob, register
+from rstar2_env.worlds.board import Board, BoardMatch
 
 _RULES = """\
 Tic-tac-toe. The board has nine cells, numbered 1 to 9 row by row from the top left. You are X, the opponent is O, and \
@@ -25,26 +17,27 @@ with cell numbers separated by commas, or with the word none:
 Then give the number of a free cell as your move."""
 
 
-@dataclass(frozen=True, slots=True)
-class TicTacToe:
-    """The rules, and how strong the opponent is.
+@dataclass(frozen=True)
+class TicTacToe(Game):
+    r"""Tic-tac-toe over several turns, each with two questions that can be checked.
 
-    Attributes:
-        strength: Chance that the opponent looks for wins and blocks in a position, from 0 to 1.
+    ## Game
+    A move is a cell from 1 to 9. The intermediate questions are for the cells with which the policy, and the opponent,
+    would win at once. The outcome is 1 for a win, 0.5 for a draw, 0 for a loss.
+
+    ## Difficulty
+    ``strength=0.5`` (0 to 1): chance that the opponent looks for wins and blocks in a position. A player who knows the
+    opponent earns 1.0: matches that nobody can win are not drawn.
+
+    ## Random baseline
+    0.24: any legal move, no intermediate answers; 0.21 of the matches are won. Over 300 matches.
     """
 
-    strength: float = 0.5
     name = "tictactoe"
+    random_baseline = 0.24
     rules = _RULES
-
-    def __post_init__(self) -> None:
-        """Refuse what is no chance.
-
-        Raises:
-            ConfigurationError: The strength is not from 0 to 1.
-        """
-        if not 0 <= self.strength <= 1:
-            raise ConfigurationError(f"strength must be from 0 to 1, not {self.strength!r}.")
+    turns = 10
+    strength: float = knob(0.5, 0, 1)
 
     def start(self, seed: int) -> BoardMatch | None:
         """The match of that seed; none where the opponent cannot be beaten."""
@@ -52,76 +45,4 @@ class TicTacToe:
         return match if match.winnable() else None
 
 
-class TicTacToeEnv(GameEnv):
-    r"""Tic-tac-toe over several turns, each with two questions that can be checked.
-
-    ## Action space
-    Any string: the policy's whole turn. The move is the dialect's answer (``<answer>\boxed{5}</answer>``), a cell from
-    1 to 9. Intermediate answers stand in ``[Intermediate Thinking Results 1: ...]`` and ``... 2: ...``.
-
-    ## Observation space
-    Any string: the rules and the board; then the opponent's move and the board.
-
-    ## Reward
-    At the end ``(1 - intermediate_weight) * outcome + intermediate_weight * F1``. The outcome is 1 for a win, 0.5 for a
-    draw, 0 for a loss; F1 is that of all cells named in the intermediate answers of the game, where a question that was
-    not answered misses at least one. A game that is forfeited or not finished earns 0. ``correct`` means won.
-
-    ## Episode end
-    ``terminated``: the game is over (``answered``), or ``illegal_moves`` moves could not be played (``no_answer``). A
-    turn with a legal move goes on, which is how this world differs from those with one question. ``truncated``:
-    ``turns``, ``tokens``, ``time`` or ``unavailable``.
-
-    ## Information
-    As in ``rstar2/MathTool-v0``; beside it ``move`` (``text``; ``status``: ``ok``, ``illegal`` or ``unparsable``),
-    ``intermediate`` (``tp``, ``fp``, ``fn``, ``tn``, ``missing``, ``f1``: of the turn, and at the end of the game), and
-    at the end ``outcome``, ``illegal_moves`` and ``reward_components`` (``outcome``, ``intermediate``).
-    ``answer_tags`` is that of the last turn.
-
-    ## Difficulty
-    ``strength=0.5`` (0 to 1). A player who knows the opponent earns 1.0: matches that nobody can win are not drawn.
-
-    ## Random baseline
-    0.24: any legal move, no intermediate answers; 0.21 of the matches are won. Over 300 matches.
-
-    ## Version history
-    v0: the first.
-
-    Args:
-        strength: Chance that the opponent looks for wins and blocks in a position, from 0 to 1.
-        split: "train", "validation" or "test"; no match is in two of them.
-        tools: Tools that the policy may call on the way.
-        illegal_moves: Moves that cannot be played after which the game is lost.
-        intermediate_weight: Share of the reward that the intermediate answers decide.
-        **options: What ``ToolEnv`` takes: ``max_turns``, ``dialect``, ...
-    """
-
-    random_baseline = 0.24
-
-    def __init__(
-        self,
-        *,
-        strength: float = 0.5,
-        split: str = "train",
-        tools: Sequence[Tool] = (),
-        illegal_moves: int = 3,
-        intermediate_weight: float = 0.2,
-        **options: Any,
-    ) -> None:
-        super().__init__(
-            TicTacToe(strength),
-            defaults={"strength": 0.5},
-            options={"strength": strength},
-            split=split,
-            tools=tools,
-            illegal_moves=illegal_moves,
-            intermediate_weight=intermediate_weight,
-            more={"max_turns": 10, **options},
-        )
-
-
-gym.register(
-    "rstar2/TicTacToe-v0",
-    entry_point="rstar2_env.envs_registry.tictactoe:TicTacToeEnv",
-    vector_entry_point=vector_entry_point("rstar2/TicTacToe-v0"),
-)
+register("rstar2/TicTacToe-v0", TicTacToe)

@@ -223,10 +223,9 @@ def _sections(text: str) -> dict[str, str]:
 
 
 def _knobs(maker: Any) -> dict[str, Any]:
-    puzzle = getattr(maker, "puzzle", None)
-    if dataclasses.is_dataclass(puzzle):
-        return {field.name: field.default for field in dataclasses.fields(puzzle)}
-    return {
+    family = getattr(maker, "family_class", None)
+    knobs = family.defaults() if family is not None else {}
+    return knobs | {
         name: parameter.default
         for name, parameter in inspect.signature(maker).parameters.items()
         if (name not in _COMMON and parameter.default is not inspect.Parameter.empty)

@@ -7,7 +7,6 @@ interruption. The sandbox and the verifier are shared by all threads of the proc
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import inspect
 import os
@@ -31,10 +30,10 @@ from rstar2_env.problems import (
     Problem,
     ProblemSource,
     ProblemSpec,
-    ProceduralSource,
     choose,
     load_problems,
 )
+from rstar2_env.problems.mixture import with_split
 from rstar2_env.summary import Summary, summarize
 
 Progress: TypeAlias = Callable[[Episode, int, int], None]
@@ -318,9 +317,7 @@ def _source(env: gym.Env[str, str], problems: ProblemSpec | None, split: str) ->
     if problems is not None:
         return load_problems(problems, split=split)
     own = getattr(env.unwrapped, "problems", None)
-    if isinstance(own, ProceduralSource):
-        return dataclasses.replace(own, split=split)
-    return own if isinstance(own, ProblemSource) else None
+    return with_split(own, split) if isinstance(own, ProblemSource) else None
 
 
 def _plan(source: ProblemSource | None, episodes: int | None, seed: int) -> list[_Task]:

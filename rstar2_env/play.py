@@ -15,6 +15,7 @@ from rstar2_env.dialects import Dialect
 from rstar2_env.episode import Episode, Message
 from rstar2_env.errors import ConfigurationError
 from rstar2_env.problems import Problem
+from rstar2_env.reference import Reference, reference_of
 
 
 @runtime_checkable
@@ -50,7 +51,8 @@ class InformedAgent(Protocol):
     """An agent that is told the problem, gold answer and all: a reference player, never a way to solve anything.
 
     It says so with ``needs_problem = True``. Whoever plays the episode hands the problem over; no agent takes it from
-    the environment.
+    the environment. One that has ``needs_reference = True`` too is also told, as ``reference=``, the environment's own
+    reference player (``rstar2_env.reference``), or ``None``; where there is one, ``problem`` may be ``None``.
     """
 
     needs_problem: Literal[True]
@@ -98,7 +100,7 @@ def play_episode(
     if info.get("system"):
         episode.messages.append(Message("system", info["system"]))
     episode.messages.append(Message("user", observation))
-    _start(agent, observation, info, seed, problem)
+    _start(agent, observation, info, seed, problem, reference_of(env))
     over = False
     while not over:
         if stopped is not None and stopped():
@@ -139,13 +141,21 @@ def python_call(dialect: Dialect, tools: Sequence[Mapping[str, Any]], code: str)
     raise ConfigurationError(f"Expected a tool that takes an argument 'code'; the environment's tools are: {known}.")
 
 
-def _start(agent: AnyAgent, observation: str, info: Mapping[str, Any], seed: int, problem: Problem | None) -> None:
+def _start(
+    agent: AnyAgent,
+    observation: str,
+    info: Mapping[str, Any],
+    seed: int,
+    problem: Problem | None,
+    reference: Reference | None,
+) -> None:
     if not getattr(agent, "needs_problem", False):
         cast(Agent, agent).reset(observation, info, seed=seed)
         return
-    if problem is None:
+    told: dict[str, Any] = {"reference": reference} if getattr(agent, "needs_reference", False) else {}
+    if problem is None and told.get("reference") is None:
         raise ConfigurationError(
             f"{type(agent).__name__} must be told the problem, and only the environment knows it here: say which "
             "problems to play (problems=...)."
         )
-    cast(InformedAgent, agent).reset(observation, info, seed=seed, problem=problem)
+    cast(Any, agent).reset(observation, info, seed=seed, problem=problem, **told)

@@ -1,25 +1,27 @@
-"""``PuzzleEnv``: a single-turn world over a procedural puzzle family, and ``register`` to give it a name.
+"""``PuzzleEnv``: a single-turn world over a family of puzzles, and ``register`` to give it a name.
 
-An author writes a ``Puzzle`` (generator, verifier, random guess), a subclass of ``PuzzleEnv`` whose docstring says what
-is the puzzle's own, and one ``register``. Not covered: worlds with an opponent or with state between turns.
+An author writes a ``Puzzle`` (knobs, generator, verifier, random guess) whose docstring is the specification, and one
+``register``; everything that takes is here to import. Not covered: worlds with an opponent (``rstar2_env.game_env``) or
+with state between turns (``rstar2_env.text_env``).
 """
 
 from __future__ import annotations
 
-import dataclasses
-import inspect
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import gymnasium as gym
 
 from rstar2_env.errors import ConfigurationError
+from rstar2_env.family_env import FamilyEnv, environment_class
 from rstar2_env.options import call_with_options
-from rstar2_env.problems import Problem, families
+from rstar2_env.problems import Draft, families, split_of
 from rstar2_env.sandbox.job import Limits, Sandbox
-from rstar2_env.text_env import ToolEnv
 from rstar2_env.tools import PythonTool
-from rstar2_env.worlds.puzzle import Puzzle, PuzzleGrader, UnreadableAnswerError
+from rstar2_env.worlds.family import knob
+from rstar2_env.worlds.puzzle import Meta, Puzzle, PuzzleGrader, UnreadableAnswerError
+
+__all__ = ["Draft", "Meta", "Puzzle", "PuzzleEnv", "UnreadableAnswerError", "knob", "register", "split_of"]
 
 _TURNS_WITH_TOOL = 10
 
@@ -60,28 +62,12 @@ Raises:
 """
 
 
-class PuzzleEnv(ToolEnv):
-    """One puzzle, one answer, a reward of 0 or 1. Base of the procedural worlds.
+class PuzzleEnv(FamilyEnv):
+    """One puzzle, one answer, a reward of 0 or 1. Base of the procedural worlds; ``register`` makes a class of each."""
 
-    A subclass names its ``puzzle`` and states its ``random_baseline``. Its docstring says what is its own (the puzzle,
-    the answer's form, the knobs, the baseline, the version history); the sections that all of them share are added to
-    it here.
-
-    Attributes:
-        puzzle: The family's class.
-        random_baseline: Expected reward of ``Puzzle.guess`` at the default knobs, as measured; a test holds it.
-    """
-
-    puzzle: ClassVar[type[Puzzle]]
-    random_baseline: ClassVar[float]
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Complete the docstring, so that ``help`` shows the whole specification."""
-        super().__init_subclass__(**kwargs)
-        if cls.__doc__ and "## Action space" not in cls.__doc__:
-            own = inspect.cleandoc(cls.__doc__)
-            head, mark, history = own.partition("## Version history")
-            cls.__doc__ = f"{head.rstrip()}\n{_COMMON}\n{mark}{history.rstrip()}\n{_ARGS}"
+    family_class: ClassVar[type[Puzzle]]
+    shared = _COMMON
+    arguments = _ARGS
 
     def __init__(
         self,
@@ -94,12 +80,11 @@ class PuzzleEnv(ToolEnv):
         max_turns: int | None = None,
         **options: Any,
     ) -> None:
-        names = {field.name for field in dataclasses.fields(self.puzzle)}
-        knobs = {name: options.pop(name) for name in sorted(names & options.keys())}
-        self.family = self.puzzle.with_knobs(knobs)
+        knobs, options = self.own_knobs(options)
+        self.family = self.family_class.with_knobs(knobs)
         if problems is not None and knobs:
             raise ConfigurationError(
-                f"{', '.join(knobs)}: a knob of the family's own problems, and problems= is given."
+                f"{', '.join(sorted(knobs))}: a knob of the family's own problems, and problems= is given."
             )
         if isinstance(limits, Mapping):
             limits = call_with_options("limits", Limits, limits)
@@ -113,14 +98,15 @@ class PuzzleEnv(ToolEnv):
         )
         self._own = problems is None
 
-    def _choose(self, options: dict[str, Any]) -> Problem:
-        problem = super()._choose(options)
-        if not self._own or "problem" in options:
-            self._admit(problem)
-        return problem
+    def begin(self, options: Mapping[str, Any]) -> None:
+        """Refuse a problem that the verifier cannot grade, before the policy spends a turn on it.
 
-    def _admit(self, problem: Problem) -> None:
-        """Refuse a problem that the verifier cannot grade, before the policy spends a turn on it."""
+        Raises:
+            ConfigurationError: It cannot.
+        """
+        if self._own and "problem" not in options:
+            return
+        problem = self.problem
         try:
             if self.family.solves(problem.meta, problem.answer):
                 return
@@ -135,15 +121,18 @@ class PuzzleEnv(ToolEnv):
         )
 
 
-def register(env_id: str, env: type[PuzzleEnv]) -> None:
-    """Give an environment its Gymnasium id, and its family its name in ``load_problems``.
+def register(env_id: str, puzzle: type[Puzzle]) -> type[PuzzleEnv]:
+    """Give a puzzle an environment and its Gymnasium id, and the family its name in ``load_problems``.
 
     Args:
         env_id: Like "rstar2/Saturn-v0".
-        env: A class at the top of its module.
+        puzzle: A class at the top of its module. The environment's class (``SaturnEnv`` of ``Saturn``) is put beside
+            it.
 
     Raises:
         DuplicateNameError: Another family has that name.
     """
+    env = environment_class(PuzzleEnv, puzzle)
     gym.register(env_id, entry_point=f"{env.__module__}:{env.__qualname__}")
-    families.register(env.puzzle.name, env.puzzle.family)
+    families.register(puzzle.name, puzzle.family)
+    return env

@@ -1,8 +1,9 @@
 """``ToolEnv``: a multi-turn text environment with tools, on which environment families build.
 
 Covered: the turn loop, its budgets, the honest report of every call, the reward for a right final answer, rendering.
-Not covered: where problems come from (``rstar2_env.problems``), how a model writes (``rstar2_env.dialects``), how
-answers are compared (``rstar2_env.verify``), how programs run (``rstar2_env.sandbox``).
+A family that needs more overrides ``begin``, ``answer_turn`` or ``end_info``, and nothing else. Not covered: where
+problems come from (``rstar2_env.problems``), how a model writes (``rstar2_env.dialects``), how answers are compared
+(``rstar2_env.verify``), how programs run (``rstar2_env.sandbox``).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from rstar2_env.spaces import UnicodeText
 from rstar2_env.status import ToolStatus
 from rstar2_env.tools import CallContext, Tool, ToolChain, ToolResult
 from rstar2_env.tools.cut import Tokenizer, cut_middle
+from rstar2_env.turn import Ended, GoesOn, Step
 from rstar2_env.verify import Reason
 
 _SHORTEST_MAX_TEXT = 1024
@@ -38,7 +40,7 @@ class ToolEnv(gym.Env[str, str]):
     Args:
         problems: Where the problems come from; whatever ``load_problems`` takes.
         tools: The tools that the policy may call.
-        grader: Says whether an answer solves a problem.
+        grader: Says whether an answer solves a problem; ``None`` where a subclass overrides ``answer_turn``.
         dialect: A dialect, or the name of one.
         dialect_options: Options of a dialect given by name.
         split: Split of a procedural family or of a source that has splits.
@@ -64,7 +66,7 @@ class ToolEnv(gym.Env[str, str]):
         *,
         problems: Any,
         tools: Sequence[Tool],
-        grader: Grader,
+        grader: Grader | None,
         dialect: Dialect | str = "rstar2",
         dialect_options: Mapping[str, Any] | None = None,
         split: str = "train",
@@ -90,18 +92,22 @@ class ToolEnv(gym.Env[str, str]):
             raise ConfigurationError(
                 f"render_mode must be one of {self.metadata['render_modes']}, not {render_mode!r}."
             )
+        if grader is None and type(self).answer_turn is ToolEnv.answer_turn:
+            raise ConfigurationError("An environment without a grader must override answer_turn().")
         self.observation_space = UnicodeText(max_text)
         self.action_space = UnicodeText(max_text)
         self.render_mode = render_mode
         self.problems: ProblemSource = load_problems(problems, split=split, holdout=holdout)
         self.dialect: Dialect = make_dialect(dialect, **(dialect_options or {}))
         self.tools = ToolChain(tools)
-        self._grader = grader
+        self.grader = grader
         self._max_turns, self._max_tokens, self._max_seconds = max_turns, max_tokens, max_seconds
         self._tokenizer, self._timings = tokenizer, timings
         self._problem: Problem | None = None
         self._max_text = max_text
         self._over = True
+        self._turns: list[str] = []
+        self._statuses: list[tuple[ToolStatus, bool]] = []
         self._transcript = Transcript()
 
     @property
@@ -114,6 +120,46 @@ class ToolEnv(gym.Env[str, str]):
         if self._problem is None:
             raise EpisodeOverError("There is no problem yet: call reset() first.")
         return self._problem
+
+    @property
+    def turns(self) -> Sequence[str]:
+        """The policy's turns in this episode, the running one included."""
+        return tuple(self._turns)
+
+    def begin(self, options: Mapping[str, Any]) -> None:
+        """Override it to prepare what an episode needs: called by every ``reset`` once ``problem`` is chosen.
+
+        Args:
+            options: What ``reset`` was given.
+
+        Raises:
+            ConfigurationError: By an override, where the problem is none of this environment's; no episode begins.
+        """
+
+    def answer_turn(self, turn: str) -> Ended | GoesOn:
+        """Override it to grade in another way, or to go on after an answer: called for every turn without a call.
+
+        By default the last answer of all turns is graded by ``grader``, and the episode ends.
+
+        Args:
+            turn: The policy's turn; ``turns`` has all of them.
+        """
+        answer = self.dialect.answer(self._turns)
+        if answer is None:
+            return Ended(None, end="no_answer")
+        assert self.grader is not None  # __init__ refused that
+        verdict = self.grader(self.problem, answer)
+        if verdict.reason is Reason.UNAVAILABLE:
+            return Ended(answer, end="unavailable")
+        return Ended(answer, float(verdict.correct), verdict.correct)
+
+    def end_info(self, end: str) -> Mapping[str, Any]:
+        """Override it to say more in ``info`` at every end of an episode, also where a budget ended it.
+
+        Args:
+            end: What ``info["end"]`` says.
+        """
+        return {}
 
     def reset(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Start an episode.
@@ -132,12 +178,12 @@ class ToolEnv(gym.Env[str, str]):
         """
         super().reset(seed=seed)
         self._over = True  # until a problem is there: a reset that fails leaves no episode to step in
+        self.tools.end_episode()
         self._problem = self._choose(dict(options or {}))
         self._episode_seed = int(self.np_random.integers(0, 2**63))
-        self._turns: list[str] = []
-        self._statuses: list[tuple[ToolStatus, bool]] = []
-        self._tokens = 0
+        self._turns, self._statuses, self._tokens = [], [], 0
         self._started = time.monotonic()
+        self.begin(options or {})
         specs = self.tools.specs
         system, user = self.dialect.system(specs), encodable(self.dialect.user(self._problem.question))
         if len(user) > self._max_text:
@@ -156,7 +202,7 @@ class ToolEnv(gym.Env[str, str]):
         }
         return user, info
 
-    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+    def step(self, action: str) -> Step:
         """Play one whole turn of the policy.
 
         Args:
@@ -186,25 +232,21 @@ class ToolEnv(gym.Env[str, str]):
         self._count(action)
         calls = self.dialect.calls(action)
         if not calls:
-            return self._grade(action)
+            return self._answered(action)
         if (end := self._budget_spent()) is not None:
-            return self._end(action, end)
+            return self._end(action, Ended(None), end)
         results: list[ToolResult] = []
         for call in calls:
             result = self.tools.call(call, CallContext(self._episode_seed, len(self._statuses), turn))
             results.append(result)
             self._statuses.append((result.status, result.injected))
             if result.status is ToolStatus.UNAVAILABLE and not result.injected:
-                return self._end(action, "unavailable", results)
+                return self._end(action, Ended(None), "unavailable", results)
             if len(results) < len(calls) and self._time_is_up():
-                return self._end(action, "time", results)
-        text = encodable(self.dialect.results(results))
-        if len(text) > self._max_text:
-            text, _ = cut_middle(text, self._max_text - _NOTE_LENGTH)
+                return self._end(action, Ended(None), "time", results)
+        text = self._shown(self.dialect.results(results))
         self._count(text)
-        self._transcript.turn(action, results, text)
-        self._show()
-        return text, 0.0, False, False, self._info(results)
+        return self._on(action, text, results)
 
     def render(self) -> str | None:
         """The conversation so far, coloured, with the status of each call; ``None`` in ``"human"`` mode."""
@@ -244,40 +286,45 @@ class ToolEnv(gym.Env[str, str]):
     def _time_is_up(self) -> bool:
         return self._max_seconds is not None and time.monotonic() - self._started >= self._max_seconds
 
-    def _grade(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        answer = self.dialect.answer(self._turns)
-        if answer is None:
-            return self._end(action, "no_answer")
-        verdict = self._grader(self.problem, answer)
-        if verdict.reason is Reason.UNAVAILABLE:
-            return self._end(action, "unavailable", answer=answer)
-        return self._end(action, "answered", answer=answer, correct=verdict.correct)
+    def _answered(self, action: str) -> Step:
+        result = self.answer_turn(action)
+        if isinstance(result, Ended):
+            return self._end(action, result, result.end)
+        text = self._shown(result.text)
+        self._count(text)
+        if (end := self._budget_spent()) is not None:
+            return self._end(action, Ended(None, info=result.info), end)
+        return self._on(action, text, (), result.info)
 
-    def _end(
-        self,
-        action: str,
-        end: str,
-        results: Sequence[ToolResult] = (),
-        *,
-        answer: str | None = None,
-        correct: bool = False,
-    ) -> tuple[str, float, bool, bool, dict[str, Any]]:
+    def _on(self, action: str, text: str, results: Sequence[ToolResult], more: Mapping[str, Any] | None = None) -> Step:
+        self._transcript.turn(action, results, text)
+        self._show()
+        return text, 0.0, False, False, self._info(results) | dict(more or {})
+
+    def _end(self, action: str, ended: Ended, end: str, results: Sequence[ToolResult] = ()) -> Step:
         self._over = True
+        self.tools.end_episode()
         terminated = end in ("answered", "no_answer")
-        self._transcript.end(action, results, end, correct)
+        self._transcript.end(action, results, end, ended.correct)
         self._show()
         own = [status for status, injected in self._statuses if not injected]
         info = self._info(results)
         info |= {
             "end": end,
-            "answer": answer,
-            "correct": correct,
+            "answer": ended.answer,
+            "correct": ended.correct,
             "turns": len(self._turns),
             "tool_errors": sum(status.is_error for status in own),
             "tool_calls_total": sum(status.counts for status in own),
             "answer_tags": self.dialect.answer_tags(self._turns),
         }
-        return "", float(correct), terminated, not terminated, info
+        info |= dict(ended.info)
+        info |= dict(self.end_info(end))
+        return "", float(ended.reward), terminated, not terminated, info
+
+    def _shown(self, text: str) -> str:
+        text = encodable(text)
+        return text if len(text) <= self._max_text else cut_middle(text, self._max_text - _NOTE_LENGTH)[0]
 
     def _info(self, results: Sequence[ToolResult]) -> dict[str, Any]:
         records = [result.record() for result in results]

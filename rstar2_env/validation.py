@@ -18,14 +18,16 @@ from typing import Any
 
 import gymnasium as gym
 
+from rstar2_env.dialects import Dialect
 from rstar2_env.errors import ConfigurationError
 from rstar2_env.grading import GoldGrader
 from rstar2_env.problems import FiniteSource, Problem, ProblemSource, ProblemSpec, load_problems
 from rstar2_env.problems.perturb import changed_answer
+from rstar2_env.reference import playing, reference_of
 from rstar2_env.status import ToolStatus
 from rstar2_env.testing.conformance import check_text_env
 from rstar2_env.testing.harness import ConformanceError, canonical, typical_call
-from rstar2_env.verify import Reason, verify
+from rstar2_env.verify import gold_fault
 
 GOLD, CORRUPTED, MALFORMED, REPEATED = CHECKED = ("gold", "corrupted", "malformed", "repeated")
 """The four checks: the gold answer earns 1, a corrupted one 0, a malformed turn is typed, twice is the same."""
@@ -38,7 +40,6 @@ MOST_TURNS = 200
 """A reference player that needs more turns than this has not solved the problem."""
 
 _NO_CALL = "I do not know."
-_PROBE = "1234567"
 _SHOWN = 120
 
 Trace = list[tuple[Any, ...]]
@@ -210,10 +211,17 @@ class _Checker:
     def __init__(self, env: gym.Env[str, str], seed: int) -> None:
         self.env = env
         self._seed = seed
-        self._dialect = getattr(env.unwrapped, "dialect", None)
+        self._tools: list[Any] = []
+        self._broken: dict[tuple[str, str], str] = {}
+
+    @property
+    def _dialect(self) -> Dialect | None:
+        return getattr(playing(self.env), "dialect", None)
+
+    @property
+    def _one_answer(self) -> bool:
         # A world of its own can have many right answers; then only nonsense is wrong for certain.
-        self._one_answer = isinstance(getattr(env.unwrapped, "_grader", None), GoldGrader)
-        self._broken = self._break_a_call()
+        return isinstance(getattr(playing(self.env), "grader", None), GoldGrader)
 
     def check(self, problem: Problem) -> list[Fault]:
         faults: list[Fault] = []
@@ -225,17 +233,15 @@ class _Checker:
         gold, corrupted, malformed = (trace[-1] for trace in played)
         if gold[1] != 1.0:
             fault(GOLD, f"the gold answer {_cut(problem.answer)} earned {gold[1]:g}, {_told(gold[4])}")
-        if corrupted[1] != 0.0:
+        # A partial score for a wrong answer is the family's own business, as long as it does not count as solved.
+        if corrupted[1] != 0.0 and corrupted[4].get("correct", True):
             fault(CORRUPTED, f"a corrupted answer earned {corrupted[1]:g}, {_told(corrupted[4])}")
-        if (wrong := self._untyped(malformed)) is not None:
+        if (wrong := self._untyped(problem, malformed)) is not None:
             fault(MALFORMED, wrong)
         if [_comparable(trace) for trace in played] != [_comparable(trace) for trace in self._three(problem)]:
             fault(REPEATED, "the same turns gave another result the second time")
-        if self._one_answer and verify(problem.answer, _PROBE).reason is Reason.UNPARSABLE_GOLD:
-            fault(
-                UNREADABLE,
-                f"the gold answer {_cut(problem.answer)} cannot be read as mathematics: only its own words earn",
-            )
+        if self._one_answer and reference_of(playing(self.env)) is None and (why := gold_fault(problem.answer)):
+            fault(UNREADABLE, f"the gold answer {_cut(problem.answer)}: {why}")
         return faults
 
     def _three(self, problem: Problem) -> tuple[Trace, Trace, Trace]:
@@ -246,47 +252,43 @@ class _Checker:
         )
 
     def _play(self, problem: Problem, turn: Callable[[Problem], str], *, once: bool = False) -> Trace:
-        self.env.reset(seed=self._seed, options={"problem": problem})
+        _, info = self.env.reset(seed=self._seed, options={"problem": problem})
+        self._tools = info.get("tools") or []
         trace: Trace = []
         earned = 0.0
         for _ in range(1 if once else MOST_TURNS):
             text, reward, terminated, truncated, info = self.env.step(turn(problem))
-            earned += float(reward)
+            # A mixture scales what its source gave, and it is the source's 1 that the gold answer must earn.
+            earned += float(info.get("source_reward", reward))
             trace.append((text, earned, terminated, truncated, info))
             if terminated or truncated:
                 break
         return trace
 
     def _gold_turn(self, problem: Problem) -> str:
-        own = getattr(self.env.unwrapped, "oracle_turn", None)
-        return str(own()) if callable(own) else self._write(problem.answer)
+        own = reference_of(playing(self.env))
+        return self._write(problem.answer) if own is None else own()
 
     def _corrupted_turn(self, problem: Problem) -> str:
-        if callable(getattr(self.env.unwrapped, "oracle_turn", None)):
+        if reference_of(playing(self.env)) is not None:
             return _NO_CALL
         return self._write(changed_answer(problem.answer) if self._one_answer else f"({problem.answer})+1")
 
     def _malformed_turn(self, problem: Problem) -> str:
-        return self._broken
-
-    def _break_a_call(self) -> str:
         """A call that lacks its end, in the dialect's own syntax; where there is no tool, a turn without an answer."""
-        _, info = self.env.reset(seed=self._seed)
-        if not info.get("tools") or self._dialect is None:
+        if not self._tools or self._dialect is None:
             return _NO_CALL
-        call = typical_call(self.env, info["tools"][0])
-        for length in range(len(call) - 1, 0, -1):
-            read = self._dialect.calls(call[:length])
-            if read and read[0].problem is not None and read[0].problem[0] is ToolStatus.MALFORMED:
-                return call[:length]
-        return _NO_CALL
+        key = self._dialect.name, str(self._tools[0])
+        if key not in self._broken:
+            self._broken[key] = _broken_call(self._dialect, typical_call(self.env, self._tools[0]))
+        return self._broken[key]
 
-    def _untyped(self, step: tuple[Any, ...]) -> str | None:
+    def _untyped(self, problem: Problem, step: tuple[Any, ...]) -> str | None:
         _, reward, terminated, truncated, info = step
         if reward != 0.0:
             return f"a turn without an answer earned {reward:g}"
         statuses = [call["status"] for call in info["tool_calls"]]
-        if self._broken == _NO_CALL:
+        if self._malformed_turn(problem) == _NO_CALL:
             return f"a turn without a call was reported as the calls {statuses}" if statuses else None
         if truncated and info.get("end") == "turns":
             return None  # the calls of the last allowed turn are not run
@@ -301,6 +303,15 @@ class _Checker:
                 "its contract alone with rstar2_env.testing.check_text_env."
             )
         return str(self._dialect.format_answer(answer))
+
+
+def _broken_call(dialect: Dialect, call: str) -> str:
+    """The longest beginning of a call that the dialect reads as malformed."""
+    for length in range(len(call) - 1, 0, -1):
+        read = dialect.calls(call[:length])
+        if read and read[0].problem is not None and read[0].problem[0] is ToolStatus.MALFORMED:
+            return call[:length]
+    return _NO_CALL
 
 
 def _own_source(checkers: _Checkers) -> ProblemSource | None:

@@ -21,7 +21,15 @@ from trl import GRPOConfig
 from rstar2_env.episode import Episode
 from rstar2_env.errors import ConfigurationError
 from rstar2_env.problems import FiniteSource
-from rstar2_env.rollout import Budget, EpisodeRequest, Player, SamplingParams, Settled, TransformersEngine
+from rstar2_env.rollout import (
+    Budget,
+    EpisodeRequest,
+    KeepsCaches,
+    Player,
+    SamplingParams,
+    Settled,
+    TransformersEngine,
+)
 
 from ._callbacks import BEST_DIR, Console, Evaluation, RunFiles
 from ._model import codec, load_policy, lora, precision_options, processes
@@ -163,6 +171,9 @@ class TrlRun:
             return self._players[split].play(requests, settled=settled)
         finally:
             model.train(training)
+            if isinstance(self.engine, KeepsCaches):
+                # The optimizer needs the memory, and new weights have no use for what the old ones computed.
+                self.engine.forget()
 
     def _play_groups(self, count: int) -> list[list[Episode]]:
         config, step = self.config, self.trl.state.global_step

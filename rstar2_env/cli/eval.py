@@ -17,7 +17,8 @@ def eval_command(
     problems: Annotated[
         str | None,
         typer.Option(
-            help="JSONL file, or a family with options (arithmetic:level=3) [default: the environment's own problems]."
+            help="A file (JSONL, JSON, CSV, TSV, Parquet), a folder of save_to_disk, a set of the field (gsm8k), one "
+            "on the hub (hf:owner/name), or a family (arithmetic:level=3) [default: the environment's own problems]."
         ),
     ] = None,
     split: Annotated[str, typer.Option(help="Split of the problems, where the source has splits.")] = "test",

@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rstar2_env.cli.sandbox_bench import bench
+from rstar2_env.cli.sandbox_image import image
+from rstar2_env.cli.sandbox_serve import serve
+
 if TYPE_CHECKING:
     from rstar2_env.sandbox import Outcome
 
 app = typer.Typer(no_args_is_help=True, help="Run programs in the sandbox, and check what it isolates.")
+app.command()(bench)
+app.command()(serve)
+app.command()(image)
 
 Provider = Annotated[str, typer.Option(help="Which sandbox.")]
 Isolation = Annotated[

@@ -15,6 +15,7 @@ import numpy as np
 
 from rstar2_env.errors import ConfigurationError
 from rstar2_env.problems.problem import Problem
+from rstar2_env.problems.procedural import ProceduralSource
 from rstar2_env.problems.source import ProblemSource, UnknownProblemError
 
 _INDICES = 1 << 31
@@ -23,18 +24,26 @@ _INDICES = 1 << 31
 class MixtureSource:
     """Problems of several sources, each part as often as its weight says.
 
-    The id of a problem begins with its part's name and a slash.
+    The id of a problem begins with its part's name and the separator.
 
     Args:
         parts: Sources and their weights; a part of weight 0 can be asked for by id and is never drawn.
         seed: Chooses among unlimited sequences, 0 or more.
         name: What the mixture is called; its parts' names by default.
+        separator: Between a part's name and the rest of a problem's id.
 
     Raises:
         ConfigurationError: There are no parts, two have one name, or a weight is negative or no number.
     """
 
-    def __init__(self, parts: Sequence[tuple[ProblemSource, float]], *, seed: int = 0, name: str | None = None) -> None:
+    def __init__(
+        self,
+        parts: Sequence[tuple[ProblemSource, float]],
+        *,
+        seed: int = 0,
+        name: str | None = None,
+        separator: str = "/",
+    ) -> None:
         self._parts = {source.name: source for source, _ in parts}
         weights = [weight for _, weight in parts]
         for weight in weights:
@@ -49,7 +58,7 @@ class MixtureSource:
             raise ConfigurationError(f"The seed of a mixture must be an integer of 0 or more, not {seed!r}.")
         self._sources = [source for source, _ in parts]
         self._shares = np.cumsum(np.asarray(weights, dtype=float) / sum(weights))
-        self._seed = seed
+        self._weights, self._seed, self._separator = weights, seed, separator
         self._name = name or " + ".join(f"{weight:g} {source.name}" for source, weight in parts)
         self._split = "/".join(dict.fromkeys(source.split for source in self._sources))
 
@@ -88,11 +97,12 @@ class MixtureSource:
             UnknownProblemError: No part has it.
         """
         for name in sorted(self._parts, key=len, reverse=True):
-            if problem_id.startswith(f"{name}/"):
-                return _named(self._parts[name], self._parts[name].get(problem_id[len(name) + 1 :]))
+            prefix = name + self._separator
+            if problem_id.startswith(prefix):
+                return self._named(self._parts[name], self._parts[name].get(problem_id.removeprefix(prefix)))
         raise UnknownProblemError(
-            f"{self.name} has no problem {problem_id!r}: ids begin with the name of a part and a slash; the parts are "
-            f"{', '.join(self._parts)}."
+            f"{self.name} has no problem {problem_id!r}: ids begin with the name of a part and {self._separator!r}; "
+            f"the parts are {', '.join(self._parts)}."
         )
 
     def sample(self, rng: np.random.Generator) -> Problem:
@@ -104,8 +114,66 @@ class MixtureSource:
 
     def _draw(self, rng: np.random.Generator) -> Problem:
         at = min(int(np.searchsorted(self._shares, rng.random(), side="right")), len(self._sources) - 1)
-        return _named(self._sources[at], self._sources[at].sample(rng))
+        return self._named(self._sources[at], self._sources[at].sample(rng))
+
+    def _named(self, source: ProblemSource, problem: Problem) -> Problem:
+        return dataclasses.replace(problem, id=f"{source.name}{self._separator}{problem.id}")
+
+    def with_split(self, split: str) -> MixtureSource:
+        """The same mixture of another split of its parts, as far as they have it."""
+        parts = [
+            (with_split(source, split), weight) for source, weight in zip(self._sources, self._weights, strict=True)
+        ]
+        return MixtureSource(parts, seed=self._seed, name=self._name, separator=self._separator)
 
 
-def _named(source: ProblemSource, problem: Problem) -> Problem:
-    return dataclasses.replace(problem, id=f"{source.name}/{problem.id}")
+@dataclasses.dataclass(frozen=True, slots=True)
+class LabelledSource:
+    """Another source's problems, with a label of the caller's as the source's name and as every problem's ``source``.
+
+    Attributes:
+        source: Whose problems.
+        name: The label.
+    """
+
+    source: ProblemSource
+    name: str
+
+    @property
+    def split(self) -> str:
+        """The source's split."""
+        return self.source.split
+
+    def __getitem__(self, index: int, /) -> Problem:
+        return self._labelled(self.source[index])
+
+    def __iter__(self) -> Iterator[Problem]:
+        return map(self._labelled, self.source)
+
+    def get(self, problem_id: str) -> Problem:
+        """The problem of that id.
+
+        Raises:
+            UnknownProblemError: There is none.
+        """
+        return self._labelled(self.source.get(problem_id))
+
+    def sample(self, rng: np.random.Generator) -> Problem:
+        """One problem at random."""
+        return self._labelled(self.source.sample(rng))
+
+    def with_split(self, split: str) -> LabelledSource:
+        """The same label for another split of the source."""
+        return LabelledSource(with_split(self.source, split), self.name)
+
+    def _labelled(self, problem: Problem) -> Problem:
+        return dataclasses.replace(problem, source=self.name)
+
+
+def with_split(source: ProblemSource, split: str) -> ProblemSource:
+    """The source's problems of another split, where it makes its splits itself; else the source as it is."""
+    if isinstance(source, ProceduralSource):
+        return dataclasses.replace(source, split=split)
+    if isinstance(source, (MixtureSource, LabelledSource)):
+        return source.with_split(split)
+    return source

@@ -8,12 +8,14 @@ from __future__ import annotations
 from rstar2_env.errors import MissingExtraError
 
 try:
+    from rstar2_env.rollout.admission import policies
     from rstar2_env.rollout.chat import CHATML, ChatCodec
     from rstar2_env.rollout.engine import (
         Engine,
         EngineStats,
         EpisodeEngine,
         Generation,
+        KeepsCaches,
         SamplingParams,
         Seat,
         open_episode,
@@ -21,6 +23,7 @@ try:
     from rstar2_env.rollout.engines import engines, make_engine
     from rstar2_env.rollout.env_pool import EnvFactory
     from rstar2_env.rollout.player import Budget, EpisodeRequest, Player, RolloutError, Settled
+    from rstar2_env.rollout.scheduler import Scheduler, SchedulerStats
     from rstar2_env.rollout.transformers_engine import TransformersEngine
     from rstar2_env.rollout.vllm_engine import VllmEngine
 except ModuleNotFoundError as error:
@@ -38,9 +41,12 @@ __all__ = [
     "EpisodeEngine",
     "EpisodeRequest",
     "Generation",
+    "KeepsCaches",
     "Player",
     "RolloutError",
     "SamplingParams",
+    "Scheduler",
+    "SchedulerStats",
     "Seat",
     "Settled",
     "TransformersEngine",
@@ -48,4 +54,5 @@ __all__ = [
     "engines",
     "make_engine",
     "open_episode",
+    "policies",
 ]

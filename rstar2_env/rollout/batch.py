@@ -2,6 +2,10 @@
 
 A row is a place in the batch. A request that ends leaves its row dead; the next that comes takes it. Only when more
 than a share of the rows is dead, or the cache has no room for another token, are the live ones copied together.
+
+The cache of a request that ends is kept apart, and a prompt that begins with ids that are kept, or that another row
+holds, begins with a copy: of each prompt, only what was never computed is computed. Not covered: keeping caches that
+cannot be cut anywhere (sliding windows, recurrent layers), or whose keys depend on how long the whole is.
 """
 
 from __future__ import annotations
@@ -16,11 +20,18 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
 from rstar2_env.rollout.engine import FinishReason, Generation, SamplingParams
-from rstar2_env.rollout.kv import RowCache, supports
+from rstar2_env.rollout.kv import RowCache, copied, crop, reusable, supports
+from rstar2_env.rollout.prefix import Kept, Key, Layers, PrefixIndex, PrefixPool, key_of
 from rstar2_env.rollout.sampling import Sampler
 
 MAX_DEAD = 0.25
 """Share of dead rows from which on computing them costs more than copying the others."""
+
+MIN_REUSE = 8
+"""Tokens up to which computing them again costs less than finding room for their copy."""
+
+MAX_PADDING = 256
+"""Tokens of padding in a pass from which on another pass costs less."""
 
 
 @dataclass(eq=False)
@@ -35,6 +46,7 @@ class Request:
         version: Version of the weights that the first token is drawn from.
         ids: The tokens so far.
         logprobs: Their log-probabilities.
+        keep: Whether its cache is of the weights that the next requests are computed with.
     """
 
     prompt: list[int]
@@ -44,10 +56,35 @@ class Request:
     version: int = 0
     ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
+    keep: bool = True
 
     def result(self, reason: FinishReason) -> Generation:
         """The generation as it stands."""
         return Generation(self.ids, self.logprobs, reason, self.version)
+
+
+@dataclass(eq=False)
+class _Prompt:
+    """A prompt to compute, and what is known of it already.
+
+    Attributes:
+        key: Its ids, as the key of what is kept.
+        ids: Its ids.
+        requests: Those that begin with it.
+        source: Who holds its beginning: an entry of the pool, or a request that runs.
+        known: How many tokens of it.
+    """
+
+    key: Key
+    ids: list[int]
+    requests: list[Request]
+    source: Kept | Request | None = None
+    known: int = 0
+
+    @property
+    def rest(self) -> int:
+        """Tokens that must be computed."""
+        return len(self.ids) - self.known
 
 
 class RowBatch:
@@ -56,15 +93,28 @@ class RowBatch:
     Args:
         model: A causal language model.
         max_prefill_tokens: Most tokens of prompts, padding included, in one forward pass (one prompt may have more).
+        max_tokens: Tokens, of requests that run and of caches that are kept, up to which caches are kept.
+
+    Attributes:
+        joins: Whether requests may join others that run.
+        pool: The caches that are kept; none where the model's cannot be reused.
+        prompt_tokens: Tokens of all prompts so far.
+        computed_tokens: Those of them that were computed.
+        generated_tokens: Tokens drawn so far.
     """
 
-    def __init__(self, model: PreTrainedModel, max_prefill_tokens: int) -> None:
-        self._model, self._max_prefill_tokens = model, max_prefill_tokens
+    def __init__(self, model: PreTrainedModel, max_prefill_tokens: int, max_tokens: int) -> None:
+        self._model, self._max_prefill_tokens, self._max_tokens = model, max_prefill_tokens, max_tokens
         self.joins = supports(model.config)
+        self._keeps = self.joins and max_tokens > 0 and reusable(model.config)
+        self.pool = PrefixPool()
+        self._running: PrefixIndex[Request] = PrefixIndex()
+        self.prompt_tokens = self.computed_tokens = self.generated_tokens = 0
         self.clear()
 
     def clear(self) -> None:
-        """Forget every row."""
+        """Forget every row, but not what is kept."""
+        self._running.clear()
         self._rows: list[Request | None] = []
         self._starts: list[int] = []
         self._cache: RowCache | None = None
@@ -73,6 +123,13 @@ class RowBatch:
         self._logits = torch.zeros(0, 0)
         self._sampler: Sampler | None = None
         self._starts_tensor: Tensor | None = None
+
+    def forget(self) -> None:
+        """Let go of every cache that is kept, and keep none of what was computed up to now."""
+        self.pool.clear()
+        self._running.clear()
+        for request in self.live:
+            request.keep = False
 
     @property
     def live(self) -> list[Request]:
@@ -85,15 +142,18 @@ class RowBatch:
     def admit(self, fresh: Sequence[Request]) -> None:
         """Compute the prompts of new requests and let them in; rows that cannot join need an empty batch."""
         # The episodes of a group begin with the same prompt: it is computed once.
-        same: dict[tuple[int, ...], list[Request]] = {}
+        same: dict[Key, _Prompt] = {}
         for request in fresh:
-            same.setdefault(tuple(request.prompt), []).append(request)
-        # Prompts of a like length share a pass, and the longest come first, so that the others fit beside them.
-        waiting = sorted(same.items(), key=lambda item: -len(item[0]))
+            key = key_of(request.prompt)
+            if key in same:
+                same[key].requests.append(request)
+            else:
+                same[key] = self._look_up(_Prompt(key, request.prompt, [request]))
+        # Prompts of which as much is left to compute share a pass; the longest come first, so that the others fit.
+        waiting = sorted(same.values(), key=lambda prompt: -prompt.rest)
         while waiting:
-            width = len(waiting[0][0])
-            count = max(1, self._max_prefill_tokens // width) if self.joins else len(waiting)
-            self._prefill(waiting[:count], width)
+            count = self._fitting(waiting)
+            self._prefill(waiting[:count])
             waiting = waiting[count:]
 
     def sample(self) -> list[Request]:
@@ -110,15 +170,19 @@ class RowBatch:
                 raise FloatingPointError("The model's logits are not numbers; its weights may have diverged.")
             request.ids.append(token)
             request.logprobs.append(logprob)
-        return self.live
+        live = self.live
+        self.generated_tokens += len(live)
+        return live
 
-    def leave(self, gone: Sequence[Request]) -> None:
-        """Take requests out; their rows are dead from now on."""
+    def leave(self, gone: Sequence[Request], *, keep: bool = False) -> None:
+        """Take requests out, and keep their caches if asked to; their rows are dead from now on."""
         if not gone:
             return
         left = set(map(id, gone))
         for row, request in enumerate(self._rows):
             if request is not None and id(request) in left:
+                if self._keeps:
+                    self._retire(row, request, keep=keep and request.keep)
                 self._rows[row] = None
                 # From here on the row sees only what is computed for it in vain, at the first positions.
                 self._starts[row] = self._width
@@ -138,22 +202,54 @@ class RowBatch:
         cache = self._plain if self._cache is None else self._cache.hf
         self._logits = self._run(self._last[:, None], mask, positions, cache)
 
-    def _prefill(self, fresh: Sequence[tuple[tuple[int, ...], list[Request]]], width: int) -> None:
+    def _look_up(self, prompt: _Prompt) -> _Prompt:
+        """Find out how much of a prompt is known."""
+        if self._keeps:
+            kept, common = self.pool.best(prompt.key)
+            running, shared = self._running.best(prompt.key)
+            source: Kept | Request | None = kept if common >= shared else running
+            # The last token is always computed: its logits are what generation begins with.
+            known = min(max(common, shared), len(prompt.ids) - 1)
+            if known >= MIN_REUSE:
+                prompt.source, prompt.known = source, known
+        return prompt
+
+    def _fitting(self, waiting: Sequence[_Prompt]) -> int:
+        """How many of these prompts, which come with the longest rest first, go into one pass."""
+        if not self.joins:
+            return len(waiting)
+        width = waiting[0].rest
+        count = min(len(waiting), max(1, self._max_prefill_tokens // width))
+        for place, prompt in enumerate(waiting[:count]):
+            if 2 * prompt.rest < width and (count - place) * (width - prompt.rest) > MAX_PADDING:
+                return place
+        return count
+
+    def _prefill(self, fresh: Sequence[_Prompt]) -> None:
         """Compute different prompts in one pass, and let in the requests that begin with each."""
-        ids = torch.zeros(len(fresh), width, dtype=torch.long)
-        for row, (prompt, _) in enumerate(fresh):
-            ids[row, width - len(prompt) :] = torch.tensor(prompt)
+        width = max(len(prompt.ids) for prompt in fresh)
+        rest = max(prompt.rest for prompt in fresh)
+        # All rows end in the same column; what comes before the last ``rest`` was computed before, or is padding.
+        done = width - rest
+        ids = torch.zeros(len(fresh), rest, dtype=torch.long)
+        for row, prompt in enumerate(fresh):
+            tail = prompt.ids[-rest:]
+            ids[row, rest - len(tail) :] = torch.tensor(tail)
+            self.prompt_tokens += len(prompt.ids) * len(prompt.requests)
+            self.computed_tokens += len(tail)
         device = self._model.device
-        begin = torch.tensor([width - len(prompt) for prompt, _ in fresh], device=device)[:, None]
+        begin = torch.tensor([width - len(prompt.ids) for prompt in fresh], device=device)[:, None]
         columns = torch.arange(width, device=device)[None]
-        mask, positions = (columns >= begin).long(), (columns - begin).clamp(min=0)
+        mask, positions = (columns >= begin).long(), (columns - begin).clamp(min=0)[:, done:]
         cache = RowCache(self._model.config) if self.joins else None
         plain = DynamicCache(config=self._model.config)
+        if cache is not None and done:
+            cache.begin([self._known(prompt, len(prompt.ids) - rest) for prompt in fresh], done, rest)
         logits = self._run(ids.to(device), mask, positions, plain if cache is None else cache.hf)
-        requests = [request for _, same in fresh for request in same]
+        requests = [request for prompt in fresh for request in prompt.requests]
         starts = [width - len(request.prompt) for request in requests]
         if len(requests) > len(fresh):
-            copies = torch.tensor([row for row, (_, same) in enumerate(fresh) for _ in same], device=device)
+            copies = torch.tensor([row for row, prompt in enumerate(fresh) for _ in prompt.requests], device=device)
             logits = logits[copies]
             if cache is None:
                 plain.batch_select_indices(copies)
@@ -165,6 +261,49 @@ class RowBatch:
         else:
             self._join(requests, starts, cache, logits, width)
         self._changed()
+        if self._keeps:
+            self._note(fresh)
+
+    def _known(self, prompt: _Prompt, tokens: int) -> Layers | None:
+        """The cache of a prompt's first tokens, from whoever holds them."""
+        if prompt.source is None or tokens <= 0:
+            return None
+        if isinstance(prompt.source, Kept):
+            return crop(prompt.source.layers, tokens)
+        assert self._cache is not None  # a request that runs has its cache there
+        row = self._rows.index(prompt.source)
+        return self._cache.view(row, self._starts[row], self._starts[row] + tokens)
+
+    def _note(self, fresh: Sequence[_Prompt]) -> None:
+        """Remember who holds these prompts now, and that the caches that they continue are no longer needed."""
+        for prompt in fresh:
+            if prompt.key not in self._running:
+                self._running.add(prompt.key, prompt.requests[0])
+            if isinstance(prompt.source, Kept) and prompt.known == prompt.source.tokens:
+                self.pool.drop(prompt.source.key)
+        self.pool.shrink(self._room)
+
+    def _retire(self, row: int, request: Request, *, keep: bool) -> None:
+        """Forget that a request runs, and keep its cache if it is wanted."""
+        key = key_of(request.prompt)
+        if self._running.get(key) is request:
+            self._running.pop(key)
+        if keep and self._cache is not None:
+            cache, start, width = self._cache, self._starts[row], self._width
+            # The token drawn last was not computed with yet.
+            done = key_of([*request.prompt, *request.ids[:-1]])
+            room = self._room + len(request.prompt) + len(request.ids)
+            self.pool.keep(done, lambda: copied(cache.view(row, start, width)), room)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the requests that run."""
+        return sum(len(request.prompt) + len(request.ids) for request in self.live)
+
+    @property
+    def _room(self) -> int:
+        """Tokens that may be kept beside the requests that run."""
+        return self._max_tokens - self.tokens
 
     def _join(
         self, fresh: Sequence[Request], starts: Sequence[int], cache: RowCache, logits: Tensor, width: int

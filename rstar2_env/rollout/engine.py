@@ -106,7 +106,7 @@ class Seat(Protocol):
 class Engine(Protocol):
     """Generates turns. Requests run together; cancelling the awaiting task cancels the request.
 
-    An engine may also have ``stats() -> EngineStats``.
+    An engine may also have ``stats() -> EngineStats``, and be a ``KeepsCaches``.
     """
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
@@ -123,6 +123,15 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Let go of what it holds."""
+        ...
+
+
+@runtime_checkable
+class KeepsCaches(Protocol):
+    """An engine of this process that keeps caches while it has nothing to compute."""
+
+    def forget(self) -> None:
+        """Let go of them; they are made again as they are needed."""
         ...
 
 

@@ -10,13 +10,17 @@ recurrent layers; ``supports`` says so, and the engine then runs one batch after
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.nn.functional import pad
-from transformers import DynamicCache, PreTrainedConfig
+from transformers import DynamicCache, PreTrainedConfig, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
+
+from rstar2_env.rollout.prefix import KeysValues, Layers
 
 TOKEN_ROOM = 64
 """Tokens that a fresh buffer has room for beyond those it holds."""
@@ -55,6 +59,22 @@ class RowLayer(DynamicLayer):
         for buffer, states in zip(self._buffers, (keys, values), strict=True):
             buffer[slots, :, tokens - new : tokens] = states
         self._show(rows, tokens)
+
+    def begin(self, pieces: Sequence[KeysValues | None], tokens: int, room: int) -> None:
+        """Hold ``tokens`` columns whose last are these pieces, a row each, with room for as many again as given."""
+        like = next((piece for piece in pieces if piece is not None), None)
+        if like is None:
+            return
+        self.lazy_initialization(*like)
+        self._buffers = []
+        for which, states in enumerate(like):
+            heads, _, size = states.shape
+            buffer = states.new_zeros(len(pieces), heads, tokens + room, size)
+            for row, piece in enumerate(pieces):
+                if piece is not None:
+                    buffer[row, :, tokens - piece[which].shape[1] : tokens] = piece[which]
+            self._buffers.append(buffer)
+        self._show(len(pieces), tokens)
 
     @property
     def row_capacity(self) -> int:
@@ -105,13 +125,66 @@ class RowCache:
                 layer.hold(*wide, spare_rows=rows - layer.keys.shape[0] + (rows // 2 if spare else 0))
             layer.put(slots, new.keys, new.values, rows)
 
+    def begin(self, pieces: Sequence[Layers | None], tokens: int, room: int) -> None:
+        """Hold ``tokens`` columns, computed earlier: the last of each row are its piece, which may be none or short."""
+        for number, layer in enumerate(self.hf.layers):
+            assert isinstance(layer, RowLayer)  # __init__ made them
+            layer.begin([None if piece is None else piece[number] for piece in pieces], tokens, room + TOKEN_ROOM)
+
+    def view(self, row: int, start: int, stop: int) -> Layers:
+        """Keys and values of a row's tokens, as views that change with the cache."""
+        return [
+            (layer.keys[row, :, start:stop], layer.values[row, :, start:stop]) if layer.is_initialized else None
+            for layer in self.hf.layers
+            if isinstance(layer, RowLayer)
+        ]
+
     @property
     def _layers(self) -> Iterator[RowLayer]:
         # A layer that shares another's cache never gets any keys of its own.
         return (layer for layer in self.hf.layers if isinstance(layer, RowLayer) and layer.is_initialized)
 
 
+def crop(layers: Layers, tokens: int) -> Layers:
+    """The first tokens of a sequence, as views."""
+    return [None if pair is None else (pair[0][:, :tokens], pair[1][:, :tokens]) for pair in layers]
+
+
+def copied(layers: Layers) -> Layers:
+    """Copies that hold no more memory than they need."""
+    return [None if pair is None else (pair[0].clone(), pair[1].clone()) for pair in layers]
+
+
 def supports(config: PreTrainedConfig) -> bool:
     """Whether every layer of such a model keeps a plain cache, so that rows can join and leave."""
     layers = DynamicCache(config=config).layers
     return bool(layers) and all(type(layer) is DynamicLayer for layer in layers)
+
+
+def reusable(config: PreTrainedConfig) -> bool:
+    """Whether a token's keys do not depend on how many tokens follow, as some rotary embeddings' do."""
+    text = config.get_text_config()
+    rope = getattr(text, "rope_parameters", None) or getattr(text, "rope_scaling", None) or {}
+    return not any(kind in ("dynamic", "longrope") for kind in _rope_types(rope))
+
+
+def _rope_types(rope: Mapping[str, Any]) -> list[Any]:
+    # Some models have one set of parameters for each type of layer.
+    kinds = [rope.get("rope_type", rope.get("type"))]
+    return kinds + [kind for part in rope.values() if isinstance(part, Mapping) for kind in _rope_types(part)]
+
+
+def room_for_tokens(model: PreTrainedModel) -> int:
+    """Tokens whose caches fit into a quarter of the free memory (on a CPU: of the machine's), at most 2**20."""
+    most = 1 << 20
+    if not supports(model.config):
+        return most
+    if model.device.type == "cuda":
+        memory = torch.cuda.mem_get_info(model.device)[0]
+    else:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    config = model.config.get_text_config()
+    heads: int = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    size: int = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    token = 2 * int(config.num_hidden_layers) * heads * size * model.dtype.itemsize
+    return min(most, max(1, memory // (4 * token)))

@@ -1,14 +1,16 @@
 """``TransformersEngine``: continuous batching over a Hugging Face causal model, on CPU, CUDA and ROCm.
 
 Covered: requests join the running batch as they arrive and leave it as they end; draws that depend on a request's own
-seed alone; the trainer's module can be the engine's, so that weights are never copied. Not covered: a cache kept
-between the turns of an episode (each turn's prompt is computed anew), tensor parallelism, paged attention.
+seed alone; the trainer's module can be the engine's, so that weights are never copied; the cache of a turn is kept, so
+that the next turn of its episode computes only what is new. Not covered: tensor parallelism, paged attention, keeping
+the caches of models with sliding windows or recurrent layers.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,7 +22,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from rstar2_env.errors import ConfigurationError
 from rstar2_env.rollout.batch import Request, RowBatch
-from rstar2_env.rollout.engine import FinishReason, Generation, SamplingParams, settle
+from rstar2_env.rollout.engine import EngineStats, FinishReason, Generation, SamplingParams, settle
+from rstar2_env.rollout.kv import room_for_tokens
 
 
 class TransformersEngine:
@@ -37,7 +40,10 @@ class TransformersEngine:
         max_prefill_tokens: Most tokens of prompts, padding included, in one forward pass (a longer prompt has one of
             its own). It bounds the memory of a pass, and keeps prompts of unlike length apart. ``None`` is 4,096 on a
             CPU and 32,768 elsewhere.
-        max_tokens_in_cache: What ``capacity`` reports.
+        max_tokens_in_cache: What ``capacity`` reports: the caches of ended turns are kept for the turns that follow as
+            long as they and the requests that run have no more tokens together. 0 keeps none. ``None`` is what fits
+            into a quarter of the memory that the device has free now (of a CPU's, that the machine has), at most 2**20.
+        idle_s: Seconds without a request after which what is kept is let go.
         seed: Seeds the draws of requests that bring no seed.
     """
 
@@ -48,7 +54,8 @@ class TransformersEngine:
         *,
         max_rows: int = 256,
         max_prefill_tokens: int | None = None,
-        max_tokens_in_cache: int = 1 << 20,
+        max_tokens_in_cache: int | None = None,
+        idle_s: float = 30.0,
         seed: int = 0,
     ) -> None:
         if max_prefill_tokens is None:
@@ -57,9 +64,11 @@ class TransformersEngine:
             raise ConfigurationError(
                 f"max_rows and max_prefill_tokens must be positive, not {max_rows} and {max_prefill_tokens}."
             )
+        if max_tokens_in_cache is None:
+            max_tokens_in_cache = room_for_tokens(model)
         self.model = model
         self.tokenizer = tokenizer
-        self._max_rows, self._capacity = max_rows, max_tokens_in_cache
+        self._max_rows, self._capacity, self._idle_s = max_rows, max_tokens_in_cache, idle_s
         self._version = 0
         self._seeds = np.random.SeedSequence(seed)
         # The lock guards the queue and the flags below it; the engine's thread alone touches the batch.
@@ -68,8 +77,13 @@ class TransformersEngine:
         self._updates: list[tuple[int, Any, Future[None]]] = []
         self._running = False
         self._thread: ThreadPoolExecutor | None = None
-        self._batch = RowBatch(model, max_prefill_tokens)
+        self._batch = RowBatch(model, max_prefill_tokens, max_tokens_in_cache)
         self._max_prefill_tokens = max_prefill_tokens
+        self._parameters = list(model.parameters())
+        self._weights_seen = self._weights_mark()
+        self._forgetting = False
+        self._used_at = 0.0
+        self._idle: threading.Timer | None = None
         self._former: list[torch.nn.Module] | None = None
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
@@ -100,7 +114,8 @@ class TransformersEngine:
     def update_weights(self, version: int, weights: Any = None) -> None:
         """Note the version; with ``weights`` (a state dict), load them into the model, between two forward passes.
 
-        Returns once they are in. Requests in flight go on with the new weights and the cache of the old ones.
+        Returns once they are in. Requests in flight go on with the new weights and the cache of the old ones; nothing
+        that the old ones computed is reused by later requests.
         """
         with self._lock:
             if not self._running:
@@ -114,22 +129,53 @@ class TransformersEngine:
         """Tokens that fit into the cache, as configured."""
         return self._capacity
 
+    def forget(self) -> None:
+        """Let go of the caches that are kept between turns; a trainer does so before it needs the memory itself."""
+        with self._lock:
+            if self._running:
+                self._forgetting = True
+            else:
+                self._batch.forget()
+
+    def stats(self) -> EngineStats:
+        """What it is doing and has done; it neither pre-empts nor computes anything twice for want of room."""
+        batch = self._batch
+        return EngineStats(
+            running=len(batch),
+            waiting=len(self._waiting),
+            kv_usage=min(1.0, (batch.tokens + batch.pool.tokens) / max(1, self._capacity)),
+            prompt_tokens=batch.prompt_tokens,
+            cached_tokens=batch.prompt_tokens - batch.computed_tokens,
+            generated_tokens=batch.generated_tokens,
+        )
+
     def close(self) -> None:
-        """Cancel what is in flight and end the engine's thread. A closed engine starts again when it is used."""
+        """Cancel what is in flight, free the caches, and end the threads. It starts again when it is used again."""
+        self.forget()
         with self._lock:
             thread, self._thread = self._thread, None
+            idle, self._idle = self._idle, None
             for request in [*self._waiting, *self._batch.live]:
                 request.future.cancel()
+        if idle is not None:
+            idle.cancel()
+            idle.join()
         if thread is not None:
             thread.shutdown(wait=True)
+        # What was in flight when everything was cancelled may have ended all the same.
+        self.forget()
 
     def _run(self) -> None:
         """Compute until there is nothing left to do; runs in the engine's thread."""
         while True:
             with self._lock:
                 updates, self._updates = self._updates, []
+                forgetting, self._forgetting = self._forgetting, False
+                if forgetting:
+                    self._batch.forget()
                 self._running = bool(updates or self._waiting or len(self._batch))
                 if not self._running:
+                    self._watch_idleness()
                     return
             for version, weights, done in updates:
                 try:
@@ -144,6 +190,7 @@ class TransformersEngine:
             except BaseException as error:
                 # Whoever waits must hear of it; afterwards the engine is empty and usable again.
                 failed = {id(request): request for request in (*taken, *self._batch.live)}
+                self._batch.forget()
                 self._batch.clear()
                 self._to_former_mode()
                 for request in failed.values():
@@ -159,6 +206,8 @@ class TransformersEngine:
     def _step(self, taken: list[Request]) -> list[tuple[Request, FinishReason]]:
         """One token for every row, after letting waiting requests in, which are noted in ``taken``."""
         batch = self._batch
+        if not len(batch):
+            self._notice_new_weights()
         batch.leave([request for request in batch.live if request.future.cancelled()])
         if len(batch):
             batch.forward()
@@ -170,7 +219,7 @@ class TransformersEngine:
         if not len(batch):
             return []
         ended = [(request, reason) for request in batch.sample() if (reason := self._finish(request)) is not None]
-        batch.leave([request for request, _ in ended])
+        batch.leave([request for request, _ in ended], keep=True)
         return ended
 
     def _next_requests(self) -> list[Request]:
@@ -202,9 +251,46 @@ class TransformersEngine:
         return "length" if len(request.ids) >= params.max_tokens else None
 
     def _load(self, version: int, weights: Any) -> None:
+        self._batch.forget()
         if weights is not None:
             self.model.load_state_dict(weights)
         self._version = version
+
+    def _notice_new_weights(self) -> None:
+        """Forget what was computed with weights that somebody has changed in place since, without telling."""
+        mark = self._weights_mark()
+        if mark != self._weights_seen:
+            self._weights_seen = mark
+            self._batch.forget()
+
+    def _weights_mark(self) -> int:
+        # torch counts the changes of every tensor in place, but of those made in inference mode.
+        return sum(0 if p.is_inference() else p._version for p in self._parameters)
+
+    def _watch_idleness(self) -> None:
+        """See to it that what is kept is let go after a while; called with the lock held."""
+        self._used_at = time.monotonic()
+        if self._idle is None and self._batch.pool.tokens and self._thread is not None:
+            self._set_timer(self._idle_s)
+
+    def _set_timer(self, seconds: float) -> None:
+        # A daemon, lest an engine that nobody closed hold up the end of the program.
+        self._idle = threading.Timer(seconds, self._when_idle)
+        self._idle.name, self._idle.daemon = "rstar2-engine-idle", True
+        self._idle.start()
+
+    def _when_idle(self) -> None:
+        with self._lock:
+            if self._idle is not threading.current_thread():
+                return
+            self._idle = None
+            left = self._used_at + self._idle_s - time.monotonic()
+            if self._running or not self._batch.pool.tokens:
+                return
+            if left > 0:
+                self._set_timer(left)
+            else:
+                self._batch.forget()
 
     def _to_evaluation_mode(self) -> None:
         # In training mode dropout would disturb the draws, and gradient checkpointing silently drops the cache.

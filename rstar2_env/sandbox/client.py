@@ -8,7 +8,6 @@ Not covered: where the warden runs (``host``), and what a program can and cannot
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import os
 import threading
@@ -16,10 +15,10 @@ import warnings
 import weakref
 from collections.abc import Sequence
 from concurrent.futures import Future
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from rstar2_env.errors import SandboxUnavailableError
+from rstar2_env.sandbox.calls import Caller
 from rstar2_env.sandbox.connection import Connection
 from rstar2_env.sandbox.host import MakeHost
 from rstar2_env.sandbox.job import Capability, Job, Outcome
@@ -33,14 +32,19 @@ _RESTARTS = 3
 class _Ticket:
     """One call on its way: what to send, who waits, and how often it was sent."""
 
-    __slots__ = ("attempts", "frame", "future", "id", "session")
+    __slots__ = ("_client", "attempts", "frame", "future", "id", "session")
 
-    def __init__(self, call_id: int, job: Job) -> None:
+    def __init__(self, client: WardenClient, call_id: int, job: Job) -> None:
+        self._client = client
         self.id = call_id
         self.frame = encode_job(call_id, job)
         self.session = job.session
         self.future: Future[Outcome] = Future()
         self.attempts = 0
+
+    def drop(self) -> None:
+        """Nobody waits any more: end the program."""
+        self._client.forget(self)
 
 
 class ClientOptions(Protocol):
@@ -61,7 +65,7 @@ class ClientOptions(Protocol):
         ...
 
 
-class WardenClient:
+class WardenClient(Caller):
     """A sandbox that one warden serves. Safe to call from any thread.
 
     Args:
@@ -91,34 +95,6 @@ class WardenClient:
 
     # The protocol
 
-    def run(self, job: Job) -> Outcome:
-        """Run one job and wait for it; a failure of our own is an ``unavailable`` outcome."""
-        ticket = self._submit(job)
-        try:
-            return ticket.future.result()
-        except BaseException:
-            self._drop(ticket)
-            raise
-
-    async def arun(self, job: Job) -> Outcome:
-        """Run one job without blocking the event loop. Cancelling it ends the program."""
-        ticket = self._submit(job)
-        try:
-            return await asyncio.wrap_future(ticket.future)
-        except asyncio.CancelledError:
-            self._drop(ticket)
-            raise
-
-    def run_many(self, jobs: Sequence[Job]) -> list[Outcome]:
-        """Run jobs at once, as many as there are workers; outcomes come in the order of the jobs."""
-        tickets = [self._submit(job) for job in jobs]
-        try:
-            return [ticket.future.result() for ticket in tickets]
-        except BaseException:
-            for ticket in tickets:
-                self._drop(ticket)
-            raise
-
     def capabilities(self) -> Sequence[Capability]:
         """Each layer of isolation and whether it is active."""
         connection = self._connection
@@ -144,23 +120,14 @@ class WardenClient:
         for ticket in tickets:
             _resolve(ticket, lost("The sandbox was closed.", ticket.attempts, ticket.session))
 
-    def __enter__(self) -> Self:
-        """Start using it."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
-        """Close it."""
-        self.close()
-
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as its options: another process gets a sandbox of its own."""
         return _rebuild, (type(self), self.options.as_given())
 
     # Calls
 
-    def _submit(self, job: Job) -> _Ticket:
+    def submit(self, job: Job) -> _Ticket:
+        """Start a job on its way, without waiting for it."""
         if os.getpid() != self._pid:
             raise SandboxUnavailableError(
                 "This sandbox belongs to the process that made it, and this is a fork of that one: make another here, "
@@ -170,7 +137,7 @@ class WardenClient:
             if self._closed:
                 raise SandboxUnavailableError("This sandbox is closed; make another one.")
             self._next_id += 1
-            ticket = _Ticket(self._next_id, job)
+            ticket = _Ticket(self, self._next_id, job)
             self._tickets[ticket.id] = ticket
             broken, self._broken = self._broken, False
             self._send(ticket)
@@ -184,7 +151,7 @@ class WardenClient:
             ticket.attempts += 1
             self._connection.send(ticket.frame)
 
-    def _drop(self, ticket: _Ticket) -> None:
+    def forget(self, ticket: _Ticket) -> None:
         """Nobody waits any more: end the program."""
         with self._lock:
             if self._tickets.pop(ticket.id, None) is not None and self._connection is not None:

@@ -15,6 +15,13 @@ PROVIDERS: Registry[Callable[..., Sandbox]] = Registry("sandbox", entry_points="
 PROVIDERS.register("local", LocalSandbox)
 
 
+@PROVIDERS.register("remote")
+def _remote(**options: Any) -> Sandbox:
+    from rstar2_env.sandbox.remote import RemoteSandbox
+
+    return RemoteSandbox(**options)
+
+
 def make_sandbox(provider: str = "local", **options: Any) -> Sandbox:
     """Make a sandbox of one's own. Use it as a context manager, or close it.
 

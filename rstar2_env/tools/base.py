@@ -84,6 +84,8 @@ class ToolResult:
         truncated: Whether output was left out of ``text``.
         injected: Whether a wrapper made this status up.
         wall_s: Seconds that the call took; never part of an environment's ``info`` by default.
+        session: What became of the session that the call ran in: ``"new"``, ``"kept"``, ``"interrupted"`` or
+            ``"ended"``; ``None`` for a tool that keeps none.
     """
 
     name: str
@@ -94,10 +96,11 @@ class ToolResult:
     truncated: bool = False
     injected: bool = False
     wall_s: float = 0.0
+    session: str | None = None
 
     def record(self) -> dict[str, Any]:
         """The part of the result that an environment reports in ``info``: deterministic, no clocks."""
-        return {
+        record: dict[str, Any] = {
             "name": encodable(self.name),
             "status": str(self.status),
             "error_type": self.error_type,
@@ -105,6 +108,7 @@ class ToolResult:
             "truncated": self.truncated,
             "injected": self.injected,
         }
+        return record if self.session is None else {**record, "session": self.session}
 
 
 @runtime_checkable
@@ -122,4 +126,13 @@ class Tool(Protocol):
 
     def close(self) -> None:
         """Let go of what it holds."""
+        ...
+
+
+@runtime_checkable
+class EpisodeTool(Tool, Protocol):
+    """A tool that keeps something across the calls of one episode."""
+
+    def end_episode(self) -> None:
+        """Let go of it: the episode is over, or another one begins. Doing so twice is harmless."""
         ...

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from rstar2_env.errors import ConfigurationError
 from rstar2_env.status import ToolStatus
-from rstar2_env.tools.base import CallContext, Tool, ToolCall, ToolResult, ToolSpec
+from rstar2_env.tools.base import CallContext, EpisodeTool, Tool, ToolCall, ToolResult, ToolSpec
 from rstar2_env.tools.schema import invalid_argument
 
 Handler = Callable[[ToolCall, CallContext], ToolResult]
@@ -35,6 +35,7 @@ class ToolChain:
             if tool.spec.name in self._tools:
                 raise ConfigurationError(f"Two tools are named {tool.spec.name!r}; a call could not tell them apart.")
             self._tools[tool.spec.name] = tool
+        self._episode_tools = [tool for tool in self._tools.values() if isinstance(tool, EpisodeTool)]
         self._middleware: list[Middleware] = []
 
     @property
@@ -57,6 +58,11 @@ class ToolChain:
     def call(self, call: ToolCall, context: CallContext) -> ToolResult:
         """Run one call through the chain. What the policy did wrong comes back as a status."""
         return self._handler(0)(call, context)
+
+    def end_episode(self) -> None:
+        """Have every tool that keeps something across the calls of an episode let go of it."""
+        for tool in self._episode_tools:
+            tool.end_episode()
 
     def close(self) -> None:
         """Close every tool."""

@@ -1,6 +1,6 @@
 """The Python tool of the paper: ``execute_python_code_with_standard_io(code, input)``, run in a sandbox.
 
-Covered: one program a call, in a fresh process. Not covered: state that lives across calls.
+Covered: one program a call, in a fresh process. Not covered: state that lives across calls, which is ``notebook``'s.
 """
 
 from __future__ import annotations
@@ -8,161 +8,39 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from rstar2_env.errors import ConfigurationError
-from rstar2_env.sandbox.job import Job, Limits, Outcome, Sandbox
-from rstar2_env.status import ToolStatus
+from rstar2_env.sandbox.job import Job
 from rstar2_env.tools.base import CallContext, ToolResult, ToolSpec
-from rstar2_env.tools.cut import Tokenizer, cut_middle
+from rstar2_env.tools.sandboxed import SandboxTool, call_seed
 
 PYTHON_TOOL_NAME = "execute_python_code_with_standard_io"
 
-_SPEC = ToolSpec(
-    name=PYTHON_TOOL_NAME,
-    description=(
-        "Run a Python program in a fresh process and return what it printed, followed by the value of its last "
-        "expression. NumPy and SymPy are installed. There is no network."
-    ),
-    parameters={
-        "type": "object",
-        "properties": {
-            "code": {"type": "string", "description": "The Python program."},
-            "input": {"type": "string", "description": "What the program reads from standard input; may be empty."},
+
+class PythonTool(SandboxTool):
+    """Runs the policy's Python in a sandbox, a fresh process a call; the arguments are those of ``SandboxTool``."""
+
+    schema = ToolSpec(
+        name=PYTHON_TOOL_NAME,
+        description=(
+            "Run a Python program in a fresh process and return what it printed, followed by the value of its last "
+            "expression. NumPy and SymPy are installed. There is no network."
+        ),
+        parameters={
+            "type": "object",
+            "properties": {
+                "code": {"type": "string", "description": "The Python program."},
+                "input": {
+                    "type": "string",
+                    "description": "What the program reads from standard input; may be empty.",
+                },
+            },
+            "required": ["code", "input"],
+            # Without this, {"code": ..., "input": "", "timeout": 60} would run, and the model believe in its limit.
+            "additionalProperties": False,
         },
-        "required": ["code", "input"],
-        # Without this, {"code": ..., "input": "", "timeout": 60} would run, and the model believe in its time limit.
-        "additionalProperties": False,
-    },
-)
-
-
-class PythonTool:
-    """Runs the policy's Python in a sandbox and words the outcome for it.
-
-    Args:
-        sandbox: Where the programs run: a ``Sandbox``, the name of a provider ("local"), or a provider's options with
-            its name under ``"provider"``. A name or options mean the sandbox that the process shares; it is started
-            at the first call and let go of by ``close``.
-        limits: What each program may use.
-        max_output: How much of the output the policy is shown; more is cut in the middle.
-        tokenizer: Count ``max_output`` in its tokens instead of in characters.
-        traceback: Show where an exception came from; without, its type and message alone.
-
-    Raises:
-        ConfigurationError: ``max_output`` is not a positive integer.
-    """
-
-    def __init__(
-        self,
-        sandbox: Sandbox | str | Mapping[str, Any] = "local",
-        *,
-        limits: Limits | None = None,
-        max_output: int = 4000,
-        tokenizer: Tokenizer | None = None,
-        traceback: bool = True,
-    ) -> None:
-        if not isinstance(max_output, int) or max_output < 1:
-            raise ConfigurationError(f"max_output must be a positive integer, not {max_output!r}.")
-        self._choice = sandbox
-        self._sandbox: Sandbox | None = None
-        self._limits = limits or Limits()
-        self._max_output = max_output
-        self._tokenizer = tokenizer
-        self._traceback = traceback
-
-    @property
-    def spec(self) -> ToolSpec:
-        """The schema of the paper's tool."""
-        return _SPEC
+    )
+    noun = "program"
 
     def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
         """Run ``arguments["code"]`` with ``arguments["input"]`` on its standard input."""
-        job = Job(
-            code=arguments["code"],
-            stdin=arguments["input"],
-            limits=self._limits,
-            seed=int(np.random.SeedSequence([context.seed, context.number]).generate_state(1, np.uint64)[0]),
-        )
-        outcome = self._open().run(job)
-        text, left_out = cut_middle(self._words(outcome), self._max_output, tokenizer=self._tokenizer)
-        return ToolResult(
-            name=self.spec.name,
-            status=outcome.status,
-            text=text,
-            error_type=outcome.error_type or (str(outcome.status) if outcome.status.is_error else None),
-            exit_code=outcome.exit_code,
-            truncated=outcome.truncated or left_out > 0,
-            wall_s=outcome.wall_s,
-        )
-
-    def close(self) -> None:
-        """Let go of a shared sandbox; one that was handed in stays open."""
-        if self._sandbox is not None and self._sandbox is not self._choice:
-            self._sandbox.close()
-        self._sandbox = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickled without the running sandbox: the copy acquires its own."""
-        return {**self.__dict__, "_sandbox": None}
-
-    def _open(self) -> Sandbox:
-        if self._sandbox is None:
-            if isinstance(self._choice, Sandbox):
-                self._sandbox = self._choice
-            else:
-                from rstar2_env.sandbox import shared_sandbox
-
-                options = {"provider": self._choice} if isinstance(self._choice, str) else dict(self._choice)
-                self._sandbox = shared_sandbox(**options)
-        return self._sandbox
-
-    def _words(self, outcome: Outcome) -> str:
-        parts = [_marked(outcome.stdout, outcome.stdout_left_out)]
-        if outcome.stderr:
-            parts.append(_marked(outcome.stderr, outcome.stderr_left_out))
-        if outcome.value is not None:
-            parts.append(outcome.value)
-        if (failure := self._failure(outcome)) is not None:
-            parts.append(failure)
-        if outcome.status is ToolStatus.EMPTY:
-            parts.append("The program ended and printed nothing; use print(...) to see a value.")
-        # Each part starts on a line of its own; stdout alone stays exactly as the program wrote it.
-        text = ""
-        for part in filter(None, parts):
-            text += part if not text or text.endswith("\n") else "\n" + part
-        return text
-
-    def _failure(self, outcome: Outcome) -> str | None:
-        limits = self._limits
-        match outcome.status:
-            case ToolStatus.TIMEOUT:
-                # The clock is the parent's to watch, CPU time the kernel's, which sends SIGXCPU first.
-                on_cpu = outcome.signal == "SIGXCPU" or 0 < outcome.wall_s < 0.9 * limits.wall_s
-                spent = "used up its CPU time" if on_cpu else f"ran longer than {limits.wall_s:g} s"
-                return f"The program was stopped: it {spent}."
-            case ToolStatus.MEMORY:
-                message = f"The program was stopped: it used more than {limits.memory_mb} MiB of memory."
-                return f"{outcome.traceback.rstrip()}\n{message}" if outcome.traceback and self._traceback else message
-            case ToolStatus.OUTPUT_LIMIT:
-                return f"The program was stopped: it wrote more than {limits.output_bytes} bytes."
-            case ToolStatus.BLOCKED:
-                return f"The program was stopped: {outcome.error_message or 'it tried something that is not allowed'}."
-            case ToolStatus.UNAVAILABLE:
-                return "The tool is not available at the moment; the program was not run."
-            case ToolStatus.EXCEPTION | ToolStatus.SYNTAX_ERROR:
-                return (outcome.traceback if self._traceback else None) or _ending(outcome)
-            case _:
-                return None
-
-
-def _marked(text: str, left_out: int) -> str:
-    return f"{text}\n[... {left_out} bytes left out ...]" if left_out else text
-
-
-def _ending(outcome: Outcome) -> str:
-    if outcome.signal is not None:
-        return f"The program was ended by the signal {outcome.signal}."
-    if outcome.error_type is not None:
-        return f"{outcome.error_type}: {outcome.error_message or ''}".rstrip(": ")
-    return f"The program ended with exit code {outcome.exit_code}."
+        job = Job(code=arguments["code"], stdin=arguments["input"], limits=self._limits, seed=call_seed(context))
+        return self._result(self._open().run(job))

@@ -1,8 +1,9 @@
-"""The procedural worlds: what a puzzle family is, and the solvers and parsers that families share."""
+"""The procedural worlds: what a family of puzzles or games is, and the solvers and parsers that families share."""
 
 from __future__ import annotations
 
+from rstar2_env.worlds.family import Family, knob
 from rstar2_env.worlds.puzzle import Puzzle, PuzzleGrader, UnreadableAnswerError
 from rstar2_env.worlds.reading import plain
 
-__all__ = ["Puzzle", "PuzzleGrader", "UnreadableAnswerError", "plain"]
+__all__ = ["Family", "Puzzle", "PuzzleGrader", "UnreadableAnswerError", "knob", "plain"]

@@ -1,8 +1,19 @@
-"""Alphametics (``SEND + MORE = MONEY``): rules and a solver. Not covered: other operations than addition."""
+"""Alphametics (``SEND + MORE = MONEY``): rules, a solver, random sums, answers. Not covered: other operations."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from rstar2_env.worlds.puzzle import UnreadableAnswerError
+from rstar2_env.worlds.reading import plain
+
+_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_BATCH = 128
+_PAIR = re.compile(r"([A-Z]) ?(?:=|:|->|→|\\to|\\rightarrow)? ?([0-9])(?![0-9])")
+_BETWEEN = re.compile(r"(?:[\s,;.{}()\[\]]|\band\b)*", re.IGNORECASE)
 
 
 def holds(addends: Sequence[str], total: str, digits: Mapping[str, int]) -> bool:
@@ -57,6 +68,8 @@ def solutions(addends: Sequence[str], total: str) -> Iterator[dict[str, int]]:
 
 def is_unique(addends: Sequence[str], total: str) -> bool:
     """Whether there is exactly one solution."""
+    if interchangeable(addends, total):
+        return False
     found = solutions(addends, total)
     return next(found, None) is not None and next(found, None) is None
 
@@ -75,3 +88,57 @@ def interchangeable(addends: Sequence[str], total: str) -> bool:
     leading = {word[0] for word in [*addends, total]}
     kinds = [(weight, letter in leading) for letter, weight in weights.items()]
     return len(set(kinds)) < len(kinds)
+
+
+def random_sums(addends: int, length: int, letters: int, rng: np.random.Generator) -> Iterator[tuple[list[int], int]]:
+    """Draw a batch of sums of numbers of that length, and give those with that many different digits."""
+    least = 10 ** (length - 1)
+    numbers = rng.integers(least, 10 * least, size=(_BATCH, addends))
+    sums = np.column_stack([numbers, numbers.sum(axis=1)])
+    # The digits of each sum as a set of bits; a sum has a digit more than its addends, and may have none there.
+    places = 10 ** np.arange(length + 1)
+    digits = np.where(sums[..., None] >= places, 1 << (sums[..., None] // places % 10), 0)
+    masks = np.bitwise_or.reduce(digits.reshape(_BATCH, -1), axis=1)
+    for row in np.flatnonzero([int(mask).bit_count() == letters for mask in masks]):
+        *parts, whole = sums[row].tolist()
+        yield parts, whole
+
+
+def encoded(parts: Sequence[int], whole: int, rng: np.random.Generator) -> tuple[list[str], str, dict[str, int]]:
+    """A sum in random letters: its words, and the digit of each letter in alphabetical order."""
+    chosen = [_ALPHABET[int(place)] for place in rng.permutation(len(_ALPHABET))[:10]]
+    *addends, total = ("".join(chosen[int(digit)] for digit in str(number)) for number in (*parts, whole))
+    return addends, total, {letter: chosen.index(letter) for letter in letters_of(addends, total)}
+
+
+def letters_of(addends: Sequence[str], total: str) -> list[str]:
+    """The letters of a sum, sorted."""
+    return sorted({*"".join(addends), *total})
+
+
+def written(digits: Mapping[str, int]) -> str:
+    """Letters and digits as an answer has them."""
+    return ", ".join(f"{letter}={digit}" for letter, digit in digits.items())
+
+
+def read_digits(answer: str, addends: Sequence[str], total: str) -> dict[str, int]:
+    """Read an answer that gives every letter once.
+
+    Raises:
+        UnreadableAnswerError: It does not.
+    """
+    text = " ".join(plain(answer).split())
+    pairs = _PAIR.findall(text)
+    letters = letters_of(addends, total)
+    if not _BETWEEN.fullmatch(_PAIR.sub(" ", text)) or sorted(letter for letter, _ in pairs) != letters:
+        raise UnreadableAnswerError(f"expected a digit for each of {', '.join(letters)}, got {answer[:80]!r}")
+    return {letter: int(digit) for letter, digit in pairs}
+
+
+def random_digits(addends: Sequence[str], total: str, rng: np.random.Generator) -> dict[str, int]:
+    """Different digits at random, none of them a zero in front."""
+    leading = {word[0] for word in (*addends, total)}
+    while True:
+        digits = dict(zip(letters_of(addends, total), rng.permutation(10).tolist(), strict=False))
+        if all(digits[letter] for letter in leading):
+            return digits

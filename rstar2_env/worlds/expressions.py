@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations
 from typing import TypeVar
 
@@ -24,6 +25,7 @@ T = TypeVar("T")
 
 _LONGEST = 400
 _DEEPEST = 60
+_TRIES = 40
 _TOKEN = re.compile(r"\s*(?:(?P<number>0|[1-9][0-9]{0,8})(?![0-9])|(?P<sign>[-+*/()]))")
 _SIGNS = {
     "\\times": "*",
@@ -218,3 +220,18 @@ def random_whole_expression(numbers: Sequence[int], rng: np.random.Generator) ->
 def _take_two(items: list[T], rng: np.random.Generator) -> tuple[T, T]:
     first = items.pop(int(rng.integers(len(items))))
     return first, items.pop(int(rng.integers(len(items))))
+
+
+def random_target(numbers: Sequence[int], least: int, largest: int, rng: np.random.Generator) -> tuple[str, int] | None:
+    """An expression over all the numbers whose value is in the range and none of them; ``None`` after 40 tries."""
+    for _ in range(_TRIES):
+        found = random_whole_expression(numbers, rng)
+        if found is not None and least <= found[1] <= largest and found[1] not in numbers:
+            return found
+    return None
+
+
+@lru_cache(maxsize=1 << 14)
+def solution(numbers: tuple[int, ...], target: int) -> str | None:
+    """``solve``, remembered: hands of numbers come again."""
+    return solve(numbers, target)

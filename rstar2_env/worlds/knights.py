@@ -1,4 +1,4 @@
-"""Knights, who always tell the truth, and knaves, who always lie: statements, their words, and a solver.
+"""Knights, who always tell the truth, and knaves, who always lie: statements, their words, a solver, answers.
 
 A statement is a list as JSON holds it: ``["knight", 2]`` and ``["knave", 2]`` of a person by number, ``["not", s]``,
 ``["and", s, t]``, ``["or", s, t]``, ``["if", s, t]``, ``["same", s, t]`` ("if and only if"). Not covered: statements
@@ -8,16 +8,26 @@ about what somebody says.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from rstar2_env.worlds.puzzle import pick
+from rstar2_env.worlds.puzzle import UnreadableAnswerError, pick
+from rstar2_env.worlds.reading import plain
 
 Statement = Sequence[Any]
 
+# fmt: off
+NAMES = ("Ann", "Ben", "Cal", "Dee", "Eve", "Fay", "Gus", "Hal", "Ida", "Jim", "Kay", "Lou", "Mia", "Ned", "Oda", "Pia")
+# fmt: on
+ROLES = ("knave", "knight")
+
 _JOINS = ("and", "or", "if", "same")
+_FILLERS = {"is", "a", "and", "the", "are"}
+_WORD = re.compile(r"[^\W\d_]+")
+_MARKS = re.compile(r"[\s\d,:;.=>()*-]*")
 
 
 def random_statement(speaker: int, people: int, depth: int, rng: np.random.Generator) -> list[Any]:
@@ -84,6 +94,33 @@ def words(statement: Statement, names: Sequence[str]) -> str:
         case "same":
             return f"{parts[0]} if and only if {parts[1]}"
     return f" {kind} ".join(parts)
+
+
+def speech(name: str, statement: Statement, names: Sequence[str]) -> str:
+    """What a person says, as a line of the question."""
+    text = words(statement, names)
+    return f'{name} says: "{text[0].upper()}{text[1:]}."'
+
+
+def written(names: Sequence[str], knights: Sequence[bool]) -> str:
+    """Who is what, as an answer has it."""
+    return ", ".join(f"{name}: {ROLES[knight]}" for name, knight in zip(names, knights, strict=True))
+
+
+def read_kinds(answer: str, names: Sequence[str]) -> list[bool]:
+    """Read who is a knight, in the order of the names, from an answer that gives each name once with its kind.
+
+    Raises:
+        UnreadableAnswerError: It does not.
+    """
+    text = plain(answer).lower()
+    said = [word for word in _WORD.findall(text) if word not in _FILLERS]
+    lower = [name.lower() for name in names]
+    told = dict(zip(said[::2], said[1::2], strict=False))
+    each_once = sorted(said[::2]) == sorted(lower) and len(said) == 2 * len(names)
+    if not each_once or set(told.values()) - set(ROLES) or not _MARKS.fullmatch(_WORD.sub("", text)):
+        raise UnreadableAnswerError(f"expected {list(names)}, each once with its kind, got {answer[:80]!r}")
+    return [told[name] == "knight" for name in lower]
 
 
 def signature(statements: Sequence[Statement]) -> str:

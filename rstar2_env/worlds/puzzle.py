@@ -1,4 +1,4 @@
-"""What a puzzle family is: a frozen dataclass whose fields are its difficulty knobs, and three functions.
+"""What a puzzle is: a family of difficulty knobs, and three functions.
 
 Covered: the base class, its problem source, its grader. Not covered: the environment around it, which is
 ``rstar2_env.puzzle_env``.
@@ -6,22 +6,22 @@ Covered: the base class, its problem source, its grader. Not covered: the enviro
 
 from __future__ import annotations
 
-import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from rstar2_env.errors import ConfigurationError
-from rstar2_env.options import call_with_options
-from rstar2_env.problems import Draft, Problem, ProceduralSource, source_name
+from rstar2_env.problems import Draft, Problem, ProceduralSource
 from rstar2_env.verify import Reason, Verdict
+from rstar2_env.worlds.family import Family
 from rstar2_env.worlds.reading import LONGEST_ANSWER
 
 T = TypeVar("T")
+Meta: TypeAlias = Mapping[str, Any]
+"""``Problem.meta`` of an instance."""
 
 
 class UnreadableAnswerError(ValueError):
@@ -29,17 +29,12 @@ class UnreadableAnswerError(ValueError):
 
 
 @dataclass(frozen=True)
-class Puzzle(ABC):
-    """A family of puzzles at one difficulty. A subclass is a frozen dataclass; its fields are the knobs.
+class Puzzle(Family, ABC):
+    """A family of puzzles at one difficulty.
 
     An instance is a ``Problem`` whose ``meta`` holds all that ``solves`` reads, as JSON holds it, so that an instance
     may travel through a file and be graded anywhere.
-
-    Attributes:
-        name: The family's name, as ``load_problems`` knows it.
     """
-
-    name: ClassVar[str]
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, split: str) -> Draft | None:
@@ -57,7 +52,7 @@ class Puzzle(ABC):
         """
 
     @abstractmethod
-    def solves(self, meta: Mapping[str, Any], answer: str) -> bool:
+    def solves(self, meta: Meta, answer: str) -> bool:
         """Whether the answer solves the instance. Any right answer counts, not the reference answer alone.
 
         Args:
@@ -69,7 +64,7 @@ class Puzzle(ABC):
         """
 
     @abstractmethod
-    def guess(self, meta: Mapping[str, Any], rng: np.random.Generator) -> str:
+    def guess(self, meta: Meta, rng: np.random.Generator) -> str:
         """A sensible random answer of the right form: the baseline that every score must be held against."""
 
     def source(self, split: str = "train", seed: int = 0) -> ProceduralSource:
@@ -82,10 +77,7 @@ class Puzzle(ABC):
         Raises:
             ConfigurationError: There is no such split, or the seed is no integer of 0 or more.
         """
-        knobs = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        defaults = {field.name: field.default for field in dataclasses.fields(self)}
-        name = source_name(self.name, {**knobs, "seed": seed}, {**defaults, "seed": 0})
-        return ProceduralSource(name, partial(self.draw, split=split), split, seed)
+        return ProceduralSource(self.named(seed=seed), partial(self.draw, split=split), split, seed)
 
     @classmethod
     def family(cls, *, split: str = "train", seed: int = 0, **knobs: Any) -> ProceduralSource:
@@ -95,25 +87,6 @@ class Puzzle(ABC):
             ConfigurationError: There is no such knob, split or seed, or a value is out of its range.
         """
         return cls.with_knobs(knobs).source(split, seed)
-
-    @classmethod
-    def with_knobs(cls, knobs: Mapping[str, Any]) -> Self:
-        """The family at the difficulty that the knobs say.
-
-        Raises:
-            ConfigurationError: There is no such knob, or a value is out of its range.
-        """
-        return call_with_options(f"puzzle {cls.name!r}", cls, knobs)
-
-    def require(self, knob: str, least: int, most: int) -> None:
-        """Refuse a knob that is not an integer in its range.
-
-        Raises:
-            ConfigurationError: It is not.
-        """
-        value = getattr(self, knob)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise ConfigurationError(f"{knob} of {self.name} must be an integer from {least} to {most}, not {value!r}.")
 
 
 @dataclass(frozen=True, slots=True)

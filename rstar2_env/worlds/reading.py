@@ -5,6 +5,7 @@ Covered: the wrappers that models put around a plain answer. Not covered: findin
 
 from __future__ import annotations
 
+import json
 import re
 
 LONGEST_ANSWER = 4000
@@ -34,3 +35,17 @@ def unquoted(text: str) -> str:
         if len(text) >= len(marks) and text.startswith(marks[:half]) and text.endswith(marks[half:]):
             return text[half:-half]
     return text
+
+
+def told_string(text: str) -> str | None:
+    """The string in the JSON object ``{"output": "…"}``; ``None`` where the text is no such object.
+
+    Args:
+        text: What ``plain`` left of an answer.
+    """
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    output = told.get("output") if isinstance(told, dict) else None
+    return output if isinstance(output, str) else None

@@ -1,19 +1,23 @@
-"""Sudoku grids of 4, 6 or 9: rules, solver, random grids, and puzzles with exactly one solution.
+"""Sudoku grids of 4, 6 or 9: rules, solver, random grids, puzzles with exactly one solution, answers.
 
 A grid is a flat list in reading order, 0 for an empty cell. Not covered: variants with other rules.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 
 import numpy as np
 
-from rstar2_env.worlds.puzzle import shuffled
+from rstar2_env.worlds.puzzle import UnreadableAnswerError, pick, shuffled
+from rstar2_env.worlds.reading import plain
 
 BOXES = {4: (2, 2), 6: (2, 3), 9: (3, 3)}
 """Rows and columns of a box, by the grid's size."""
+
+_SKIPPED = re.compile(r"\\(?:begin|end)\{[a-zA-Z]{1,16}\*?\}(?:\{[|clr ]*\})?|\\hline|\\\\|[\s,;|/&+_\-\[\](){}]+")
 
 
 @cache
@@ -104,6 +108,32 @@ def pattern(grid: Sequence[int], size: int) -> str:
     """The same for grids that differ only in the names of the digits, or in being transposed."""
     turned = [grid[row * size + column] for column in range(size) for row in range(size)]
     return min(_renamed(grid), _renamed(turned))
+
+
+def written(grid: Sequence[int], size: int, between: str = "/") -> str:
+    """The rows as text, one after the other."""
+    return between.join("".join(map(str, grid[row : row + size])) for row in range(0, size * size, size))
+
+
+def read_grid(answer: str, size: int) -> list[int]:
+    """Read a full grid, whatever stands between its digits to lay it out.
+
+    Raises:
+        UnreadableAnswerError: It is none.
+    """
+    digits = _SKIPPED.sub("", plain(answer))
+    if len(digits) != size * size or not set(digits) <= set("123456789"[:size]):
+        raise UnreadableAnswerError(f"expected {size * size} digits from 1 to {size}, got {answer[:80]!r}")
+    return [int(digit) for digit in digits]
+
+
+def filled_at_random(givens: Sequence[int], size: int, rng: np.random.Generator) -> list[int]:
+    """In every empty cell a random digit of those that the givens of its row, column and box leave open."""
+    grid = list(givens)
+    for cell, given in enumerate(givens):
+        if not given:
+            grid[cell] = pick(rng, sorted(set(range(1, size + 1)) - {givens[other] for other in peers(size)[cell]}))
+    return grid
 
 
 def _renamed(grid: Sequence[int]) -> str:

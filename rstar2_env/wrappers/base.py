@@ -10,9 +10,7 @@ import numpy as np
 
 from rstar2_env.errors import ConfigurationError
 from rstar2_env.tools.chain import Middleware
-
-Step: TypeAlias = "tuple[str, float, bool, bool, dict[str, Any]]"
-"""What ``step`` returns: text, reward, ``terminated``, ``truncated``, ``info``."""
+from rstar2_env.turn import Step as Step
 
 TextEnv: TypeAlias = "gym.Env[str, str]"
 

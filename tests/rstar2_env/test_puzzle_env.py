@@ -1,9 +1,7 @@
 """A puzzle becomes an environment in a few lines, and refuses at once what it could not grade."""
 
 import pickle
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -12,13 +10,14 @@ import pytest
 from rstar2_env.agents.oracle import Oracle
 from rstar2_env.dialects import make_dialect
 from rstar2_env.errors import ConfigurationError, UnknownNameError
+from rstar2_env.family_env import environment_class
 from rstar2_env.play import play_episode
-from rstar2_env.problems import Draft, families, load_problems
-from rstar2_env.puzzle_env import PuzzleEnv, register
+from rstar2_env.problems import families, load_problems
+from rstar2_env.puzzle_env import Draft, Meta, Puzzle, PuzzleEnv, UnreadableAnswerError, knob, register
 from rstar2_env.testing import StubSandbox, check_text_env
 from rstar2_env.tools import PYTHON_TOOL_NAME
 from rstar2_env.verify import Reason
-from rstar2_env.worlds import Puzzle, PuzzleGrader, UnreadableAnswerError
+from rstar2_env.worlds import PuzzleGrader
 
 RSTAR2 = make_dialect("rstar2")
 SATURN = "rstar2/Saturn-v0"
@@ -26,44 +25,35 @@ SATURN = "rstar2/Saturn-v0"
 
 @dataclass(frozen=True)
 class Reversal(Puzzle):
-    """Words to be read backwards: the whole of an author's file is this class, the next one and a call."""
+    """Write a word backwards: the whole of an author's file is this class and a call.
 
-    name: ClassVar[str] = "reversal_of_this_test"
-    length: int = 6
+    ## Random baseline
+    0.0: the word itself.
+    """
 
-    def __post_init__(self) -> None:
-        self.require("length", 3, 20)
+    name = "reversal_of_this_test"
+    random_baseline = 0.0
+    length: int = knob(6, 3, 20)
 
     def draw(self, rng: np.random.Generator, split: str) -> Draft | None:
         word = "".join("abcdefgh"[n] for n in rng.integers(8, size=self.length))
         return Draft(f"Write {word} backwards.", word[::-1], word, {"word": word})
 
-    def solves(self, meta: Mapping[str, Any], answer: str) -> bool:
+    def solves(self, meta: Meta, answer: str) -> bool:
         if not answer.isalpha():
             raise UnreadableAnswerError("expected letters")
         return answer == meta["word"][::-1]
 
-    def guess(self, meta: Mapping[str, Any], rng: np.random.Generator) -> str:
+    def guess(self, meta: Meta, rng: np.random.Generator) -> str:
         return str(meta["word"])
 
 
-class ReversalEnv(PuzzleEnv):
-    """Write a word backwards.
-
-    ## Random baseline
-    0.0: the word itself.
-
-    ## Version history
-    v0: the first.
-    """
-
-    puzzle = Reversal
-    random_baseline = 0.0
+ReversalEnv = environment_class(PuzzleEnv, Reversal)
 
 
 @pytest.fixture
 def registered():
-    register("Test/Reversal-v0", ReversalEnv)
+    register("Test/Reversal-v0", Reversal)
     yield "Test/Reversal-v0"
     gym.registry.pop("Test/Reversal-v0")
     families._parts.pop(Reversal.name)

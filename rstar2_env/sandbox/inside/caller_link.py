@@ -1,8 +1,12 @@
-"""The warden's side of its caller: frames in, frames out, never blocking."""
+"""The warden's side of its caller: frames in, frames out, never blocking.
+
+The stream is a socket on descriptor 0, or, as in a container, a pipe to read on 0 and another to write on 1.
+"""
 
 from __future__ import annotations
 
-import socket
+import os
+import stat
 from collections import deque
 from typing import Any
 
@@ -12,17 +16,39 @@ _READ = 1 << 18
 
 
 class CallerLink:
-    """A socket to the caller."""
+    """A stream to the caller.
 
-    def __init__(self, caller: socket.socket) -> None:
-        self.socket = caller
+    Args:
+        incoming: Descriptor to read from.
+        outgoing: Descriptor to write to, with a number of its own: it is waited for apart.
+    """
+
+    def __init__(self, incoming: int, outgoing: int) -> None:
+        self.incoming = incoming
+        self.outgoing = outgoing
         self._frames = wire.FrameReader()
         self._out: deque[memoryview] = deque()
+
+    @classmethod
+    def take_standard_streams(cls) -> CallerLink:
+        """Use what is behind descriptors 0 and 1, and put nothing in their place."""
+        both = stat.S_ISSOCK(os.fstat(0).st_mode)
+        link = cls(os.dup(0), os.dup(0 if both else 1))
+        null = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1):
+            os.dup2(null, descriptor)
+        os.close(null)
+        return link
 
     @property
     def backlog(self) -> bool:
         """Whether something waits to be written."""
         return bool(self._out)
+
+    def do_not_block(self) -> None:
+        """From now on, neither wait for what comes nor for room."""
+        os.set_blocking(self.incoming, False)
+        os.set_blocking(self.outgoing, False)
 
     def first(self) -> dict[str, Any] | None:
         """Wait for the first frame; ``None`` when the caller is gone."""
@@ -34,7 +60,7 @@ class CallerLink:
     def receive(self) -> list[wire.Frame] | None:
         """The frames that have come; ``None`` when the caller is gone."""
         try:
-            data = self.socket.recv(_READ)
+            data = os.read(self.incoming, _READ)
         except BlockingIOError:
             return []
         except ConnectionError:
@@ -50,7 +76,7 @@ class CallerLink:
         """Write what can be written; false when the caller is gone."""
         while self._out:
             try:
-                sent = self.socket.send(self._out[0])
+                sent = os.write(self.outgoing, self._out[0])
             except BlockingIOError:
                 return True
             except ConnectionError:

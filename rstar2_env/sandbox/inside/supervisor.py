@@ -18,7 +18,7 @@ from . import orders, wire
 from .call import Call, Child, Slot, Stream
 from .caller_link import CallerLink
 from .cells import MAX_RESTARTS, Cells
-from .loop import IN, OUT, Loop
+from .loop import OUT, Loop
 from .nursery import Nursery
 from .zygote_link import ZygoteLink
 
@@ -74,8 +74,9 @@ class Supervisor:
 
     def serve(self) -> None:
         """Serve until the caller closes its end, or the zygote is gone."""
-        self._caller.socket.setblocking(False)
-        self._loop.watch(self._caller.socket.fileno(), self._on_caller)
+        self._caller.do_not_block()
+        self._loop.watch(self._caller.incoming, self._on_caller)
+        self._loop.watch(self._caller.outgoing, self._on_room, 0)
         self._loop.watch(self._zygote.control.fileno(), self._on_zygote)
         self._tick()
         self._nursery.refill()
@@ -92,11 +93,10 @@ class Supervisor:
 
     # The caller
 
-    def _on_caller(self, events: int) -> None:
-        if events & OUT:
-            self._after_writing(self._caller.flush())
-        if not events & IN:
-            return
+    def _on_room(self, events: int) -> None:
+        self._after_writing(bool(events & OUT) and self._caller.flush())  # without OUT, the other end is closed
+
+    def _on_caller(self, _: int) -> None:
         frames = self._caller.receive()
         if frames is None:
             self._loop.stop()
@@ -148,7 +148,7 @@ class Supervisor:
             return
         if self._caller.backlog != self._wants_to_write:
             self._wants_to_write = self._caller.backlog
-            self._loop.rewatch(self._caller.socket.fileno(), IN | (OUT if self._wants_to_write else 0))
+            self._loop.rewatch(self._caller.outgoing, OUT if self._wants_to_write else 0)
 
     # Giving jobs to children
 

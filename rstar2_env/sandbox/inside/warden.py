@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import socket
+import site
 from functools import partial
 
 from . import layers, linux
@@ -25,12 +25,12 @@ def main() -> None:
     """Read the options, find the layers, start the zygote, and serve."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     linux.die_with_parent(signal.SIGTERM)
-    caller = CallerLink(socket.socket(fileno=os.dup(0)))
-    null = os.open(os.devnull, os.O_RDWR)
-    os.dup2(null, 0)
+    caller = CallerLink.take_standard_streams()
     options = caller.first()
     if options is None:
         return
+    if options["site_dirs"] is None:  # in a container, only the warden can tell
+        options["site_dirs"] = [os.path.realpath(path) for path in site.getsitepackages() if os.path.isdir(path)]
     os.makedirs(os.path.join(options["scratch"], "root"), exist_ok=True)
     found = layers.find(options)
     try:

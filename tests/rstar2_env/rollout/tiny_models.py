@@ -14,6 +14,8 @@ from transformers import (
     LlamaConfig,
     LlamaForCausalLM,
     PreTrainedModel,
+    Qwen2Config,
+    Qwen2ForCausalLM,
     Qwen3Config,
     Qwen3ForCausalLM,
 )
@@ -27,6 +29,11 @@ GREEDY = SamplingParams(max_tokens=12, temperature=0.0)
 def tiny_qwen3(**options: Any) -> PreTrainedModel:
     """Every layer attends to everything; grouped keys and values."""
     return _make(Qwen3ForCausalLM, Qwen3Config, **({"head_dim": 16} | options))
+
+
+def tiny_qwen2(**options: Any) -> PreTrainedModel:
+    """Like Llama's, with biases on queries, keys and values."""
+    return _make(Qwen2ForCausalLM, Qwen2Config, **options)
 
 
 def tiny_llama(**options: Any) -> PreTrainedModel:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import signal
+import subprocess
+import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,6 +73,69 @@ def local() -> Iterator[LocalSandbox]:
 def run(local: LocalSandbox) -> Callable[..., Outcome]:
     """Run a program in the local sandbox: ``run(code, **fields of Job)``."""
     return lambda code, **fields: local.run(Job(code, **fields))
+
+
+@pytest.fixture(scope="session")
+def serve() -> Callable[..., contextlib.AbstractContextManager[Served]]:
+    """Start a sandbox server: ``with serve(queue=4, provider_options={"workers": 1}) as server``."""
+    pytest.importorskip("starlette", reason="the extra 'serve' is not installed")
+    pytest.importorskip("uvicorn", reason="the extra 'serve' is not installed")
+    pytest.importorskip("httpx", reason="the extra 'remote' is not installed")
+    return served
+
+
+@pytest.fixture(scope="session")
+def server(serve: Callable[..., contextlib.AbstractContextManager[Served]]) -> Iterator[Served]:
+    """One server for all tests that only run programs on it."""
+    with serve(max_request_mb=256.0) as running:
+        yield running
+
+
+SERVE = """
+import json, sys
+from rstar2_env.sandbox.serve.main import serve
+from rstar2_env.sandbox.serve.options import ServeOptions
+from rstar2_env.sandbox import Limits
+given = json.loads(sys.argv[1])
+how = {"provider_options": given.pop("provider_options", {})}
+given = {name: Limits(**value) if name.endswith("limits") else value for name, value in given.items()}
+serve(ServeOptions(**given), announce=lambda address: print(address, flush=True), **how)
+"""
+
+
+@dataclass
+class Served:
+    """A server in a process of its own."""
+
+    process: subprocess.Popen[str]
+    url: str
+
+    def metric(self, name: str) -> float:
+        """One of its counts, by its name without the prefix."""
+        with urllib.request.urlopen(f"{self.url}/metrics", timeout=10) as page:
+            lines = page.read().decode().splitlines()
+        return sum(float(line.split()[-1]) for line in lines if line.startswith(f"rstar2_sandbox_{name}"))
+
+
+@contextlib.contextmanager
+def served(**options: Any) -> Iterator[Served]:
+    """A server on a free port of this machine, ended with the block."""
+    given = json.dumps({"port": 0, **options})
+    process = subprocess.Popen([sys.executable, "-c", SERVE, given], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        url = process.stdout.readline().strip()
+        assert url, f"the server did not start: exit code {process.wait()}"
+        yield Served(process, url)
+    finally:
+        process.send_signal(signal.SIGCONT)
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 
-from ._game import IllegalMoveError, draw
+from rstar2_env.worlds.game import IllegalMoveError, draw
 
 MINE, THEIRS, FREE = "X", "O", "."
 

@@ -1,0 +1,28 @@
+"""What a player who knows everything would do: for tests, sample episodes, ``rstar2 validate``, the agent ``oracle``.
+
+An environment of several turns gives its own reference player as ``oracle_turn()``. Whoever plays the episode hands it
+to an agent that asks for it (``needs_reference``); no agent takes it from the environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import gymnasium as gym
+
+Reference: TypeAlias = Callable[[], str]
+"""Gives the next turn of the reference player, whatever was played so far."""
+
+
+def reference_of(env: gym.Env[Any, Any]) -> Reference | None:
+    """The environment's own reference player, or ``None`` where the gold answer is all there is to know."""
+    own: Reference | None = getattr(env.unwrapped, "oracle_turn", None)
+    return own if callable(own) else None
+
+
+def playing(env: gym.Env[Any, Any]) -> Any:
+    """The environment that plays the running episode, without wrappers: of a mixture that of the episode's source."""
+    own: Any = env.unwrapped
+    inner = getattr(own, "playing", None)
+    return own if inner is None else playing(inner)

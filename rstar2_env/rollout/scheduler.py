@@ -1,0 +1,266 @@
+"""``Scheduler``: several engines behind one, each episode on the engine that has room for it.
+
+Covered: an episode waits for a place in the order of asking, stays on the engine that holds its prefix, and gives its
+place back on every way out; an engine that fails is left out, and its episodes move; nothing polls. The choice of
+places is ``admission.py``'s. Not covered: an engine that neither answers nor fails (``Budget.wall_s`` ends such an
+episode), and starting or stopping engines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+from collections.abc import AsyncIterator, Iterator, Sequence
+from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.options import call_with_options
+from rstar2_env.rollout.admission import Admission, Stay, policies
+from rstar2_env.rollout.engine import Engine, Generation, SamplingParams, Seat, open_episode
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerStats:
+    """What a scheduler is doing.
+
+    Attributes:
+        waiting: Episodes that wait for a place.
+        episodes: Episodes on each engine.
+        left_out: Numbers of the engines that take no new episodes.
+        moved: Requests that another engine had to answer, since the start.
+    """
+
+    waiting: int
+    episodes: tuple[int, ...]
+    left_out: tuple[int, ...]
+    moved: int
+
+
+class Scheduler:
+    """An engine over engines.
+
+    Args:
+        engines: The engines; the scheduler closes them.
+        policy: Name of the scheduling policy: ``kv_aware``, ``least_requests`` or ``static``.
+        max_strikes: An engine is left out after so many requests in a row that failed on it and went well elsewhere. It
+            is taken back when it takes new weights, or when all others have failed a request.
+        **policy_options: Options of the policy.
+
+    Raises:
+        ConfigurationError: There is no engine, or an option is unknown or out of its range.
+        UnknownNameError: There is no such policy; the message suggests the nearest.
+    """
+
+    def __init__(
+        self, engines: Sequence[Engine], policy: str = "kv_aware", *, max_strikes: int = 3, **policy_options: Any
+    ) -> None:
+        if not engines or max_strikes < 1:
+            raise ConfigurationError(
+                f"A scheduler needs an engine or more and max_strikes >= 1, not {len(engines)} and {max_strikes}."
+            )
+        self.engines = list(engines)
+        capacities = [engine.capacity() for engine in self.engines]
+        make = policies.get(policy)
+        chosen = call_with_options(f"scheduling policy {policy!r}", make, {"capacities": capacities, **policy_options})
+        # Episodes may come from several event loops; the lock guards everything below.
+        self._lock = threading.Lock()
+        self._admission = Admission(capacities, chosen)
+        self._places: dict[Stay, Future[None]] = {}
+        self._episodes = [0] * len(self.engines)
+        self._strikes = [0] * len(self.engines)
+        self._max_strikes = max_strikes
+        self._outdated: set[int] = set()
+        self._moved = 0
+
+    async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
+        """Continue ``ids`` as an episode of one turn. See ``episode``."""
+        async with self.episode(len(ids), params.max_tokens) as seat:
+            return await seat.generate(ids, params)
+
+    @asynccontextmanager
+    async def episode(self, prompt_tokens: int, max_tokens: int) -> AsyncIterator[Seat]:
+        """Wait for a place; the turns are generated on one engine as long as that does not fail; see ``EpisodeEngine``.
+
+        Raises:
+            ConfigurationError: The prompt is too long for the cache of any engine.
+        """
+        with self._lock:
+            stay = self._admission.ask(prompt_tokens, max_tokens)
+            place = self._places[stay] = Future()
+            self._admit()
+        seat, ended = _Seat(self, stay), False
+        try:
+            await asyncio.wrap_future(place)
+            yield seat
+            ended = True
+        finally:
+            try:
+                await seat.get_up()
+            finally:
+                self._leave(stay, ended=ended)
+
+    def update_weights(self, version: int, weights: Any = None) -> None:
+        """Hand the weights to every engine, to all at once; one that does not take them is left out until it does.
+
+        Raises:
+            Exception: No engine took them; what the first one raised.
+        """
+        # What can be read only once would reach the first engine alone.
+        shared = list(weights) if isinstance(weights, Iterator) else weights
+        with ThreadPoolExecutor(len(self.engines), thread_name_prefix="rstar2-weights") as threads:
+            done = [threads.submit(engine.update_weights, version, shared) for engine in self.engines]
+        errors = [future.exception() for future in done]
+        failed = {number: error for number, error in enumerate(errors) if error is not None}
+        if len(failed) == len(self.engines):
+            raise failed[0]
+        with self._lock:
+            self._outdated = set(failed)
+            for number in range(len(self.engines)):
+                if number not in failed:
+                    self._take_back(number)
+            for number, error in failed.items():
+                self._leave_out(number, error)
+            self._admit()
+
+    def capacity(self) -> int:
+        """Tokens that fit into the caches of all engines."""
+        return sum(self._admission.capacities)
+
+    def stats(self) -> SchedulerStats:
+        """What it is doing."""
+        with self._lock:
+            in_use = self._admission.in_use
+            left_out = tuple(number for number in range(len(self.engines)) if number not in in_use)
+            return SchedulerStats(self._admission.waiting, tuple(self._episodes), left_out, self._moved)
+
+    def close(self) -> None:
+        """Close every engine, also when one of them cannot be closed.
+
+        Raises:
+            Exception: What the first such engine raised.
+        """
+        errors = []
+        for engine in self.engines:
+            try:
+                engine.close()
+            except Exception as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+    def _admit(self) -> None:
+        """Tell those who got a place. The lock is held."""
+        for stay in self._admission.admit():
+            assert stay.engine is not None
+            self._episodes[stay.engine] += 1
+            place = self._places.pop(stay)
+            with contextlib.suppress(InvalidStateError):  # it was cancelled, and will leave
+                place.set_result(None)
+
+    def _grow(self, stay: Stay, tokens: int) -> None:
+        with self._lock:
+            self._admission.grow(stay, tokens)
+            self._admit()
+
+    def _leave(self, stay: Stay, *, ended: bool) -> None:
+        with self._lock:
+            self._places.pop(stay, None)
+            if stay.engine is not None:
+                self._episodes[stay.engine] -= 1
+            self._admission.leave(stay, ended=ended)
+            self._admit()
+
+    def _move(self, stay: Stay, failed: set[int]) -> Future[None] | None:
+        """A place on an engine that has not failed this request; ``None`` when there is none."""
+        with self._lock:
+            untried = set(range(len(self.engines))) - failed - self._outdated
+            if not untried:
+                return None
+            if untried.isdisjoint(self._admission.in_use):
+                for number in untried:
+                    self._take_back(number)
+            assert stay.engine is not None
+            self._episodes[stay.engine] -= 1
+            self._moved += 1
+            place = self._places[stay] = Future()
+            self._admission.move(stay)
+            self._admit()
+            return place
+
+    def _answered(self, engine: int, failed: dict[int, Exception]) -> None:
+        """One engine could do what the others could not."""
+        if not failed:
+            self._strikes[engine] = 0
+            return
+        with self._lock:
+            self._strikes[engine] = 0
+            for number, error in failed.items():
+                self._strikes[number] += 1
+                if self._strikes[number] >= self._max_strikes:
+                    self._leave_out(number, error)
+            self._admit()
+
+    def _leave_out(self, number: int, error: BaseException) -> None:
+        if number in self._admission.in_use and len(self._admission.in_use) > 1:
+            _log.warning("Engine %d is left out: %s: %s", number, type(error).__name__, error)
+            self._admission.leave_out(number)
+
+    def _take_back(self, number: int) -> None:
+        self._strikes[number] = 0
+        self._admission.take_back(number)
+
+
+class _Seat:
+    """Generates the turns of one episode on its engine, and moves with it when that fails."""
+
+    def __init__(self, scheduler: Scheduler, stay: Stay) -> None:
+        self._scheduler, self._stay = scheduler, stay
+        self._inner: Seat | None = None
+        self._stack = AsyncExitStack()
+
+    async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
+        """Continue ``ids``. A request that fails goes to every other engine before it fails.
+
+        Raises:
+            ConfigurationError: An engine refuses the request; no other is asked.
+            Exception: No engine could answer; what the last one raised.
+        """
+        scheduler, stay = self._scheduler, self._stay
+        scheduler._grow(stay, len(ids) - stay.prompt)
+        failed: dict[int, Exception] = {}
+        while True:
+            engine = stay.engine
+            assert engine is not None
+            try:
+                if self._inner is None:
+                    # The engine itself may care about episodes too.
+                    place = open_episode(scheduler.engines[engine], stay.prompt, stay.most)
+                    self._inner = await self._stack.enter_async_context(place)
+                generation = await self._inner.generate(ids, params)
+            except ConfigurationError:
+                raise
+            except Exception as error:
+                failed[engine] = error
+                moved = scheduler._move(stay, set(failed))
+                if moved is None:
+                    raise
+                await self.get_up()
+                await asyncio.wrap_future(moved)
+                continue
+            stay.avoid.clear()
+            scheduler._answered(engine, failed)
+            scheduler._grow(stay, len(ids) + len(generation.ids) - stay.prompt)
+            return generation
+
+    async def get_up(self) -> None:
+        """Leave the engine."""
+        self._inner = None
+        stack, self._stack = self._stack, AsyncExitStack()
+        await stack.aclose()

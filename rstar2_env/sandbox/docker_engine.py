@@ -1,0 +1,144 @@
+"""The Docker engine, as the ``docker`` provider and its image need it.
+
+Covered: connecting with errors that say what to do, finding the image and checking that it fits, sweeping containers of
+processes that are gone. Not covered: running one (``docker_container``) and building an image (``docker_image``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from typing import TYPE_CHECKING, Any
+
+from rstar2_env.errors import ConfigurationError, MissingExtraError, SandboxUnavailableError
+from rstar2_env.sandbox.docker_image import INSIDE_LABEL, fingerprint
+
+if TYPE_CHECKING:
+    from docker import APIClient
+
+OWNER_LABEL = "rstar2-env.sandbox.owner"
+_TIMEOUT_S = 60
+
+
+def connect(base_url: str | None = None, timeout: int = _TIMEOUT_S) -> APIClient:
+    """Reach an engine.
+
+    Args:
+        base_url: Its address ("unix:///run/docker.sock", "tcp://127.0.0.1:2375"); ``None`` asks ``DOCKER_HOST`` and
+            then the usual socket.
+        timeout: Seconds that one request may take.
+
+    Raises:
+        MissingExtraError: The SDK is not installed.
+        ConfigurationError: The address is of a kind over which no container can be spoken with here.
+        SandboxUnavailableError: No engine answers there.
+    """
+    try:
+        import docker
+        import docker.errors
+    except ImportError as error:
+        raise MissingExtraError("docker", "The sandbox 'docker'") from error
+    where = base_url or os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
+    if where.startswith(("ssh://", "https://", "npipe://")) or os.environ.get("DOCKER_TLS_VERIFY"):
+        raise ConfigurationError(
+            f"The docker sandbox speaks to an engine over a Unix socket or plain TCP, not over {where!r} with its own "
+            "encryption. Forward the engine's socket (ssh -L /tmp/engine.sock:/var/run/docker.sock HOST) and use "
+            "base_url='unix:///tmp/engine.sock', or run `rstar2 sandbox serve` beside that engine."
+        )
+    try:
+        return docker.APIClient(base_url=where, version="auto", timeout=timeout)
+    except docker.errors.DockerException as error:
+        raise SandboxUnavailableError(
+            f"No Docker engine answers at {where} ({_reason(error)}). Start one (systemctl start docker, or dockerd), "
+            "let this user reach its socket (the group docker), or name another one: base_url=... or DOCKER_HOST."
+        ) from error
+
+
+def _reason(error: BaseException) -> str:
+    """What the SDK's layers of exceptions come down to."""
+    text = str(error)
+    for known in ("Permission denied", "No such file or directory", "Connection refused", "timed out"):
+        if known in text:
+            return known.lower()
+    return text[:300]
+
+
+def check_image(engine: APIClient, image: str) -> None:
+    """See that the image is there, and holds the same warden as this package.
+
+    Raises:
+        SandboxUnavailableError: It is missing, or was built by another version.
+    """
+    import docker.errors
+
+    try:
+        found = engine.inspect_image(image)
+    except docker.errors.ImageNotFound as error:
+        raise SandboxUnavailableError(
+            f"The engine has no image {image!r}. Build it: rstar2 sandbox image --tag {image} (with --from-host where "
+            "no registry can be reached)."
+        ) from error
+    label = ((found.get("Config") or {}).get("Labels") or {}).get(INSIDE_LABEL)
+    if label != fingerprint():
+        what = "was not built by `rstar2 sandbox image`" if label is None else "was built by another version"
+        raise SandboxUnavailableError(
+            f"The image {image!r} {what}: its label {INSIDE_LABEL} is {label!r}, and this package's warden is "
+            f"{fingerprint()!r}. Build it anew: rstar2 sandbox image --tag {image}."
+        )
+
+
+def owner() -> str:
+    """This process, so that another one on the same machine can tell whether it is still there."""
+    return f"{_machine()}|{os.getpid()}|{_started(os.getpid())}"
+
+
+def sweep(engine: APIClient) -> int:
+    """Remove the containers of processes of this machine that are gone; returns how many there were."""
+    removed = 0
+    for found in engine.containers(all=True, filters={"label": OWNER_LABEL}):
+        machine, _, rest = found["Labels"][OWNER_LABEL].rpartition("|")[0].rpartition("|")
+        pid, started = int(rest), found["Labels"][OWNER_LABEL].rpartition("|")[2]
+        if machine == _machine() and _started(pid) != started:
+            removed += remove(engine, found["Id"])
+    return removed
+
+
+def remove(engine: APIClient, container: str) -> bool:
+    """Remove a container whatever it does; false when it was gone, or is going."""
+    import docker.errors
+
+    with contextlib.suppress(docker.errors.APIError):
+        engine.remove_container(container, force=True, v=True)
+        return True
+    return False
+
+
+def _machine() -> str:
+    """This machine since its start, and the process namespace that process numbers are counted in."""
+    with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
+        return f"{file.read().strip()}:{os.stat('/proc/self/ns/pid').st_ino}"
+    return socket.gethostname()
+
+
+def _started(pid: int) -> str:
+    """When a process started, in the kernel's count; empty when it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[19]
+    except OSError:
+        if os.path.isdir("/proc/self"):
+            return ""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return ""
+    except PermissionError:
+        pass
+    return "running"
+
+
+def limits_missing(info: dict[str, Any]) -> list[str]:
+    """The bounds that this engine cannot put on a container (a rootless one without delegated control groups)."""
+    known = {"MemoryLimit": "memory", "PidsLimit": "processes", "CpuCfsQuota": "CPU"}
+    return [what for key, what in known.items() if not info.get(key, True)]

@@ -1,0 +1,221 @@
+"""The image of the ``docker`` sandbox: built from the Dockerfile beside this file, or made of this machine's own files.
+
+Covered: the build context, building with the SDK, importing, the fingerprint by which an image is known to fit this
+package. Not covered: which files of this machine an image needs (``host_files``).
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import io
+import json
+import os
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rstar2_env.errors import SandboxUnavailableError
+
+if TYPE_CHECKING:
+    from docker import APIClient
+
+DEFAULT_TAG = "rstar2-sandbox:latest"
+DEFAULT_BASE = "python:3.12-slim"
+DEFAULT_PACKAGES = ("numpy", "sympy")
+INSIDE_LABEL = "rstar2-env.inside"
+HARNESS = "/opt/rstar2-env/inside"
+USER = "10001:10001"
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+Say = Callable[[str], None]
+
+
+def inside_files() -> Iterator[tuple[str, str]]:
+    """The warden's own files: name and path, in order."""
+    folder = os.path.join(_HERE, "inside")
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".py"):
+            yield name, os.path.join(folder, name)
+
+
+@functools.cache
+def fingerprint() -> str:
+    """What distinguishes this version of the warden from others."""
+    digest = hashlib.sha256()
+    for name, path in inside_files():
+        with open(path, "rb") as file:
+            digest.update(name.encode() + b"\0" + hashlib.sha256(file.read()).digest())
+    return digest.hexdigest()[:16]
+
+
+def build(
+    engine: APIClient,
+    tag: str = DEFAULT_TAG,
+    base: str = DEFAULT_BASE,
+    packages: Sequence[str] = DEFAULT_PACKAGES,
+    say: Say = print,
+) -> str:
+    """Build the image from the Dockerfile, on top of ``base``.
+
+    Args:
+        engine: Where.
+        tag: Name of the image.
+        base: An image with Python 3.11 or newer; pulled when the engine does not have it.
+        packages: What pip installs into it; nothing when the base has all that is needed.
+        say: Gets the engine's lines.
+
+    Returns:
+        The image's id.
+
+    Raises:
+        SandboxUnavailableError: The engine could not build it; the text holds its last lines.
+    """
+    import docker.errors
+
+    arguments = {"BASE": base, "PACKAGES": " ".join(packages), "INSIDE": fingerprint()}
+    # A proxy in this process's environment is one that pip in the container needs as well.
+    proxies = [name for name in ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY") for name in (name, name.lower())]
+    arguments |= {name: os.environ[name] for name in proxies if name in os.environ}
+    lines: list[str] = []
+    try:
+        for step in engine.build(
+            fileobj=_context(),
+            custom_context=True,
+            tag=tag,
+            buildargs=arguments,
+            network_mode=None if packages else "none",
+            rm=True,
+            forcerm=True,
+            decode=True,
+        ):
+            if text := str(step.get("stream") or step.get("status") or "").rstrip():
+                lines.append(text)
+                say(text)
+            if "error" in step:
+                raise SandboxUnavailableError(_failed(tag, base, [*lines, step["error"]]))
+    except docker.errors.APIError as error:
+        raise SandboxUnavailableError(_failed(tag, base, [*lines, str(error)])) from error
+    return str(engine.inspect_image(tag)["Id"])
+
+
+def _failed(tag: str, base: str, lines: list[str]) -> str:
+    told = "\n  ".join(lines[-8:])
+    return (
+        f"The image {tag!r} could not be built on {base!r}:\n  {told}\n"
+        "Where no registry can be reached, name a base that the engine has (--base), or use --from-host, which makes "
+        "the image of this machine's own Python."
+    )
+
+
+def _context() -> io.BytesIO:
+    """What the engine needs to build: the Dockerfile and the warden."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for name, path in (("Dockerfile", os.path.join(_HERE, "Dockerfile")), *_placed("inside")):
+            archive.add(path, name, filter=as_root)
+    packed.seek(0)
+    return packed
+
+
+def _placed(folder: str) -> Iterator[tuple[str, str]]:
+    for name, path in inside_files():
+        yield f"{folder}/{name}", path
+
+
+def build_from_host(
+    engine: APIClient, tag: str = DEFAULT_TAG, packages: Sequence[str] = DEFAULT_PACKAGES, say: Say = print
+) -> str:
+    """Make the image of this machine's own Python, without any registry: files and libraries, and ``docker import``.
+
+    Args:
+        engine: Where. Its machine must have this one's kind of processor.
+        tag: Name of the image.
+        packages: Modules that programs may import, beside the standard library; what they depend on comes along.
+        say: Gets a line for each step.
+
+    Returns:
+        The image's id.
+
+    Raises:
+        ConfigurationError: A package is not installed here.
+        SandboxUnavailableError: A file cannot be read, or the engine did not take the image.
+    """
+    import docker.errors
+
+    from rstar2_env.sandbox.host_files import collect, folders
+
+    tree = collect(packages)
+    tree.files |= {f"{HARNESS}/{name}": path for name, path in inside_files()}
+    say(f"{len(tree.files)} files of {tree.python} with {', '.join(packages) or 'no packages'}")
+    entry = [tree.entry, "-I", "-S", f"{HARNESS}/launch.py", "warden"]
+    changes = [
+        f"ENTRYPOINT {json.dumps(entry)}",
+        f"USER {USER}",
+        "WORKDIR /",
+        "ENV PATH=/usr/local/bin:/usr/bin:/bin",
+        f"LABEL {INSIDE_LABEL}={fingerprint()}",
+    ]
+    repository, _, version = tag.rpartition(":") if ":" in tag.rpartition("/")[2] else (tag, "", "latest")
+    with tempfile.TemporaryFile() as packed:
+        with tarfile.open(fileobj=packed, mode="w") as archive:
+            for folder in folders(tree):
+                archive.addfile(_folder(folder))
+            for link, target in sorted(tree.links.items()):
+                entry_of_link = tarfile.TarInfo(link.lstrip("/"))
+                entry_of_link.type, entry_of_link.linkname = tarfile.SYMTYPE, target
+                archive.addfile(entry_of_link)
+            for place, path in sorted(tree.files.items()):
+                archive.add(os.path.realpath(path), place.lstrip("/"), recursive=False, filter=as_root)
+            for place, text in tree.texts.items():
+                data = text.encode()
+                head = tarfile.TarInfo(place.lstrip("/"))
+                head.size, head.mode = len(data), 0o644
+                archive.addfile(head, io.BytesIO(data))
+        say(f"{packed.tell() >> 20} MiB to the engine")
+        packed.seek(0)
+        try:
+            answer = engine.import_image(src=packed, repository=repository, tag=version, changes=changes)
+        except docker.errors.APIError as error:
+            raise SandboxUnavailableError(f"The engine did not take the image {tag!r}: {error}") from error
+    said = [json.loads(line) for line in str(answer).splitlines() if line.strip()]
+    if wrong := [step["error"] for step in said if "error" in step]:
+        raise SandboxUnavailableError(f"The engine did not take the image {tag!r}: {wrong[0]}")
+    return str(engine.inspect_image(tag)["Id"])
+
+
+def _folder(path: str) -> tarfile.TarInfo:
+    head = tarfile.TarInfo(path.lstrip("/"))
+    head.type, head.mode = tarfile.DIRTYPE, 0o1777 if path == "/tmp" else 0o755
+    return head
+
+
+def as_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Let a file belong to root and be readable by all, whatever it is on this machine."""
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = "root"
+    entry.mode = 0o755 if entry.isdir() or entry.mode & 0o111 else 0o644
+    return entry
+
+
+def try_imports(engine: APIClient, image: str, modules: Sequence[str]) -> str:
+    """Import modules in the image, as its user; returns Python's version, or raises.
+
+    Raises:
+        SandboxUnavailableError: An import fails there; the text holds the traceback.
+    """
+    program = "import sys, site; sys.path += site.getsitepackages(); "
+    program += "".join(f"import {name}; " for name in modules) + "print(sys.version.split()[0])"
+    config: Any = engine.create_host_config(network_mode="none", read_only=True, cap_drop=["ALL"])
+    entry = (engine.inspect_image(image)["Config"].get("Entrypoint") or ["python3"])[0]
+    made = engine.create_container(image, entrypoint=[entry, "-I", "-S", "-c", program], host_config=config)["Id"]
+    try:
+        engine.start(made)
+        code = engine.wait(made)["StatusCode"]
+        said = engine.logs(made).decode("utf-8", "replace").strip()
+    finally:
+        engine.remove_container(made, force=True, v=True)
+    if code != 0:
+        raise SandboxUnavailableError(f"The image {image!r} cannot import {', '.join(modules)}:\n{said[-2000:]}")
+    return str(said)

@@ -1,0 +1,124 @@
+"""Jobs and outcomes as JSON, as the remote sandbox's client and server write them to each other.
+
+Covered: every field of ``Job`` and ``Outcome``, any string (lone surrogates included) and any bytes. Not covered: what
+is done with them. JSON is ASCII, so one value is one line.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.sandbox.job import Job, Limits, Outcome
+from rstar2_env.status import ToolStatus
+
+_LIMITS = tuple(item.name for item in fields(Limits))
+_OUTCOME = {item.name: item.default for item in fields(Outcome) if item.name != "status"}
+
+
+def dump(value: Any) -> bytes:
+    """A value as one line of ASCII JSON, without the newline."""
+    return json.dumps(value, separators=(",", ":")).encode("ascii")
+
+
+def job_to_json(job: Job) -> dict[str, Any]:
+    """A job's fields as JSON values; the session is left to the caller, who names it on the wire."""
+    written: dict[str, Any] = {"code": pack_text(job.code)}
+    if job.stdin:
+        written["stdin"] = pack_text(job.stdin)
+    if job.seed:
+        written["seed"] = job.seed
+    if job.files:
+        written["files"] = [[pack_text(name), _to_base64(data)] for name, data in job.files.items()]
+    written["limits"] = {name: getattr(job.limits, name) for name in _LIMITS}
+    return written
+
+
+def job_from_json(written: Mapping[str, Any]) -> Job:
+    """The job that ``job_to_json`` wrote.
+
+    Raises:
+        ConfigurationError: A field is missing, or not of its kind.
+    """
+    try:
+        session = written.get("session")
+        seed = written.get("seed", 0)
+        if not isinstance(seed, int) or not (session is None or isinstance(session, str)):
+            raise TypeError("seed must be a whole number, and session a string")
+        return Job(
+            code=unpack_text(written["code"]),
+            stdin=unpack_text(written.get("stdin", "")),
+            limits=_limits(written.get("limits", {})),
+            files={unpack_text(name): base64.b64decode(data, validate=True) for name, data in written.get("files", ())},
+            seed=seed,
+            session=session,
+        )
+    except KeyError as error:
+        raise ConfigurationError(f"A call must have the field {error.args[0]!r}.") from None
+    except (TypeError, ValueError, AttributeError, binascii.Error) as error:
+        raise ConfigurationError(f"A call has a field that is not of its kind: {error}") from None
+
+
+def outcome_to_json(outcome: Outcome) -> dict[str, Any]:
+    """An outcome's fields as JSON values; those that are as by default are left out."""
+    written: dict[str, Any] = {"status": outcome.status.value}
+    for name, default in _OUTCOME.items():
+        value = getattr(outcome, name)
+        if value != default:
+            written[name] = pack_text(value) if isinstance(value, str) else value
+    return written
+
+
+def outcome_from_json(written: Mapping[str, Any]) -> Outcome:
+    """The outcome that ``outcome_to_json`` wrote. Fields of a newer server that are not known here are left out.
+
+    Raises:
+        ValueError: It is no outcome.
+    """
+    known: dict[str, Any] = {name: written[name] for name in _OUTCOME if name in written}
+    for name, value in known.items():
+        if isinstance(value, str | dict):
+            known[name] = unpack_text(value)
+    return Outcome(status=ToolStatus(written["status"]), **known)
+
+
+def pack_text(text: str) -> str | dict[str, str]:
+    """A string, or an object with the base64 of its bytes where JSON could not carry it unchanged."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return {"base64": _to_base64(text.encode("utf-8", "surrogatepass"))}
+    return text
+
+
+def unpack_text(written: Any) -> str:
+    """The string that ``pack_text`` wrote.
+
+    Raises:
+        TypeError: It is neither a string nor such an object.
+    """
+    if isinstance(written, str):
+        return written
+    if isinstance(written, dict) and isinstance(written.get("base64"), str):
+        return base64.b64decode(written["base64"], validate=True).decode("utf-8", "surrogatepass")
+    raise TypeError(f"expected a string or an object with 'base64', not {type(written).__name__}")
+
+
+def _limits(written: Any) -> Limits:
+    if not isinstance(written, dict):
+        raise TypeError(f"limits must be an object, not {type(written).__name__}")
+    if unknown := set(written) - set(_LIMITS):
+        raise ConfigurationError(f"There is no limit {', '.join(sorted(unknown))}; known: {', '.join(_LIMITS)}.")
+    for name, value in written.items():
+        if isinstance(value, bool) or not (isinstance(value, int | float) or (value is None and name == "cpu_s")):
+            raise TypeError(f"the limit {name} must be a number, not {value!r}")
+    return Limits(**written)
+
+
+def _to_base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")

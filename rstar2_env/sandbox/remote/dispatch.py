@@ -1,0 +1,433 @@
+"""Which call goes to which server, and when; what becomes of calls whose server fails.
+
+Covered: batches, balance, refusals, lost connections, lost servers, giving up. A call is sent again to the server that
+may have taken it, under the same id, and the server answers from memory; it goes to another only when its server is
+known to have lost it, or never to have had it. Not covered: threads (``client``). Everything here runs in one event
+loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import warnings
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.sandbox.remote.calls import Call
+from rstar2_env.sandbox.remote.codec import outcome_from_json
+from rstar2_env.sandbox.remote.homes import Homes
+from rstar2_env.sandbox.remote.link import Link, LinkError, refusal
+from rstar2_env.sandbox.remote.options import RemoteOptions
+
+if TYPE_CHECKING:
+    import httpx
+
+_BATCH_BYTES = 8 << 20
+_SWEEP_S = 0.25
+_ASK_S = 5.0
+_SLOWEST_ASK_S = 2.0
+
+
+class Dispatcher:
+    """Calls on their way to servers.
+
+    Args:
+        options: How to treat them.
+        http: The pool of connections.
+        client: This client's own name.
+    """
+
+    def __init__(self, options: RemoteOptions, http: httpx.AsyncClient, client: str) -> None:
+        self.links = [Link(url, http, strict=options.isolation == "strict") for url in options.urls]
+        self.homes = Homes(client, self._end_session)
+        self._options = options
+        self._loop = asyncio.get_running_loop()
+        self._queue: deque[Call] = deque()
+        self._sent: dict[Call, Link] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._reviving: set[Link] = set()
+        self._dark_since = 0.0
+        self._linger: asyncio.TimerHandle | None = None
+        self._lingered = False
+        self._sweeping = False
+        self._cut_told = False
+        self._closed = False
+
+    async def start(self) -> None:
+        """Find the servers.
+
+        Raises:
+            LinkError: None can be used; the message says why of each.
+        """
+        await asyncio.gather(*(self._first_word(link) for link in self.links))
+        if not any(link.up for link in self.links):
+            raise LinkError("; ".join(f"{link.url}: {link.why}" for link in self.links))
+        for link in self.links:
+            if not link.up:
+                self._down(link, link.why)
+
+    def submit(self, calls: Iterable[Call]) -> None:
+        """Take calls on."""
+        now = self._loop.time()
+        for call in calls:
+            call.since = now
+            if call.session is None or self.homes.enter(call):
+                self._queue_up(call)
+        self._pump()
+
+    def drop(self, calls: Iterable[Call]) -> None:
+        """Nobody waits for these any more: end them."""
+        sent: dict[Link, list[str]] = {}
+        for call in calls:
+            call.given_up = True
+            if (link := self._sent.get(call)) is not None:
+                sent.setdefault(link, []).append(call.id)
+        for link, ids in sent.items():
+            self._spawn(link.post("/v1/cancel", {"ids": ids}))
+
+    def end_session(self, name: str) -> None:
+        """End a session; an unknown name is harmless."""
+        self.homes.end(name)
+
+    async def close(self, within_s: float) -> None:
+        """End every call and session on the servers, as far as they answer in time."""
+        self._closed = True
+        self.drop(list(self._sent))
+        for name in self.homes:
+            self.homes.end(name)
+        if self._tasks:
+            telling = [task for task in self._tasks if task.get_name() == "tell"]
+            if telling:
+                await asyncio.wait(telling, timeout=within_s)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    # Choosing
+
+    def _queue_up(self, call: Call, *, first: bool = False) -> None:
+        """Let a call wait for its server, or for any."""
+        link = self.homes.place(call.home) if call.home is not None else None
+        queue = self._queue if link is None else link.pinned
+        if first:
+            queue.appendleft(call)
+        else:
+            queue.append(call)
+        if not any(each.up for each in self.links) or (link is not None and not link.up):
+            self._sweep()
+
+    def _pump(self) -> None:
+        """Send what can go."""
+        if self._closed:
+            return
+        for link in self.links:
+            while link.pinned and (count := self._takes(link, len(link.pinned))):
+                self._send(link, link.pinned, count)
+        while self._queue:
+            waiting = len(self._queue)
+            total = sum(link.slots for link in self.links if link.up)
+            chosen, count = None, 0
+            for link in sorted(self.links, key=lambda each: each.in_flight / each.slots):
+                share = max(link.slots - link.in_flight, math.ceil(waiting * link.slots / max(1, total)))
+                count = min(self._takes(link, waiting), share)
+                if count > 0:
+                    chosen = link
+                    break
+            if chosen is None:
+                return
+            self._send(chosen, self._queue, count)
+
+    def _takes(self, link: Link, waiting: int) -> int:
+        """How many of the waiting calls go to a server now.
+
+        One with an idle slot gets them at once. One whose slots are all taken can wait a little for others to come
+        along. One that has work at hand gets half a batch or more, or nothing: requests cost as much as short programs.
+        """
+        if not link.up or link.blocked_until > self._loop.time():
+            return 0
+        batch = self._options.batch
+        room = min(2 * link.slots + batch, link.room) - link.in_flight
+        if room <= 0:
+            return 0
+        if link.in_flight >= 2 * link.slots:
+            return min(room, batch) if min(room, waiting) >= max(1, batch // 2) else 0
+        if link.in_flight >= link.slots and 1 < waiting < batch and self._options.linger_ms > 0 and not self._lingered:
+            if self._linger is None:
+                self._linger = self._loop.call_later(self._options.linger_ms / 1e3, self._linger_over)
+            return 0
+        return min(room, batch)
+
+    def _linger_over(self) -> None:
+        self._linger, self._lingered = None, True
+        self._pump()
+        self._lingered = False
+
+    # Sending
+
+    def _send(self, link: Link, queue: deque[Call], count: int) -> None:
+        """Send up to ``count`` calls from a queue in one request."""
+        batch: list[Call] = []
+        size = 0
+        most = min(_BATCH_BYTES, link.max_request_bytes - 200)
+        while queue and len(batch) < count and (not batch or size + len(queue[0].body) <= most):
+            call = queue.popleft()
+            if call.given_up:
+                self._finish(call)
+                continue
+            if len(call.body) + 300 > link.max_request_bytes:
+                self._too_large(call, link)
+                continue
+            size += len(call.body) + 300
+            if call.home is not None:
+                self.homes.settle(call.home, link)
+            self._sent[call] = link
+            batch.append(call)
+        if batch:
+            link.in_flight += len(batch)
+            self._spawn(self._converse(link, batch), "send")
+
+    async def _converse(self, link: Link, batch: list[Call]) -> None:
+        """Send a batch and read its answers."""
+        import httpx
+
+        left, boot = {call.id: call for call in batch}, link.boot
+        try:
+            async with link.send(batch) as answer:
+                if answer.status_code != 200:
+                    self._refused(link, boot, left, answer.status_code, await answer.aread())
+                    return
+                rest = b""
+                async for data in answer.aiter_raw():
+                    *lines, rest = (rest + data).split(b"\n")
+                    for line in lines:
+                        if line:
+                            self._answered(link, left, json.loads(line))
+                    link.failures = 0
+                    self._pump()
+            if left:
+                self._doubt(link, boot, left, "its answer ended too early")
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            self._back(left)  # nothing of it was sent
+            self._down(link, str(error) or type(error).__name__)
+        except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
+            self._doubt(link, boot, left, str(error) or type(error).__name__)
+        finally:
+            self._forget(link, left)
+            self._pump()
+
+    def _answered(self, link: Link, left: dict[str, Call], said: dict[str, Any]) -> None:
+        """One line of an answer: an outcome, the caller's mistake, or a refusal.
+
+        Raises:
+            ValueError, KeyError, TypeError: It is none of these; the call still waits.
+        """
+        outcome = outcome_from_json(said["outcome"]) if "outcome" in said else None
+        call = left.pop(said["id"], None)
+        if call is None:
+            return
+        self._unsend(link, call)
+        if outcome is None and "error" not in said:
+            call.doubt = None
+            self._back({call.id: call})
+            self._hold(link, said.get("refused", ""), said.get("retry_after_s", 1.0))
+            return
+        if outcome is None:
+            call.fail(ConfigurationError(said["error"]))
+        else:
+            if call.starts:
+                outcome = replace(outcome, attempts=outcome.attempts + call.starts)
+            if call.home is not None:
+                outcome = self.homes.tell(call.home, outcome)
+            if said.get("cut"):
+                self._tell_of_cut(link, said["cut"])
+            call.resolve(outcome)
+        self._finish(call)
+
+    def _refused(self, link: Link, boot: str, left: dict[str, Call], status: int, body: bytes) -> None:
+        """The server took none of a batch."""
+        try:
+            said = json.loads(body)
+            why, after = str(said["refused"]), float(said["retry_after_s"])
+        except (ValueError, KeyError, TypeError):
+            why, after = "", 0.0
+        if status in (429, 503) and why:  # without a reason, a proxy in between said it
+            self._back(left)
+            self._hold(link, why, after)
+        elif status == 401:
+            self._back(left)
+            self._down(link, refusal(status, body))
+        elif status in (413, 415, 422):
+            for call in left.values():
+                call.lose(f"The server {link.url} does not take the call: {refusal(status, body)}")
+                self._finish(call)
+        elif status == 409:  # what it had not taken before the restart, it has not taken at all
+            self._back({call.id: call for call in left.values() if call.doubt is None})
+            self._doubt(
+                link, boot, {call.id: call for call in left.values() if call.doubt is not None}, "it was restarted"
+            )
+        else:
+            self._doubt(link, boot, left, refusal(status, body))
+
+    # Failing
+
+    def _doubt(self, link: Link, boot: str, left: dict[str, Call], why: str) -> None:
+        """The server may or may not have taken these calls: ask it, under the same ids, as soon as it answers."""
+        now = self._loop.time()
+        for call in left.values():
+            if call.doubt is None:
+                call.doubt, call.since = boot, now
+            link.pinned.append(call)
+        link.failures += 1
+        self._down(link, why)
+
+    def _back(self, left: dict[str, Call]) -> None:
+        """The server did not take these calls."""
+        for call in reversed(left.values()):
+            link = self._sent.get(call)
+            if call.doubt is not None and link is not None:
+                link.pinned.appendleft(call)
+                continue
+            if call.home is not None:
+                self.homes.unsettle(call.home)
+            self._queue_up(call, first=True)
+
+    def _hold(self, link: Link, why: str, after_s: float) -> None:
+        """The server refused calls: leave it alone for a while."""
+        if why == "stopping":
+            self._down(link, "it is stopping")
+        else:
+            link.blocked_until = max(link.blocked_until, self._loop.time() + after_s)
+            self._loop.call_at(link.blocked_until + 1e-3, self._pump)
+
+    def _down(self, link: Link, why: str) -> None:
+        """Take a server out, and ask until it answers."""
+        link.why = why
+        if link.up:
+            link.up, link.down_since = False, self._loop.time()
+            if not any(each.up for each in self.links):
+                self._dark_since = link.down_since
+        if link not in self._reviving:
+            self._reviving.add(link)
+            self._spawn(self._revive(link), "revive")
+        self._sweep()
+
+    async def _revive(self, link: Link) -> None:
+        delay = min(_SLOWEST_ASK_S, 0.02 * 2 ** min(link.failures, 8))
+        try:
+            while not link.up:
+                await asyncio.sleep(delay)
+                delay = min(_SLOWEST_ASK_S, delay * 2)
+                try:
+                    await link.ask(_ASK_S)
+                except LinkError as error:
+                    link.why = str(error)
+        finally:
+            self._reviving.discard(link)
+        self._returned(link)
+
+    def _returned(self, link: Link) -> None:
+        """A server is up again: if it is another boot, what the old one had is lost."""
+        kept: deque[Call] = deque()
+        gone: list[Call] = []
+        for call in link.pinned:
+            lost = call.doubt != link.boot if call.doubt is not None else self._homeless(call)
+            (gone if lost else kept).append(call)
+        link.pinned = kept
+        for call in reversed(gone):
+            if call.doubt is not None:
+                call.doubt = None
+                call.starts += 1
+                call.since = self._loop.time()
+            if call.starts > self._options.retries:
+                call.lose(f"The server {link.url} was restarted while it had the call.")
+                self._finish(call)
+            else:
+                self._queue_up(call, first=True)
+        self._pump()
+
+    def _homeless(self, call: Call) -> bool:
+        return call.home is not None and self.homes.place(call.home) is None
+
+    def _sweep(self) -> None:
+        if not self._sweeping:
+            self._sweeping = True
+            self._loop.call_later(_SWEEP_S, self._swept)
+
+    def _swept(self) -> None:
+        """Give up on calls that waited too long for a server that is down."""
+        self._sweeping = False
+        horizon = self._loop.time() - self._options.patience_s
+        any_up = any(link.up for link in self.links)
+        for link in self.links:
+            if link.up:
+                continue
+            all_late = link.down_since < horizon
+            late = [call for call in link.pinned if call.since < horizon and (call.doubt is not None or all_late)]
+            link.pinned = deque(call for call in link.pinned if call not in late)
+            for call in late:
+                if call.home is not None:
+                    self.homes.move(call.home, f"The server {link.url}, where the session lived, is down: {link.why}.")
+                if call.doubt is None and any_up and not call.given_up:
+                    self._queue_up(call)
+                else:
+                    call.lose(f"The sandbox server {link.url} is down: {link.why}")
+                    self._finish(call)
+        if not any_up and self._dark_since < horizon:
+            whys = "; ".join(f"{link.url}: {link.why}" for link in self.links)
+            for call in [call for call in self._queue if call.since < horizon]:
+                self._queue.remove(call)
+                call.lose(f"No sandbox server answers: {whys}")
+                self._finish(call)
+        if any(not link.up and link.pinned for link in self.links) or (self._queue and not any_up):
+            self._sweep()
+        self._pump()
+
+    # Bookkeeping
+
+    def _finish(self, call: Call) -> None:
+        """A call has its outcome: the next cell of its session may go."""
+        if (following := self.homes.leave(call)) is not None:
+            self._queue_up(following)
+
+    def _unsend(self, link: Link, call: Call) -> None:
+        if self._sent.pop(call, None) is not None:
+            link.in_flight -= 1
+
+    def _forget(self, link: Link, left: dict[str, Call]) -> None:
+        for call in left.values():
+            self._unsend(link, call)
+
+    def _too_large(self, call: Call, link: Link) -> None:
+        call.fail(
+            ConfigurationError(
+                f"The job is too large: it takes {len(call.body)} bytes, and the server {link.url} takes requests of "
+                f"{link.max_request_bytes} (rstar2 sandbox serve --max-request)."
+            )
+        )
+        self._finish(call)
+
+    def _tell_of_cut(self, link: Link, names: list[str]) -> None:
+        if not self._cut_told:
+            self._cut_told = True
+            bounds = ", ".join(f"{name} {link.max_limits.get(name)}" for name in names)
+            text = f"The sandbox server {link.url} cut the limits of a job down to its own: {bounds}."
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+    async def _first_word(self, link: Link) -> None:
+        try:
+            await link.ask(self._options.start_s)
+        except LinkError as error:
+            link.why = str(error)
+
+    def _end_session(self, link: Link, wire: str) -> None:
+        self._spawn(link.post("/v1/sessions/end", {"sessions": [wire]}))
+
+    def _spawn(self, work: Any, name: str = "tell") -> None:
+        task: asyncio.Task[None] = self._loop.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

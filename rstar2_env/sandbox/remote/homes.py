@@ -1,0 +1,108 @@
+"""Sessions and the servers that they live on.
+
+Covered: a session stays with its server, its cells go one after the other, and a session whose server is gone starts
+clean elsewhere and says so. Not covered: sending (``dispatch``).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from typing import Any
+
+from rstar2_env.sandbox.job import Outcome
+from rstar2_env.sandbox.remote.calls import Call, Home
+from rstar2_env.sandbox.remote.link import Link
+
+_MOST = 1 << 16
+_TELLS = "session" in {item.name for item in fields(Outcome)}
+
+
+class Homes:
+    """Every session that this client has.
+
+    Args:
+        client: The client's own name, so that no two clients share a session.
+        end: Called with a server and the name there of a session that has ended.
+    """
+
+    def __init__(self, client: str, end: Callable[[Link, str], None]) -> None:
+        self._client = client
+        self._end = end
+        self._homes: OrderedDict[str, Home] = OrderedDict()
+        self._next = 0
+
+    def enter(self, call: Call) -> bool:
+        """Join the session's cells; false when the call must wait for those before it."""
+        assert call.session is not None  # only cells come here
+        home = self._homes.get(call.session)
+        if home is None:
+            home = self._homes[call.session] = Home(self._name())
+            while len(self._homes) > _MOST:
+                self.end(next(iter(self._homes)))
+        self._homes.move_to_end(call.session)
+        call.home = home
+        if home.current is not None:
+            home.waiting.append(call)
+            return False
+        home.current = call
+        return True
+
+    def leave(self, call: Call) -> Call | None:
+        """The call has its outcome; returns the session's next cell."""
+        home = call.home
+        if home is None or home.current is not call:
+            return None
+        while home.waiting:
+            home.current = home.waiting.popleft()
+            if not home.current.given_up:
+                return home.current
+        home.current = None
+        return None
+
+    def place(self, home: Home) -> Link | None:
+        """The server of a session, as long as it is the one that it moved into."""
+        if home.link is not None and home.link.boot != home.boot:
+            self.move(home, f"The server {home.link.url}, where the session lived, was restarted.")
+        return home.link
+
+    def settle(self, home: Home, link: Link) -> None:
+        """The session's next cell goes to this server."""
+        home.link, home.boot = link, link.boot
+
+    def unsettle(self, home: Home) -> None:
+        """The server did not take the session's first cell: it may go anywhere."""
+        if not home.opened:
+            home.link = None
+
+    def move(self, home: Home, why: str) -> None:
+        """The session's server is lost: the next cell starts clean, wherever it goes."""
+        if home.opened:
+            home.moved = why
+        home.link, home.opened, home.wire = None, False, self._name()
+
+    def tell(self, home: Home, outcome: Outcome) -> Outcome:
+        """The outcome of a cell, which says so when the session was lost before it."""
+        fate = getattr(outcome, "session", None)
+        home.opened = fate != "ended"
+        if home.moved is not None and _TELLS and outcome.status.counts:
+            note, home.moved = home.moved, None
+            if fate == "new":
+                changed: dict[str, Any] = {"session": "replaced", "session_note": note}
+                return replace(outcome, **changed)
+        return outcome
+
+    def end(self, name: str) -> None:
+        """End a session; an unknown name is harmless."""
+        home = self._homes.pop(name, None)
+        if home is not None and home.link is not None:
+            self._end(home.link, home.wire)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the sessions."""
+        return iter(list(self._homes))
+
+    def _name(self) -> str:
+        self._next += 1
+        return f"{self._client}-{self._next}"

@@ -1,0 +1,136 @@
+"""One server as the client sees it: whether it is up, how much it takes, and requests to it.
+
+Covered: what a server says of itself, and sending. Not covered: which calls go to it (``dispatch``). Everything here
+runs in the client's event loop.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from rstar2_env.sandbox.job import Capability
+from rstar2_env.sandbox.remote.calls import Call
+from rstar2_env.sandbox.remote.codec import dump
+
+if TYPE_CHECKING:
+    import httpx
+
+PROTOCOL = 1
+_BEATS = 5
+"""A server that gave no sign of life for so many of its beats has stalled."""
+
+
+class LinkError(Exception):
+    """A server does not answer as one must, or cannot be used; the message says why."""
+
+
+class Link:
+    """A server.
+
+    Args:
+        url: Its address.
+        http: The client's HTTP pool.
+        strict: Whether a server that lacks a required layer of isolation is refused.
+    """
+
+    def __init__(self, url: str, http: httpx.AsyncClient, *, strict: bool) -> None:
+        self.url = url
+        self.up = False
+        self.why = "it was not asked yet"
+        """Why it is down."""
+        self.down_since = 0.0
+        self.boot = ""
+        self.slots = 1
+        self.room = 1
+        """Calls that it takes at most, running and waiting."""
+        self.max_request_bytes = 1 << 20
+        self.max_limits: dict[str, float | None] = {}
+        self.layers: tuple[Capability, ...] = ()
+        self.in_flight = 0
+        self.blocked_until = 0.0
+        """When it may be asked again, by the loop's clock."""
+        self.failures = 0
+        """Connections lost in a row."""
+        self.pinned: deque[Call] = deque()
+        """Calls that only this server can answer."""
+        self._http = http
+        self._strict = strict
+        self._read_s = 10.0
+
+    async def ask(self, within_s: float) -> None:
+        """Ask the server what it is; after that it is up.
+
+        Raises:
+            LinkError: It cannot be used.
+        """
+        import httpx
+
+        try:
+            answer = await self._http.get(f"{self.url}/capabilities", timeout=within_s)
+            if answer.status_code != 200:
+                raise LinkError(refusal(answer.status_code, answer.content))
+            self._learn(answer.json())
+        except httpx.HTTPError as error:
+            raise LinkError(str(error) or type(error).__name__) from None
+        except (KeyError, TypeError, ValueError) as error:
+            raise LinkError(f"it does not answer as a sandbox server ({type(error).__name__}: {error})") from None
+        self.up = True
+
+    @asynccontextmanager
+    async def send(self, calls: Sequence[Call]) -> AsyncIterator[httpx.Response]:
+        """Send calls; their answers come as lines.
+
+        Raises:
+            httpx.HTTPError: The server could not be reached, or the connection was lost.
+        """
+        import httpx
+
+        body = b"".join((b'{"boot":"', self.boot.encode(), b'","calls":[', b",".join(map(_written, calls)), b"]}"))
+        timeout = httpx.Timeout(connect=5.0, read=self._read_s, write=self._read_s, pool=None)
+        async with self._http.stream("POST", f"{self.url}/v1/calls", content=body, timeout=timeout) as answer:
+            yield answer
+
+    async def post(self, path: str, value: Any) -> None:
+        """Tell the server something; a failure is of no consequence."""
+        import httpx
+
+        with suppress(httpx.HTTPError):
+            await self._http.post(f"{self.url}{path}", content=dump(value), timeout=2.0)
+
+    def _learn(self, said: dict[str, Any]) -> None:
+        if said["protocol"] != PROTOCOL:
+            raise LinkError(
+                f"it speaks version {said['protocol']} of the protocol and this client version {PROTOCOL}: install the "
+                "same release on both"
+            )
+        self.layers = tuple(Capability(**layer) for layer in said["layers"])
+        missing = [f"{layer.name} ({layer.detail})" for layer in self.layers if layer.required and not layer.active]
+        if missing and self._strict:
+            raise LinkError(f"isolation='strict', and it lacks {'; '.join(missing)}")
+        self.boot = str(said["boot"])
+        self.slots = max(1, int(said["slots"]))
+        self.room = max(1, int(said["room"]))
+        self.max_request_bytes = int(said["max_request_bytes"])
+        self.max_limits = dict(said["max_limits"])
+        self._read_s = max(5.0, _BEATS * float(said["beat_s"]))
+
+
+def refusal(status: int, body: bytes) -> str:
+    """What an answer other than 200 says."""
+    try:
+        text = json.loads(body)["error"]
+    except (ValueError, KeyError, TypeError):
+        text = body[:200].decode("utf-8", "replace")
+    if status == 401:
+        text = "it refuses the token" if text else "it wants a token"
+    return f"{text} (HTTP {status})"
+
+
+def _written(call: Call) -> bytes:
+    session = call.home.wire if call.home is not None else None
+    place = b'","session":"%s",' % session.encode() if session is not None else b'",'
+    return b"".join((b'{"id":"', call.id.encode(), place, call.body, b"}"))

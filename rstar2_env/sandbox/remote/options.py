@@ -1,0 +1,130 @@
+"""The options of the ``remote`` provider, checked in one place."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, get_args
+from urllib.parse import urlsplit
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.sandbox.job import Limits
+from rstar2_env.sandbox.options import Isolation
+
+_LONGEST_PATIENCE_S = 120.0
+
+
+@dataclass(frozen=True)
+class RemoteOptions:
+    """How the ``remote`` provider finds its servers, and what it does when they fail.
+
+    Attributes:
+        url: Address of the one server; without it and ``urls``, the variable RSTAR2_SANDBOX_URL (several, by commas).
+        urls: Addresses of several servers.
+        token: What they want to be shown; ``None`` takes the variable RSTAR2_SANDBOX_TOKEN. Pickled with the rest.
+        batch: Calls that go into one request.
+        linger_ms: How long a call waits for others while every server is busy; with an idle one it waits for none.
+        retries: How often a call is started anew after its server is known to have lost it.
+        patience_s: Seconds that a call waits for a server that is down, or for word of a call that it had taken; then
+            it is ``unavailable``.
+        start_s: Seconds within which a server must answer at the start.
+        isolation: ``"strict"`` uses no server that lacks a required layer, ``"best"`` warns once, ``"none"`` does not
+            ask.
+        limits: The limits that most jobs will have: a warning comes at the start if a server would cut them.
+        ca_file: Certificates to trust for HTTPS, instead of the usual ones.
+    """
+
+    url: str | None = None
+    urls: tuple[str, ...] = ()
+    token: str | None = field(default=None, repr=False)
+    batch: int = 64
+    linger_ms: float = 2.0
+    retries: int = 1
+    patience_s: float = 20.0
+    start_s: float = 10.0
+    isolation: Isolation = "strict"
+    limits: Limits = field(default_factory=Limits)
+    ca_file: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check every value, and take what is missing from the environment.
+
+        Raises:
+            ConfigurationError: A value is out of its range or of the wrong kind, or no server is named.
+        """
+        if isinstance(self.urls, str):
+            raise ConfigurationError(f"urls must be a sequence of addresses, not {self.urls!r}; one alone is url=.")
+        if self.url is not None and self.urls:
+            raise ConfigurationError("Give url, or urls for several servers, not both.")
+        given = (self.url,) if self.url is not None else tuple(self.urls)
+        if not given:
+            given = tuple(filter(None, map(str.strip, os.environ.get("RSTAR2_SANDBOX_URL", "").split(","))))
+        if not given:
+            raise ConfigurationError(
+                'The remote sandbox needs the address of a server: url="http://127.0.0.1:8700", urls=[...] or the '
+                "variable RSTAR2_SANDBOX_URL. `rstar2 sandbox serve` starts one."
+            )
+        object.__setattr__(self, "url", None)
+        object.__setattr__(self, "urls", tuple(dict.fromkeys(map(_checked, given))))
+        if self.token is None:
+            object.__setattr__(self, "token", os.environ.get("RSTAR2_SANDBOX_TOKEN", "").strip() or None)
+        if self.token is not None and not (self.token.isascii() and self.token.isprintable()):
+            raise ConfigurationError("The token must be printable ASCII, since it travels in a header.")
+        if not isinstance(self.batch, int) or self.batch < 1:
+            raise ConfigurationError(f"batch must be a whole number from 1, not {self.batch!r}.")
+        if not isinstance(self.retries, int) or self.retries < 0:
+            raise ConfigurationError(f"retries must be a whole number from 0, not {self.retries!r}.")
+        if not self.linger_ms >= 0:
+            raise ConfigurationError(f"linger_ms must be a number from 0, not {self.linger_ms!r}.")
+        if not 0 < self.patience_s <= _LONGEST_PATIENCE_S:
+            raise ConfigurationError(
+                f"patience_s must be above 0 and at most {_LONGEST_PATIENCE_S:g}, while servers remember a call, not "
+                f"{self.patience_s!r}."
+            )
+        if not self.start_s > 0:
+            raise ConfigurationError(f"start_s must be a positive number of seconds, not {self.start_s!r}.")
+        if self.isolation not in get_args(Isolation):
+            known = ", ".join(map(repr, get_args(Isolation)))
+            raise ConfigurationError(f"isolation must be one of {known}, not {self.isolation!r}.")
+        if self.ca_file is not None and not os.path.exists(self.ca_file):
+            raise ConfigurationError(f"ca_file names {self.ca_file!r}, which does not exist.")
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> RemoteOptions:
+        """Options from names and values.
+
+        Raises:
+            ConfigurationError: There is no option of that name, or its value is wrong.
+        """
+        known = [option.name for option in fields(cls)]
+        for name in given:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, n=1)
+                hint = f" Did you mean {near[0]!r}?" if near else ""
+                raise ConfigurationError(f"The remote sandbox has no option {name!r}.{hint} Known: {', '.join(known)}.")
+        return cls(**given)
+
+    def as_given(self) -> dict[str, Any]:
+        """Names and values, from which the same options can be made."""
+        return {option.name: getattr(self, option.name) for option in fields(self)}
+
+
+def _checked(url: Any) -> str:
+    """An address without a trailing slash.
+
+    Raises:
+        ConfigurationError: It is no address of a server.
+    """
+    try:
+        parts = urlsplit(url)
+        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and not (parts.query or parts.fragment)
+        _ = parts.port
+    except (ValueError, AttributeError, TypeError):
+        fits = False
+    if not fits:
+        raise ConfigurationError(f'The address of a sandbox server looks like "http://127.0.0.1:8700", not {url!r}.')
+    if parts.username or parts.password:
+        raise ConfigurationError("Give the token as token=, not in the address, which is shown in messages.")
+    return str(url).rstrip("/")

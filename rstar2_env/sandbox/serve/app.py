@@ -1,0 +1,152 @@
+"""The server's HTTP interface, as a Starlette application.
+
+    POST /v1/calls          a batch of calls; answers one JSON object a line, as each finishes
+    POST /v1/cancel         end calls whose outcomes nobody wants
+    POST /v1/sessions/end   end a session
+    GET  /capabilities      what runs here, how isolated, how many at once, the largest limits
+    GET  /metrics           Prometheus' text format
+    GET  /healthz           200 while it takes calls, 503 once it stops; needs no token
+    and code-judge's requests (``judge``)
+
+Covered: reading requests, refusing them, finding what they ask for. Not covered: queueing and running (``service``).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import secrets
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.sandbox.remote.codec import dump, job_from_json
+from rstar2_env.sandbox.serve.guard import Guard, TooLargeError, read_body, too_large
+from rstar2_env.sandbox.serve.judge import judge_routes
+from rstar2_env.sandbox.serve.service import Service
+from rstar2_env.sandbox.serve.stream import OutcomeStream
+
+PROTOCOL = 1
+"""Raised when a client of an older version could misread an answer."""
+
+
+def build_app(service: Service) -> ASGIApp:
+    """The application over a service."""
+    max_bytes = int(service.options.max_request_mb * (1 << 20))
+
+    def reads(answer: Callable[[Service, Any], Response]) -> Callable[[Request], Awaitable[Response]]:
+        async def endpoint(request: Request) -> Response:
+            try:
+                body = json.loads(await read_body(request, max_bytes))
+                if not isinstance(body, dict):
+                    raise ConfigurationError("A request must be a JSON object.")
+                return answer(service, body)
+            except TooLargeError:
+                return too_large(max_bytes)
+            except (ConfigurationError, ValueError, RecursionError) as error:
+                return JSONResponse({"error": str(error)}, 422)
+
+        return endpoint
+
+    async def capabilities(request: Request) -> Response:
+        return JSONResponse(_capabilities(service, max_bytes))
+
+    async def metrics(request: Request) -> Response:
+        return PlainTextResponse(service.metrics.text(), media_type="text/plain; version=0.0.4")
+
+    async def healthz(request: Request) -> Response:
+        state = "stopping" if service.draining else "ok"
+        return JSONResponse({"status": state, "boot": service.boot}, 503 if service.draining else 200)
+
+    routes = [
+        Route("/v1/calls", reads(_calls), methods=["POST"]),
+        Route("/v1/cancel", reads(_cancel), methods=["POST"]),
+        Route("/v1/sessions/end", reads(_end_session), methods=["POST"]),
+        Route("/capabilities", capabilities),
+        Route("/metrics", metrics),
+        Route("/healthz", healthz),
+        *judge_routes(service, max_bytes),
+    ]
+    return Guard(Starlette(routes=routes), service.options.token, max_bytes, service.metrics)
+
+
+def _calls(service: Service, body: dict[str, Any]) -> Response:
+    """Take a batch: known calls are waited for, new ones taken on while there is room."""
+    boot, calls = body.get("boot"), body.get("calls")
+    if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls) or not calls:
+        raise ConfigurationError("A batch must have 'calls', a list of at least one object.")
+    if boot is not None and boot != service.boot:
+        # The client speaks to one that is gone: nothing may run before it knows what it has lost.
+        return JSONResponse({"error": "This server was restarted.", "boot": service.boot}, 409)
+    ids = [written.get("id") or secrets.token_hex(16) for written in calls]
+    if not all(isinstance(call_id, str) and len(call_id) <= 200 for call_id in ids):
+        raise ConfigurationError("The id of a call must be a string of at most 200 characters.")
+    stream = OutcomeStream(service)
+    refused: list[str] = []
+    for call_id, written in zip(ids, calls, strict=True):
+        call = service.known(call_id)
+        if call is not None:
+            stream.wait_for(call)
+        elif service.room() > 0:
+            try:
+                stream.wait_for(service.take(call_id, job_from_json(written)))
+            except ConfigurationError as error:
+                stream.add(dump({"id": call_id, "error": str(error)}))
+        else:
+            refused.append(call_id)
+    if not refused:
+        return stream
+    service.metrics.counts["rejected_total"] += len(refused)
+    after = service.retry_after()
+    why = "stopping" if service.draining else "full"
+    if len(refused) == len(calls):
+        text = "The server is stopping." if service.draining else "The queue is full; come again later."
+        status = 503 if service.draining else 429
+        header = {"Retry-After": str(math.ceil(after))}
+        return JSONResponse({"error": text, "refused": why, "retry_after_s": after}, status, headers=header)
+    for call_id in refused:
+        stream.add(dump({"id": call_id, "refused": why, "retry_after_s": after}))
+    return stream
+
+
+def _cancel(service: Service, body: dict[str, Any]) -> Response:
+    ids = body.get("ids")
+    if not isinstance(ids, list) or not all(isinstance(call_id, str) for call_id in ids):
+        raise ConfigurationError("Name the calls to end with 'ids', a list of strings.")
+    for call_id in ids:
+        service.cancel(call_id)
+    return Response(status_code=204)
+
+
+def _end_session(service: Service, body: dict[str, Any]) -> Response:
+    names = body.get("sessions")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ConfigurationError("Name the sessions to end with 'sessions', a list of strings.")
+    for name in names:
+        service.end_session(name)
+    return Response(status_code=204)
+
+
+def _capabilities(service: Service, max_bytes: int) -> dict[str, Any]:
+    from rstar2_env import __version__
+
+    return {
+        "protocol": PROTOCOL,
+        "version": __version__,
+        "boot": service.boot,
+        "provider": service.provider,
+        "slots": service.slots,
+        "room": service.options.queue + service.in_flight_limit,
+        "beat_s": service.options.beat_s,
+        "remember_s": service.options.remember_s,
+        "max_request_bytes": max_bytes,
+        "max_limits": asdict(service.options.max_limits),
+        "layers": [asdict(layer) for layer in service.sandbox.capabilities()],
+    }

@@ -1,0 +1,98 @@
+"""Who may ask, and how much: the token, the kind of content, the size of a request.
+
+Covered: every request but ``/healthz`` and ``/ping``, before any of it is read. Not covered: encryption (TLS options or
+a proxy), and rates per client.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from rstar2_env.sandbox.serve.metrics import Metrics
+
+_OPEN = ("/healthz", "/ping")
+
+
+class TooLargeError(Exception):
+    """A request holds more than is allowed."""
+
+
+class Guard:
+    """Lets a request through, or answers it.
+
+    Args:
+        app: What it guards.
+        token: What must be shown, as a bearer token or as the password of basic authentication (which is how a client
+            that only takes a host name can send one: ``user:TOKEN@host``); ``None`` lets everyone in.
+        max_bytes: The most that a request may hold.
+        metrics: Where refusals are counted.
+    """
+
+    def __init__(self, app: ASGIApp, token: str | None, max_bytes: int, metrics: Metrics) -> None:
+        self._app = app
+        self._token = token.encode() if token is not None else None
+        self._max_bytes = max_bytes
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer in its place, or hand on."""
+        refusal = self._refusal(Request(scope)) if scope["type"] == "http" else None
+        await (refusal or self._app)(scope, receive, send)
+
+    def _refusal(self, request: Request) -> Response | None:
+        if request.url.path in _OPEN:
+            return None
+        if self._token is not None:
+            shown = _shown(request.headers.get("authorization", ""))
+            if shown is None or not hmac.compare_digest(shown, self._token):
+                self._metrics.counts["unauthorized_total"] += 1
+                text = "This server wants its token: send the header 'Authorization: Bearer TOKEN'."
+                return JSONResponse({"error": text}, 401, headers={"WWW-Authenticate": "Bearer"})
+        if request.method != "POST":
+            return None
+        # A web page may send other kinds to this machine's own ports without asking; JSON it may not.
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            return JSONResponse({"error": "Send JSON, with the header 'Content-Type: application/json'."}, 415)
+        length = request.headers.get("content-length", "0")
+        if not length.isdigit() or int(length) > self._max_bytes:
+            return too_large(self._max_bytes)
+        return None
+
+
+async def read_body(request: Request, max_bytes: int) -> bytes:
+    """The whole body of a request.
+
+    Raises:
+        TooLargeError: It holds more than ``max_bytes``, whatever its header said.
+    """
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > max_bytes:
+            raise TooLargeError
+        parts.append(part)
+    return b"".join(parts)
+
+
+def too_large(max_bytes: int) -> Response:
+    """The answer to a request that holds too much."""
+    text = f"A request may hold {max_bytes} bytes; send fewer calls at once, or start the server with --max-request."
+    return JSONResponse({"error": text, "max_request_bytes": max_bytes}, 413, headers={"Connection": "close"})
+
+
+def _shown(header: str) -> bytes | None:
+    kind, _, value = header.partition(" ")
+    if kind.lower() == "bearer":
+        return value.strip().encode()
+    if kind.lower() == "basic":
+        try:
+            return base64.b64decode(value, validate=True).partition(b":")[2]
+        except (binascii.Error, ValueError):
+            return None
+    return None

@@ -1,0 +1,182 @@
+"""code-judge's requests: ``/run``, ``/judge`` and their ``/batch`` and ``/long-batch`` forms, ``/ping``, ``/status``.
+
+Clients of rStar2-Agent's tool service work unchanged. Covered: its fields and reasons, for Python. Not covered: other
+languages (``invalid_input``), and its own limits on output: stdout comes whole. What differs is told in
+docs/sandbox.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from rstar2_env.sandbox.job import Job, Outcome
+from rstar2_env.sandbox.serve.guard import TooLargeError, read_body, too_large
+from rstar2_env.sandbox.serve.service import Call, Service
+from rstar2_env.status import ToolStatus
+
+_WAIT_S = 15.0
+"""Seconds that a call may wait for a place in the queue."""
+_LONG_WAIT_S = 3600.0
+"""The same in a long batch."""
+_POLL_S = 0.02
+_REASONS = {ToolStatus.TIMEOUT: "worker_timeout", ToolStatus.UNAVAILABLE: "internal_error"}
+
+
+def judge_routes(service: Service, max_bytes: int) -> list[Route]:
+    """The routes, with and without output in the results."""
+
+    async def ping(request: Request) -> Response:
+        return JSONResponse("pong")
+
+    async def status(request: Request) -> Response:
+        return JSONResponse({"queue": service.waiting, "num_workers": service.slots})
+
+    routes = [Route("/ping", ping), Route("/status", status)]
+    for kind in ("run", "judge"):
+        for form, wait_s in (("", _WAIT_S), ("/batch", _WAIT_S), ("/long-batch", _LONG_WAIT_S)):
+            endpoint = _Endpoint(service, max_bytes, with_output=kind == "run", is_batch=bool(form), wait_s=wait_s)
+            routes.append(Route(f"/{kind}{form}", endpoint.answer, methods=["POST"]))
+    return routes
+
+
+class _Endpoint:
+    """One of the routes."""
+
+    def __init__(self, service: Service, max_bytes: int, *, with_output: bool, is_batch: bool, wait_s: float) -> None:
+        self._service = service
+        self._max_bytes = max_bytes
+        self._with_output = with_output
+        self._is_batch = is_batch
+        self._wait_s = wait_s
+
+    async def answer(self, request: Request) -> Response:
+        try:
+            body = json.loads(await read_body(request, self._max_bytes))
+        except TooLargeError:
+            return too_large(self._max_bytes)
+        except (ValueError, RecursionError) as error:
+            return _unfit(["body"], f"The body is not JSON: {error}")
+        submissions = body.get("submissions") if self._is_batch and isinstance(body, dict) else [body]
+        if not isinstance(submissions, list) or not submissions:
+            return _unfit(["body", "submissions"], "A batch must have submissions, a list of at least one.")
+        for number, submission in enumerate(submissions):
+            if (trouble := _trouble(submission)) is not None:
+                return _unfit(["body", "submissions", number, trouble[0]], trouble[1])
+        run = _Run(self._service, submissions)
+        playing = asyncio.create_task(run.play(self._wait_s))
+        leaving = asyncio.create_task(_departure(request))
+        try:
+            await asyncio.wait((playing, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if not playing.done():
+                return Response(status_code=499)  # nobody reads it
+            playing.result()
+        finally:
+            playing.cancel()
+            leaving.cancel()
+            run.leave()
+        results = [
+            _result(submission, found, with_output=self._with_output)
+            for submission, found in zip(submissions, run.found, strict=True)
+        ]
+        if not self._is_batch:
+            return JSONResponse(results[0])
+        return JSONResponse({"sub_id": body.get("sub_id") or secrets.token_hex(16), "results": results})
+
+
+class _Run:
+    """The submissions of one request on their way."""
+
+    def __init__(self, service: Service, submissions: list[dict[str, Any]]) -> None:
+        self.found: list[Outcome | str] = ["queue_timeout"] * len(submissions)
+        """Each one's outcome, or the reason why there is none."""
+        self._service = service
+        self._submissions = submissions
+        self._places: dict[Call, int] = {}
+        self._changed = asyncio.Event()
+
+    async def play(self, wait_s: float) -> None:
+        """Run them all, waiting for places in the queue."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + wait_s
+        limits = self._service.options.judge_limits
+        for place, submission in enumerate(self._submissions):
+            if submission["type"] != "python":
+                self.found[place] = "invalid_input"
+                continue
+            while self._service.room() <= 0 and not self._service.draining and loop.time() < deadline:
+                await asyncio.sleep(_POLL_S)
+            if self._service.room() <= 0:
+                break
+            job = Job(submission["solution"], stdin=submission.get("input") or "", limits=limits)
+            call = self._service.take(secrets.token_hex(16), job)
+            call.watchers.add(self)
+            self._places[call] = place
+        while self._places:
+            self._changed.clear()
+            await self._changed.wait()
+
+    def finished(self, call: Call) -> None:
+        """A call has its answer; one that was refused keeps the reason that its client tries again for."""
+        place = self._places.pop(call)
+        if call.outcome is not None:
+            self.found[place] = call.outcome
+        self._changed.set()
+
+    def leave(self) -> None:
+        """Nobody waits any more: end what still runs. A client of this kind cannot come back for it."""
+        for call in list(self._places):
+            self._service.leave(call, self, grace_s=0.0)
+
+
+async def _departure(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _trouble(submission: Any) -> tuple[str, str] | None:
+    """The field of a submission that is not as it must be, and why."""
+    if not isinstance(submission, dict):
+        return "", "A submission must be an object."
+    if submission.get("type") not in ("python", "cpp", "math"):
+        return "type", "The type must be 'python', 'cpp' or 'math', of which 'python' is run here."
+    if not isinstance(submission.get("solution"), str):
+        return "solution", "The solution must be a string."
+    for name in ("sub_id", "input", "expected_output"):
+        if not isinstance(submission.get(name), str | None):
+            return name, f"{name} must be a string or null."
+    return None
+
+
+def _unfit(where: list[Any], text: str) -> Response:
+    """A request that is not of the form, told as code-judge's framework tells it."""
+    return JSONResponse({"detail": [{"loc": where, "msg": text, "type": "value_error"}]}, 422)
+
+
+def _result(submission: dict[str, Any], found: Outcome | str, *, with_output: bool) -> dict[str, Any]:
+    result: dict[str, Any] = {"sub_id": submission.get("sub_id") or secrets.token_hex(16)}
+    if isinstance(found, str):
+        result |= {"success": False, "run_success": False, "cost": 0.0}
+        output: dict[str, Any] = {"stdout": None, "stderr": None}
+        reason = found
+    else:
+        ran = found.exit_code == 0 and not found.status.is_error and found.status.counts
+        expected = submission.get("expected_output")
+        success = ran and (expected is None or found.stdout.strip() == expected.strip())
+        result |= {"success": success, "run_success": ran, "cost": found.wall_s}
+        output = {"stdout": found.stdout, "stderr": found.stderr + _last_words(found)}
+        reason = _REASONS.get(found.status, "")
+    return {**result, **(output if with_output else {}), "reason": reason}
+
+
+def _last_words(outcome: Outcome) -> str:
+    """What a plain interpreter would have added to stderr, or what ended the program."""
+    if outcome.traceback:
+        return outcome.traceback
+    return f"{outcome.error_message}\n" if outcome.error_message else ""

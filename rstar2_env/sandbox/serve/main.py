@@ -1,0 +1,133 @@
+"""The server's process: one sandbox, one event loop, one listening socket, until a signal.
+
+Covered: starting, listening, stopping in order (no new calls, those that wait are sent back, those in flight finish).
+Not covered: several processes; for a machine too large for one, start several servers and give clients all their
+addresses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from types import FrameType
+from typing import Any
+
+from rstar2_env.errors import ConfigurationError, MissingExtraError
+from rstar2_env.sandbox.providers import make_sandbox
+from rstar2_env.sandbox.serve.options import ServeOptions
+
+_CLOSE_S = 2.0
+
+
+def serve(
+    options: ServeOptions,
+    provider: str = "local",
+    provider_options: Mapping[str, Any] | None = None,
+    *,
+    announce: Callable[[str], None] | None = None,
+) -> None:
+    """Serve a sandbox until SIGTERM or SIGINT. Call it in the main thread.
+
+    Args:
+        options: How to listen, and how much to take on.
+        provider: Name of the sandbox that runs the programs.
+        provider_options: Its options.
+        announce: Called with the address once it serves.
+
+    Raises:
+        MissingExtraError: The extra ``serve`` is not installed.
+        ConfigurationError: An option is wrong, or the address cannot be listened on.
+        SandboxUnavailableError: The sandbox cannot start.
+    """
+    try:
+        import starlette  # noqa: F401
+        import uvicorn
+    except ImportError as error:
+        raise MissingExtraError("serve", "The sandbox server") from error
+    from rstar2_env.sandbox.serve.app import build_app
+    from rstar2_env.sandbox.serve.service import Service
+
+    listener = _listen(options)
+    try:
+        sandbox = make_sandbox(provider, **(provider_options or {}))
+    except BaseException:
+        listener.close()
+        raise
+    # uvicorn puts back the handlers that it found and raises the signal again: it must not end the process then, since
+    # the sandbox is still to be closed.
+    before = {number: signal.signal(number, _ignore) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        with sandbox, listener:
+            service = Service(sandbox, options, provider)
+            config = uvicorn.Config(
+                build_app(service),
+                lifespan="off",
+                log_level="warning",
+                access_log=False,
+                ssl_certfile=options.tls_cert,
+                ssl_keyfile=options.tls_key,
+                timeout_graceful_shutdown=int(options.drain_s + _CLOSE_S) + 1,
+            )
+
+            with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+                loop = runner.get_loop()
+                stopping: list[asyncio.Task[None]] = []
+
+                def drain() -> None:
+                    stopping.append(loop.create_task(service.drain()))
+
+                class Server(uvicorn.Server):
+                    """Tells the service of a signal at once."""
+
+                    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+                        super().handle_exit(sig, frame)
+                        loop.call_soon_threadsafe(drain)
+
+                if announce is not None:
+                    announce(_address(options, listener))
+                runner.run(Server(config).serve(sockets=[listener]))
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def read_token(token: str | None, token_file: str | None) -> str | None:
+    """The token of the command line, a file or the environment, in this order.
+
+    Raises:
+        ConfigurationError: Two were given, or the file cannot be read or is empty.
+    """
+    if token is not None and token_file is not None:
+        raise ConfigurationError("Give the token or its file, not both.")
+    if token_file is not None:
+        try:
+            with open(token_file, encoding="utf-8") as file:
+                token = file.read().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigurationError(f"The token cannot be read from {token_file!r}: {error}") from None
+        if not token:
+            raise ConfigurationError(f"The token file {token_file!r} is empty.")
+    return token or os.environ.get("RSTAR2_SANDBOX_TOKEN", "").strip() or None
+
+
+def _listen(options: ServeOptions) -> socket.socket:
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    try:
+        return socket.create_server((options.host.strip("[]"), options.port), family=family, backlog=2048)
+    except OSError as error:
+        raise ConfigurationError(f"Cannot listen on {options.host}:{options.port}: {error.strerror or error}") from None
+
+
+def _address(options: ServeOptions, listener: socket.socket) -> str:
+    scheme = "https" if options.tls_cert else "http"
+    host = f"[{options.host.strip('[]')}]" if ":" in options.host else options.host
+    return f"{scheme}://{host}:{listener.getsockname()[1]}"
+
+
+def _ignore(number: int, frame: FrameType | None) -> None:
+    """The server has heard of the signal already."""
+    print("Stopping.", file=sys.stderr)

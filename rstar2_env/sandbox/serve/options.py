@@ -1,0 +1,104 @@
+"""The options of the sandbox server, checked in one place."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.sandbox.job import Limits
+
+
+@dataclass(frozen=True)
+class ServeOptions:
+    """How the server listens, and how much it takes on.
+
+    Attributes:
+        host: Address to listen on.
+        port: Port to listen on; 0 takes a free one.
+        token: What a client must show; ``None`` is refused beyond loopback.
+        queue: Calls that may wait; one more is answered with 429.
+        in_flight: Calls given to the provider at once; ``None`` means twice what it runs at once, so that its next
+            program is at hand when one ends.
+        max_limits: The most that a call may ask for; more is cut down to it, and the client is told.
+        judge_limits: Limits of calls that come as code-judge's requests, which name none.
+        max_request_mb: MiB that one request may hold.
+        drain_s: Seconds that calls in flight get to finish once the server is told to stop.
+        orphan_s: Seconds after which a call whose client went away is ended; until then a client may come back for it.
+        remember_s: Seconds for which a finished call is known by its id, so that it never runs twice.
+        remember_mb: MiB of outcomes kept for that long; past it, the oldest are known by their ids alone.
+        beat_s: Seconds between two signs of life in an answer in which nothing happens.
+        tls_cert: File of the certificate, for HTTPS.
+        tls_key: File of its key.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8700
+    token: str | None = field(default=None, repr=False)
+    queue: int = 1024
+    in_flight: int | None = None
+    max_limits: Limits = field(
+        default_factory=lambda: Limits(
+            wall_s=60.0, cpu_s=120.0, memory_mb=4096, processes=256, output_bytes=16 << 20, file_mb=1024
+        )
+    )
+    judge_limits: Limits = field(default_factory=lambda: Limits(wall_s=10.0))
+    max_request_mb: float = 64.0
+    drain_s: float = 30.0
+    orphan_s: float = 5.0
+    remember_s: float = 180.0
+    remember_mb: float = 64.0
+    beat_s: float = 2.0
+    tls_cert: str | None = None
+    tls_key: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check every value.
+
+        Raises:
+            ConfigurationError: A value is out of its range, or the server would be open to other machines.
+        """
+        for name in ("max_request_mb", "remember_s", "remember_mb", "beat_s"):
+            if not getattr(self, name) > 0:
+                raise ConfigurationError(f"{name} must be a positive number, not {getattr(self, name)!r}.")
+        for name in ("drain_s", "orphan_s"):
+            if not getattr(self, name) >= 0:
+                raise ConfigurationError(f"{name} must be a number of seconds from 0, not {getattr(self, name)!r}.")
+        if self.queue < 1 or (self.in_flight is not None and self.in_flight < 1):
+            raise ConfigurationError("queue and in_flight must be whole numbers from 1.")
+        if not 0 <= self.port < 1 << 16:
+            raise ConfigurationError(f"port must be from 0 to 65535, not {self.port!r}.")
+        if self.token is not None and (not self.token.isascii() or not self.token.isprintable() or " " in self.token):
+            raise ConfigurationError("The token must be printable ASCII without spaces, since it travels in a header.")
+        if self.token is not None and len(self.token) < 8:
+            raise ConfigurationError(
+                "The token must have at least 8 characters; `openssl rand -hex 32` makes a good one."
+            )
+        if self.token is None and not is_loopback(self.host):
+            raise ConfigurationError(
+                f"{self.host!r} can be reached from other machines, and without a token anyone there could run "
+                "programs. Give one with --token-file or the variable RSTAR2_SANDBOX_TOKEN, or listen on 127.0.0.1."
+            )
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ConfigurationError("HTTPS needs both a certificate and its key (tls_cert and tls_key).")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address to listen on is this machine's alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:  # a name: where it leads is not known here
+        return False
+
+
+def cut_to(limits: Limits, most: Limits) -> tuple[Limits, list[str]]:
+    """The limits, none above ``most``, and the names of those that were cut."""
+    cut: dict[str, Any] = {}
+    for item in fields(Limits):
+        asked, bound = getattr(limits, item.name), getattr(most, item.name)
+        if asked is not None and bound is not None and asked > bound:
+            cut[item.name] = bound
+    return (replace(limits, **cut) if cut else limits), list(cut)

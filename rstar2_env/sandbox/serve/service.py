@@ -1,0 +1,277 @@
+"""Calls by id: a bounded queue before one sandbox, each call run once, its outcome remembered for a while.
+
+Covered: taking calls or refusing them, running them, handing an outcome to everyone who waits for it, calls that come
+again, cancelling, clients that go away and come back, stopping. Not covered: HTTP (``app``, ``stream``). Everything
+here runs in one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import deque
+from dataclasses import replace
+from functools import partial
+from typing import Any, Protocol
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.sandbox.job import Job, Outcome, Sandbox
+from rstar2_env.sandbox.messages import lost
+from rstar2_env.sandbox.options import usable_cores
+from rstar2_env.sandbox.remote.codec import dump, outcome_to_json
+from rstar2_env.sandbox.serve.metrics import Metrics
+from rstar2_env.sandbox.serve.options import ServeOptions, cut_to
+
+_RETRY_S = (0.05, 30.0)
+_GIVEN_UP = "The call was ended, since its client had gone away or asked for it."
+
+
+class Watcher(Protocol):
+    """Who waits for calls."""
+
+    def finished(self, call: Call) -> None:
+        """A call that it waits for has its answer."""
+        ...
+
+
+class Call:
+    """One call, from its arrival until it is forgotten.
+
+    Attributes:
+        id: The client's name for it.
+        answer: Its outcome or refusal as a JSON object, once there is one and while it is remembered.
+        outcome: The outcome itself; ``None`` when it never ran.
+    """
+
+    __slots__ = ("answer", "arrived", "cut", "done", "done_at", "id", "job", "outcome", "size", "task", "watchers")
+
+    def __init__(self, call_id: str, job: Job | None, arrived: float) -> None:
+        self.id = call_id
+        self.job = job
+        self.arrived = arrived
+        self.cut: list[str] = []
+        self.task: asyncio.Task[Outcome] | None = None
+        self.watchers: set[Watcher] = set()
+        self.outcome: Outcome | None = None
+        self.answer: bytes | None = None
+        self.done = False
+        self.done_at = 0.0
+        self.size = 0
+
+
+class Service:
+    """The queue before a sandbox.
+
+    Args:
+        sandbox: Any provider, running. It stays the caller's to close.
+        options: How much is taken on, and for how long it is remembered.
+        provider: The provider's name, for the clients.
+    """
+
+    def __init__(self, sandbox: Sandbox, options: ServeOptions, provider: str = "local") -> None:
+        self.sandbox = sandbox
+        self.options = options
+        self.provider = provider
+        self.boot = secrets.token_hex(8)
+        """Changes with every start: calls that another boot had taken are lost."""
+        self.slots = int(getattr(getattr(sandbox, "options", None), "slots", 0)) or usable_cores()
+        self.in_flight_limit = options.in_flight if options.in_flight is not None else 2 * self.slots
+        self.draining = False
+        self.running = 0
+        self.metrics = Metrics(
+            {
+                "queue_depth": (lambda: self.waiting, "Calls that wait."),
+                "in_flight": (lambda: self.running, "Calls given to the provider and not finished."),
+                "sessions": (lambda: len(self._sessions), "Sessions that were used and not seen to end."),
+                "remembered": (lambda: len(self._calls), "Calls known by their ids."),
+            }
+        )
+        self._calls: dict[str, Call] = {}
+        self._queue: dict[Call, None] = {}  # in order of arrival; any one can be taken out
+        self._finished: deque[Call] = deque()
+        self._answers: deque[Call] = deque()
+        self._answer_bytes = 0
+        self._sessions: dict[str, None] = {}
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    # Calls
+
+    @property
+    def waiting(self) -> int:
+        """How many calls wait."""
+        return len(self._queue)
+
+    def room(self) -> int:
+        """How many more calls are taken now."""
+        if self.draining:
+            return 0
+        return max(0, self.options.queue - len(self._queue)) + max(0, self.in_flight_limit - self.running)
+
+    def known(self, call_id: str) -> Call | None:
+        """The call of that id, when it came before and is remembered."""
+        call = self._calls.get(call_id)
+        if call is not None:
+            self.metrics.counts["repeated_total"] += 1
+        return call
+
+    def take(self, call_id: str, job: Job) -> Call:
+        """Take a call on; there must be ``room``."""
+        call = Call(call_id, job, asyncio.get_running_loop().time())
+        limits, call.cut = cut_to(job.limits, self.options.max_limits)
+        if call.cut:
+            call.job = replace(job, limits=limits)
+        self._calls[call_id] = call
+        self._queue[call] = None
+        self._idle.clear()
+        self._start_what_fits()
+        return call
+
+    def leave(self, call: Call, watcher: Watcher, *, grace_s: float) -> None:
+        """The watcher waits no more. When nobody else does for ``grace_s``, the call is ended."""
+        call.watchers.discard(watcher)
+        if call.done or call.watchers:
+            return
+        if grace_s > 0:
+            asyncio.get_running_loop().call_later(grace_s, self._end_if_orphaned, call)
+        else:
+            self.cancel(call.id)
+
+    def cancel(self, call_id: str) -> None:
+        """End a call whose outcome nobody wants. Unknown or finished: harmless."""
+        call = self._calls.get(call_id)
+        if call is None or call.done:
+            return
+        self.metrics.counts["cancelled_total"] += 1
+        if call in self._queue:
+            del self._queue[call]
+            self._refuse(call, "cancelled")
+        elif call.task is not None:
+            call.task.cancel()
+
+    def retry_after(self) -> float:
+        """Seconds until there may be room, by what calls took of late."""
+        ahead = max(1, len(self._queue) + self.running - self.in_flight_limit)
+        low, high = _RETRY_S
+        return min(high, max(low, self.metrics.service.recent * ahead / self.in_flight_limit))
+
+    def end_session(self, name: str) -> None:
+        """End a session, without waiting for it."""
+        self._sessions.pop(name, None)
+        end = getattr(self.sandbox, "end_session", None)
+        if end is not None:
+            asyncio.get_running_loop().run_in_executor(None, end, name)
+
+    async def drain(self) -> None:
+        """Stop: refuse what waits, so that its clients go elsewhere; let what runs finish, within ``drain_s``."""
+        self.draining = True
+        for call in list(self._queue):
+            self._refuse(call, "stopping")
+        self._queue.clear()
+        self._rest()
+        try:
+            await asyncio.wait_for(self._idle.wait(), self.options.drain_s)
+        except TimeoutError:
+            for call in list(self._calls.values()):
+                if call.task is not None:
+                    call.task.cancel()
+            await self._idle.wait()
+
+    # Inside
+
+    def _start_what_fits(self) -> None:
+        while self._queue and self.running < self.in_flight_limit:
+            call = next(iter(self._queue))
+            del self._queue[call]
+            self.running += 1
+            call.task = asyncio.create_task(self._run(call))
+            call.task.add_done_callback(partial(self._ended, call))
+
+    async def _run(self, call: Call) -> Outcome:
+        now = asyncio.get_running_loop().time()
+        self.metrics.wait.add(now - call.arrived)
+        self.metrics.counts["started_total"] += 1
+        call.arrived = now
+        assert call.job is not None  # a call keeps its job until it has run
+        return await self.sandbox.arun(call.job)
+
+    def _ended(self, call: Call, task: asyncio.Task[Outcome]) -> None:
+        answer: dict[str, Any] = {"id": call.id}
+        if task.cancelled():
+            why = "The server stopped before the program ended." if self.draining else _GIVEN_UP
+            outcome = lost(why, 1)
+        elif (error := task.exception()) is None:
+            outcome = task.result()
+        elif isinstance(error, ConfigurationError):
+            outcome = lost(str(error), 0)
+            answer["error"] = str(error)
+        else:  # whatever a provider raises, the client must hear of it
+            outcome = lost(f"{type(error).__name__}: {error}", 1)
+        if "error" not in answer:
+            answer["outcome"] = outcome_to_json(outcome)
+        if call.cut:
+            answer["cut"] = call.cut
+        now = asyncio.get_running_loop().time()
+        self.running -= 1
+        self.metrics.service.add(now - call.arrived)
+        self.metrics.calls[outcome.status.value] += 1
+        assert call.job is not None
+        self._note_session(call.job.session, outcome)
+        call.job, call.task, call.outcome = None, None, outcome
+        self._finish(call, answer)
+        self._start_what_fits()
+        self._rest()
+
+    def _note_session(self, name: str | None, outcome: Outcome) -> None:
+        if name is None:
+            return
+        if getattr(outcome, "session", None) in ("new", "kept", "interrupted", "replaced"):
+            self._sessions[name] = None
+        else:
+            self._sessions.pop(name, None)
+
+    def _finish(self, call: Call, answer: dict[str, Any]) -> None:
+        call.done, call.done_at = True, asyncio.get_running_loop().time()
+        call.answer = dump(answer)
+        call.size = len(call.answer)
+        self._finished.append(call)
+        self._answers.append(call)
+        self._answer_bytes += call.size
+        self._tell(call)
+        self._forget()
+
+    def _refuse(self, call: Call, why: str) -> None:
+        """Answer that it never ran, and forget it: it may come again, here or elsewhere."""
+        del self._calls[call.id]
+        call.done, call.job = True, None
+        self.metrics.counts["rejected_total"] += why != "cancelled"
+        call.answer = dump({"id": call.id, "refused": why, "retry_after_s": self.retry_after()})
+        self._tell(call)
+        self._rest()
+
+    def _tell(self, call: Call) -> None:
+        watchers, call.watchers = call.watchers, set()
+        for watcher in watchers:
+            watcher.finished(call)
+
+    def _forget(self) -> None:
+        """Drop the oldest answers past the bound on their bytes, and the oldest calls past the time."""
+        while self._answer_bytes > self.options.remember_mb * (1 << 20) and len(self._answers) > 1:
+            oldest = self._answers.popleft()
+            self._answer_bytes -= oldest.size
+            oldest.answer, oldest.outcome = None, None
+        horizon = asyncio.get_running_loop().time() - self.options.remember_s
+        while self._finished and self._finished[0].done_at < horizon:
+            call = self._finished.popleft()
+            if self._answers and self._answers[0] is call:
+                self._answers.popleft()
+                self._answer_bytes -= call.size
+            del self._calls[call.id]
+
+    def _end_if_orphaned(self, call: Call) -> None:
+        if not call.watchers and not call.done:
+            self.cancel(call.id)
+
+    def _rest(self) -> None:
+        if not self._queue and not self.running:
+            self._idle.set()

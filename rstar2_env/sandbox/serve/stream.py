@@ -1,0 +1,100 @@
+"""Outcomes as they finish: one JSON object a line, so that a slow call of a batch does not hold back the fast ones.
+
+Covered: the answer to a batch of calls, signs of life while nothing happens, a client that goes away. Not covered: what
+a call is (``service``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from rstar2_env.sandbox.messages import lost
+from rstar2_env.sandbox.remote.codec import dump, outcome_to_json
+from rstar2_env.sandbox.serve.service import Call, Service
+
+_GATHER_S = 0.01
+"""While calls wait, outcomes that come within this time are sent together: a packet costs much of a short call."""
+_FORGOTTEN = lost("The call has run, and its outcome is not kept any longer.", 1)
+
+
+class OutcomeStream(Response):
+    """Answers a batch: what is refused or finished already at once, the rest line by line as it finishes."""
+
+    media_type = "application/x-ndjson"
+
+    def __init__(self, service: Service) -> None:
+        super().__init__(status_code=200, headers={"Cache-Control": "no-store"})
+        del self.headers["content-length"]  # it is not known ahead
+        self._service = service
+        self._waiting: set[Call] = set()
+        self._lines: list[bytes] = []
+        self._changed = asyncio.Event()
+        self._gone = False
+
+    def wait_for(self, call: Call) -> None:
+        """Send the call's answer too."""
+        if call.done:
+            self._lines.append(answer_of(call))
+        else:
+            call.watchers.add(self)
+            self._waiting.add(call)
+
+    def add(self, line: bytes) -> None:
+        """Send a line."""
+        self._lines.append(line)
+
+    def finished(self, call: Call) -> None:
+        """A call that is waited for has its answer."""
+        self._waiting.discard(call)
+        self._lines.append(answer_of(call))
+        self._changed.set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the answer; end when the client goes away, and say so to the service."""
+        departure = asyncio.create_task(self._watch(receive))
+        beat = asyncio.create_task(self._beat())
+        try:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            while not self._gone and (self._waiting or self._lines):
+                if not self._lines:
+                    self._changed.clear()
+                    await self._changed.wait()
+                    if self._service.waiting and not self._gone:
+                        await asyncio.sleep(_GATHER_S)
+                    continue
+                body = b"\n".join((*self._lines, b""))
+                self._lines.clear()
+                await send({"type": "http.response.body", "body": body, "more_body": True})
+            if not self._gone:
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except OSError:  # some servers raise it for a client that has gone
+            pass
+        finally:
+            departure.cancel()
+            beat.cancel()
+            for call in self._waiting:
+                self._service.leave(call, self, grace_s=self._service.options.orphan_s)
+
+    async def _watch(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self._gone = True
+        self._changed.set()
+
+    async def _beat(self) -> None:
+        """An empty line now and then: the client knows that the server lives, and the server that the client does."""
+        while True:
+            await asyncio.sleep(self._service.options.beat_s)
+            if not self._lines:
+                self._lines.append(b"")
+                self._changed.set()
+
+
+def answer_of(call: Call) -> bytes:
+    """A finished call's answer as a line."""
+    if call.answer is not None:
+        return call.answer
+    return dump({"id": call.id, "outcome": outcome_to_json(_FORGOTTEN)})

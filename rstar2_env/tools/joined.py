@@ -1,0 +1,37 @@
+"""The tools of several environments, of which one plays: what middleware is added, is added to each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rstar2_env.tools.base import ToolSpec
+from rstar2_env.tools.chain import Middleware
+
+
+class JoinedChains:
+    """Stands for the tools of environments that take turns.
+
+    Args:
+        owners: The environments, without wrappers; one that has no tools is left out.
+    """
+
+    def __init__(self, owners: Sequence[Any]) -> None:
+        self._chains = [getattr(owner, "tools", None) for owner in owners]
+        self.current = 0
+
+    @property
+    def specs(self) -> list[ToolSpec]:
+        """The schemas of the environment that plays."""
+        chain = self._chains[self.current]
+        return [] if chain is None else list(chain.specs)
+
+    def use(self, middleware: Middleware) -> None:
+        """Add a middleware to the tools of every environment."""
+        for chain in filter(None, self._chains):
+            chain.use(middleware)
+
+    def remove(self, middleware: Middleware) -> None:
+        """Take a middleware out of them again."""
+        for chain in filter(None, self._chains):
+            chain.remove(middleware)

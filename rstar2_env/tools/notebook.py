@@ -1,0 +1,147 @@
+"""The notebook tool: ``jupyter_code(code)``, cells that share one session of the sandbox for a whole episode.
+
+Covered: one session an episode, named so that no two environments can meet; what the policy is told when a cell is
+interrupted or ends its session; a session that was lost by no fault of the policy's is rebuilt by running its cells
+again, once. Not covered: what isolates a session (``rstar2_env.sandbox``), and rich output: a cell shows text.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rstar2_env.errors import SandboxUnavailableError
+from rstar2_env.sandbox.job import Job, Outcome
+from rstar2_env.status import ToolStatus
+from rstar2_env.tools.base import CallContext, ToolResult, ToolSpec
+from rstar2_env.tools.sandboxed import SandboxTool, call_seed
+
+NOTEBOOK_TOOL_NAME = "jupyter_code"
+
+_KEPT = "Variables and imports of earlier cells are still there."
+_GONE = "All variables and imports are gone: the next cell starts in a fresh notebook."
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """A cell that ran, as it must be run again to rebuild the state."""
+
+    code: str
+    seed: int
+    status: ToolStatus = ToolStatus.OK
+
+
+class NotebookTool(SandboxTool):
+    """Runs the policy's cells in one session of the sandbox, which ends with the episode.
+
+    An instance serves one environment. What a cell did wrong is its status, also where that ended the session (too much
+    memory, an exit); the policy is told, and the next cell starts clean. Where the session is gone by no fault of the
+    policy's (evicted, a provider that was started anew), and in a copy of an environment, the cells so far run again in
+    a new one; what cannot be rebuilt so is ``unavailable``.
+
+    The arguments are those of ``SandboxTool``; ``limits`` are a cell's wall clock and output, and the whole session's
+    memory, processes and files.
+    """
+
+    schema = ToolSpec(
+        name=NOTEBOOK_TOOL_NAME,
+        description=(
+            "Run a cell of Python in a notebook and return what it printed, followed by the value of its last "
+            "expression. Variables and imports of earlier cells are kept. NumPy and SymPy are installed. There is no "
+            "network."
+        ),
+        parameters={
+            "type": "object",
+            "properties": {"code": {"type": "string", "description": "The cell's Python code."}},
+            "required": ["code"],
+            "additionalProperties": False,
+        },
+    )
+    noun = "cell"
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._cells: list[_Cell] = []
+        self._name: str | None = None
+        self._pid = 0
+
+    def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
+        """Run ``arguments["code"]`` after the cells before it.
+
+        Raises:
+            SandboxUnavailableError: The provider keeps no sessions.
+        """
+        cell = _Cell(arguments["code"], call_seed(context))
+        outcome = self._run(cell) if self._is_live or not self._cells else None
+        if outcome is None or self._is_lost(outcome):
+            outcome = self._run_rebuilt(cell)
+        if outcome.status is ToolStatus.UNAVAILABLE:
+            self.end_episode()
+            return self._result(replace(outcome, session=None))
+        note = ""
+        if outcome.session == "ended":
+            self._cells, self._name = [], None
+            note = f"{outcome.session_note or 'The notebook has ended.'} {_GONE}"
+        else:
+            if outcome.session == "interrupted":
+                note = f"{outcome.session_note or 'The cell was interrupted.'} {_KEPT}"
+            if outcome.status is not ToolStatus.SYNTAX_ERROR:  # of which nothing ran
+                self._cells.append(replace(cell, status=outcome.status))
+        return self._result(outcome, note)
+
+    def end_episode(self) -> None:
+        """End the session."""
+        self._end_session()
+        self._cells = []
+
+    def close(self) -> None:
+        """End the session and let go of the sandbox."""
+        self.end_episode()
+        super().close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickled without the session: the copy rebuilds its own from the cells."""
+        return {**super().__getstate__(), "_cells": list(self._cells), "_name": None}
+
+    @property
+    def _is_live(self) -> bool:
+        """Whether there is a session of this instance; a forked process has none of its parent's."""
+        return self._name is not None and self._pid == os.getpid()
+
+    def _run(self, cell: _Cell) -> Outcome:
+        if not self._is_live:
+            self._name, self._pid = uuid.uuid4().hex, os.getpid()
+        job = Job(cell.code, limits=self._limits, seed=cell.seed, session=self._name)
+        outcome = self._open().run(job)
+        if outcome.session is None and outcome.status is not ToolStatus.UNAVAILABLE:
+            raise SandboxUnavailableError(
+                f"{NOTEBOOK_TOOL_NAME} needs a sandbox that keeps sessions, and {type(self._open()).__name__} ran the "
+                "cell without one; choose another provider."
+            )
+        return outcome
+
+    def _is_lost(self, outcome: Outcome) -> bool:
+        """Whether the state of the cells before was not there."""
+        gone = outcome.session == "replaced" or (outcome.session == "new" and bool(self._cells))
+        return gone or outcome.status is ToolStatus.UNAVAILABLE
+
+    def _run_rebuilt(self, cell: _Cell) -> Outcome:
+        """Run the cells so far in a new session, and this one after them."""
+        self._end_session()
+        for number, past in enumerate(self._cells):
+            outcome = self._run(past)
+            gone = outcome.session in ("ended", "replaced") or (number > 0 and outcome.session == "new")
+            if gone or outcome.status is not past.status:
+                return Outcome(ToolStatus.UNAVAILABLE, error_type="SessionLost")
+        outcome = self._run(cell)
+        return Outcome(ToolStatus.UNAVAILABLE, error_type="SessionLost") if self._is_lost(outcome) else outcome
+
+    def _end_session(self) -> None:
+        name, live, self._name = self._name, self._is_live, None
+        if name is not None and live and self._sandbox is not None:
+            with contextlib.suppress(SandboxUnavailableError):
+                self._sandbox.end_session(name)

@@ -1,0 +1,93 @@
+"""Formulas in conjunctive normal form: planted instances, their text, a solver, SATURN's difficulty, answers.
+
+A clause is a list of literals, 1-based numbers of variables, negative where negated. The solver tries every assignment:
+it is for tests and small instances.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import combinations
+
+import numpy as np
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.worlds.puzzle import UnreadableAnswerError
+from rstar2_env.worlds.reading import plain
+
+LETTERS = "ABCDEFGHIJKLMNOPQRST"
+"""The variables' names."""
+
+
+def planted(
+    clause_size: int, variables: int, count: int, rng: np.random.Generator
+) -> tuple[list[int], list[list[int]]]:
+    """Draw an assignment, and distinct clauses that it satisfies, uniformly among all such.
+
+    Args:
+        clause_size: Variables in a clause.
+        variables: Variables in all.
+        count: Clauses; at most C(variables, clause_size)(2^clause_size - 1) can be.
+        rng: The only source of chance.
+
+    Returns:
+        The assignment's bits, and the clauses in the order of their text.
+    """
+    bits = [int(bit) for bit in rng.integers(2, size=variables)]
+    choices = _choices(variables, clause_size)
+    patterns = 2**clause_size - 1
+    clauses = []
+    for number in rng.choice(len(choices) * patterns, size=count, replace=False).tolist():
+        chosen, pattern = choices[number // patterns], number % patterns + 1
+        # A bit of the pattern says that its literal agrees with the solution; at least one of them is set.
+        agree = [pattern >> place & 1 for place in range(clause_size)]
+        clauses.append([v + 1 if bits[v] == fits else -(v + 1) for v, fits in zip(chosen, agree, strict=True)])
+    return bits, sorted(clauses, key=written)
+
+
+@lru_cache(maxsize=8)
+def _choices(variables: int, size: int) -> list[tuple[int, ...]]:
+    return list(combinations(range(variables), size))
+
+
+def written(clause: Sequence[int]) -> str:
+    """A clause as text: ``[1, 2, -3]`` is ``AB!C``."""
+    return "".join(("!" if literal < 0 else "") + LETTERS[abs(literal) - 1] for literal in clause)
+
+
+def read_values(answer: str, variables: int) -> list[bool]:
+    """Read one 0 or 1 for each variable.
+
+    Raises:
+        UnreadableAnswerError: The answer holds something else.
+    """
+    bits = "".join(plain(answer).replace(",", " ").split())
+    if len(bits) != variables or set(bits) - {"0", "1"}:
+        raise UnreadableAnswerError(f"expected {variables} digits 0 or 1, got {answer[:80]!r}")
+    return [bit == "1" for bit in bits]
+
+
+def satisfies(clauses: Sequence[Sequence[int]], values: Sequence[bool]) -> bool:
+    """Whether every clause has a true literal."""
+    return all(any(values[abs(literal) - 1] == (literal > 0) for literal in clause) for clause in clauses)
+
+
+def solutions(clauses: Sequence[Sequence[int]], variables: int) -> Iterator[str]:
+    """Every satisfying assignment, by trying all."""
+    for number in range(2**variables):
+        bits = format(number, f"0{variables}b")
+        if satisfies(clauses, [bit == "1" for bit in bits]):
+            yield bits
+
+
+def difficulty(clause_size: int, variables: int, clauses: int) -> float:
+    """SATURN's estimate D(n, k, l) = log2 k + 2 log2 l - n + k/n.
+
+    Raises:
+        ConfigurationError: A number is not positive.
+    """
+    if min(clause_size, variables, clauses) < 1:
+        raise ConfigurationError(f"Expected positive numbers, got ({clause_size}, {variables}, {clauses}).")
+    return math.log2(variables) + 2 * math.log2(clauses) - clause_size + variables / clause_size
