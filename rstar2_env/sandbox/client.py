@@ -95,6 +95,11 @@ class WardenClient(Caller):
 
     # The protocol
 
+    @property
+    def in_flight(self) -> int:
+        """Calls that have no outcome yet."""
+        return len(self._tickets)
+
     def capabilities(self) -> Sequence[Capability]:
         """Each layer of isolation and whether it is active."""
         connection = self._connection
@@ -241,7 +246,7 @@ class WardenClient(Caller):
         if self.options.isolation == "none":
             text = "isolation='none': programs run with all the rights of this process. Use it for debugging alone."
             warnings.warn(text, RuntimeWarning, stacklevel=5)
-        elif gaps and not _warned.intersection({str(gaps)}):
+        elif gaps and self.options.isolation == "best" and str(gaps) not in _warned:
             _warned.add(str(gaps))
             text = f"The sandbox does without what this machine does not give: {'; '.join(gaps)}."
             warnings.warn(text, RuntimeWarning, stacklevel=5)

@@ -88,6 +88,20 @@ def check_image(engine: APIClient, image: str) -> None:
         )
 
 
+def check_runtime(engine: APIClient, runtime: str | None) -> None:
+    """See that the engine knows a runtime.
+
+    Raises:
+        SandboxUnavailableError: It does not.
+    """
+    known = sorted((engine.info().get("Runtimes") or {}).keys())
+    if runtime is not None and runtime not in known:
+        raise SandboxUnavailableError(
+            f"The engine has no runtime {runtime!r}; it has {', '.join(known)}. Install it and name it in the engine's "
+            "configuration (for gVisor: `runsc install`, then restart the engine)."
+        )
+
+
 def owner() -> str:
     """This process, so that another one on the same machine can tell whether it is still there."""
     return f"{_machine()}|{os.getpid()}|{_started(os.getpid())}"

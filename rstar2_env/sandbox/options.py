@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 from rstar2_env.errors import ConfigurationError
 from rstar2_env.sandbox.job import Limits
@@ -40,6 +40,8 @@ class LocalOptions:
         session_memory_mb: MiB that the memory limits of all sessions may add up to; ``None`` leaves it to
             ``max_sessions``.
     """
+
+    provider: ClassVar[str] = "local"
 
     preload: tuple[str, ...] = ("numpy", "sympy")
     workers: int | None = None
@@ -91,7 +93,7 @@ class LocalOptions:
                 raise ConfigurationError(f"{name} must be a positive number of seconds, not {getattr(self, name)!r}.")
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> LocalOptions:
+    def of(cls, given: Mapping[str, Any]) -> Self:
         """Options from names and values.
 
         Raises:
@@ -102,7 +104,9 @@ class LocalOptions:
             if name not in known:
                 near = difflib.get_close_matches(name, known, n=1)
                 hint = f" Did you mean {near[0]!r}?" if near else ""
-                raise ConfigurationError(f"The local sandbox has no option {name!r}.{hint} Known: {', '.join(known)}.")
+                raise ConfigurationError(
+                    f"The {cls.provider} sandbox has no option {name!r}.{hint} Known: {', '.join(known)}."
+                )
         return cls(**given)
 
     def as_given(self) -> dict[str, Any]:

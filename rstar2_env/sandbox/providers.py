@@ -15,6 +15,13 @@ PROVIDERS: Registry[Callable[..., Sandbox]] = Registry("sandbox", entry_points="
 PROVIDERS.register("local", LocalSandbox)
 
 
+@PROVIDERS.register("docker")
+def _docker(**options: Any) -> Sandbox:
+    from rstar2_env.sandbox.docker import DockerSandbox
+
+    return DockerSandbox(**options)
+
+
 @PROVIDERS.register("remote")
 def _remote(**options: Any) -> Sandbox:
     from rstar2_env.sandbox.remote import RemoteSandbox

@@ -37,6 +37,8 @@ def main() -> None:
         if options["isolation"] == "strict" and (broken := found.broken()):
             raise RuntimeError(f"isolation='strict' needs what this machine does not give: {'; '.join(broken)}.")
         zygote = ZygoteLink(options, found)
+        if options.get("guard"):
+            linux.set_dumpable(False)  # a program of the same user may not look into this process, nor open its files
         scratch = None if "mount" in found.plan.namespaces else options["scratch"]
         if scratch is not None:
             os.chmod(scratch, 0o711)  # users of our own must get to their folders

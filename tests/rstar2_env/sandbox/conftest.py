@@ -17,6 +17,9 @@ from typing import Any
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parent))  # for docker_engines, which the tests here import by its name
+from docker_engines import IMAGE, NoEngineError, any_engine
+
 from rstar2_env.sandbox import Job, LocalSandbox, Outcome, Sandbox, make_sandbox
 
 os.environ["SECRET_TOKEN"] = "s3cr3t"  # what no program may see
@@ -30,11 +33,16 @@ def local_without(*layers: str) -> Factory:
     return lambda _: make_sandbox("local", without=layers)
 
 
+def in_docker(request: pytest.FixtureRequest) -> Sandbox:
+    return make_sandbox("docker", **request.getfixturevalue("docker_options"))
+
+
 PROVIDERS: dict[str, Factory] = {
     "local": local_without(),
     # A container's default profile, or a machine that keeps user namespaces from ordinary users.
     "local-without-namespaces": local_without(*NO_NAMESPACES),
     "local-older-kernel": local_without(*NO_NAMESPACES, "scope"),
+    "docker": in_docker,
 }
 """What the conformance suite runs through: a new provider adds its line here. All but the first are slow tests."""
 
@@ -59,6 +67,25 @@ for pid in ({os.getpid()}, {os.getppid()}):
 print("reached", reached)
 """
         assert sandbox.run(Job(reach)).stdout == "reached []\n", "programs here could kill processes outside"
+        yield sandbox
+
+
+@pytest.fixture(scope="session")
+def docker_options() -> Iterator[dict[str, Any]]:
+    """Where a Docker engine with the tests' image is: options of the docker sandbox."""
+    pytest.importorskip("docker", reason="the extra 'docker' is not installed")
+    with contextlib.ExitStack() as stack:
+        try:
+            url = stack.enter_context(any_engine())
+        except NoEngineError as error:
+            pytest.skip(f"no Docker engine: {error}")
+        yield {"base_url": url, "image": IMAGE}
+
+
+@pytest.fixture(scope="session")
+def docker(docker_options: dict[str, Any]) -> Iterator[Sandbox]:
+    """One docker sandbox for all tests that only run programs in it."""
+    with make_sandbox("docker", **docker_options) as sandbox:
         yield sandbox
 
 

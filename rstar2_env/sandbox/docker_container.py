@@ -1,0 +1,163 @@
+"""One container with a warden in it, reached over the stream that is attached to its standard input and output.
+
+Covered: the container's own walls, starting it, taking the engine's framing off what it says, its end. The container
+ends when the stream closes, and with it when this process dies. Not covered: what is said (``connection``).
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import socket
+import struct
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rstar2_env.errors import SandboxUnavailableError
+from rstar2_env.sandbox import docker_engine
+from rstar2_env.sandbox.docker_image import USER
+from rstar2_env.sandbox.docker_options import SCRATCH, DockerOptions
+
+if TYPE_CHECKING:
+    from docker import APIClient
+
+_HEAD = struct.Struct(">BxxxL")
+_OUTPUT = 1
+_LAST_WORDS = 2000
+_SCRATCH_SIZE = "256m"
+_RETRY_S = 0.25
+
+_PROFILE = Path(__file__).with_name("docker_seccomp.json")
+
+
+@functools.cache
+def seccomp_profile() -> str:
+    """The filter of the whole container, as the engine takes it."""
+    return _PROFILE.read_text(encoding="utf-8")
+
+
+def walls(engine: APIClient, info: dict[str, Any], options: DockerOptions) -> dict[str, Any]:
+    """The container's own walls, as the engine's host configuration."""
+    memory = options.memory_bytes(int(info.get("MemTotal", 0)))
+    security = ["no-new-privileges:true", f"seccomp={seccomp_profile()}"]
+    if any("apparmor" in line for line in info.get("SecurityOptions") or ()):
+        security.append(f"apparmor={options.apparmor}")
+    config: dict[str, Any] = engine.create_host_config(
+        network_mode="none",
+        ipc_mode="private",
+        read_only=True,
+        cap_drop=["ALL"],
+        security_opt=security,
+        mem_limit=memory,
+        memswap_limit=memory,
+        pids_limit=options.most_processes,
+        nano_cpus=int((options.cpus or options.slots) * 1e9) if info.get("CpuCfsQuota", True) else None,
+        tmpfs={
+            SCRATCH: f"rw,nosuid,nodev,mode=700,uid={USER.partition(':')[0]},size={_SCRATCH_SIZE}",
+            "/tmp": "rw,nosuid,nodev,mode=1777,size=16m",
+        },
+        auto_remove=True,
+        log_config={"type": "none"},
+        runtime=options.runtime,
+    )
+    # Unmasked, as `--security-opt systempaths=unconfined`: only then can a call mount a /proc of its own.
+    config["MaskedPaths"] = config["ReadonlyPaths"] = []
+    return config
+
+
+class Container:
+    """The ``docker`` provider's host.
+
+    Args:
+        options: How it runs.
+        alone: Whether one call at a time runs in it.
+        patience: Seconds to wait for an engine that does not answer.
+    """
+
+    name = "The docker sandbox"
+
+    def __init__(self, options: DockerOptions, *, alone: bool = False, patience: float = 0.0) -> None:
+        self.stall_s = options.stall_s
+        self.warden_pid = 0
+        self.scratch = ""
+        self.id = ""
+        self._options = options
+        self._alone = alone
+        self._patience = patience
+        self._engine: APIClient | None = None
+        self._left = bytearray()
+        self._words = bytearray()
+
+    def start(self) -> socket.socket:
+        """Make a container, attach to it, and start it.
+
+        Raises:
+            SandboxUnavailableError: The engine does not answer, or refuses.
+        """
+        deadline = time.monotonic() + self._patience
+        while True:
+            try:
+                self._engine = docker_engine.connect(self._options.base_url)
+                return self._start(self._engine)
+            except (SandboxUnavailableError, OSError) as error:
+                if time.monotonic() > deadline:
+                    raise SandboxUnavailableError(str(error)) from error
+                time.sleep(_RETRY_S)
+
+    def _start(self, engine: APIClient) -> socket.socket:
+        made = engine.create_container(
+            self._options.image,
+            stdin_open=True,
+            user=USER,
+            labels={docker_engine.OWNER_LABEL: docker_engine.owner()},
+            host_config=walls(engine, engine.info(), self._options),
+            network_disabled=True,
+        )
+        self.id = str(made["Id"])
+        attached = engine.attach_socket(self.id, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
+        stream = socket.socket(fileno=os.dup(attached.fileno()))
+        original = attached._sock  # else a fork of this process would hold the stream open through it
+        attached._response.close()
+        attached.close()
+        original.close()
+        try:
+            engine.start(self.id)
+        except BaseException:
+            stream.close()
+            raise
+        return stream
+
+    def options(self) -> dict[str, Any]:
+        """The first message to the warden."""
+        return self._options.for_container(alone=self._alone)
+
+    def decode(self, data: bytes) -> bytes:
+        """Take off the engine's framing; what was said on standard error is kept for a message."""
+        self._left += data
+        said = []
+        at = 0
+        while len(self._left) - at >= _HEAD.size:
+            kind, length = _HEAD.unpack_from(self._left, at)
+            end = at + _HEAD.size + length
+            if end > len(self._left):
+                break
+            text = bytes(self._left[at + _HEAD.size : end])
+            if kind == _OUTPUT:
+                said.append(text)
+            else:
+                self._words = (self._words + text)[-_LAST_WORDS:]
+            at = end
+        del self._left[:at]
+        return b"".join(said)
+
+    def end(self, patience: float) -> str:
+        """Remove the container, whatever runs in it; returns its last words."""
+        if self._engine is not None:
+            if self.id:
+                docker_engine.remove(self._engine, self.id)
+            self._engine.close()
+        return self._words.decode("utf-8", "replace").strip()
+
+    def abandon(self) -> None:
+        """In a forked child of the caller: the stream is the connection's, and the rest is harmless."""

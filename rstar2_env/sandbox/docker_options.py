@@ -1,0 +1,104 @@
+"""The options of the ``docker`` provider: those of a warden, and those of the containers that hold one each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.sandbox.docker_image import DEFAULT_TAG
+from rstar2_env.sandbox.options import LocalOptions
+
+SCRATCH = "/scratch"
+_MIB = 1 << 20
+_WARM_MB, _SPARE_MB, _WAITING_MB = 1024, 128, 32
+_SHARE_OF_MACHINE = 0.8
+_SPARE_PROCESSES = 64
+
+
+@dataclass(frozen=True)
+class DockerOptions(LocalOptions):
+    """How the ``docker`` provider runs. All of ``LocalOptions`` holds for the warden in each container.
+
+    ``preload`` and a program's imports are of the image, and so is what ``readable`` would add: build an image that has
+    it. ``workers`` counts programs at once in each container.
+
+    Attributes:
+        image: The image, as ``rstar2 sandbox image`` builds it.
+        base_url: Address of the engine; ``None`` asks ``DOCKER_HOST``, then the usual socket.
+        runtime: Name of the engine's runtime (``"runsc"`` for gVisor); ``None`` is the engine's default.
+        containers: Warm containers. ``None``: one where the layers of each call keep calls apart, else twice as many as
+            there are usable cores, as each serves one call and is replaced.
+        memory_mb: MiB of memory of a container; ``None`` adds up what its calls may use, at most 80 % of the machine.
+        cpus: Cores that a container may use; ``None`` is ``workers``.
+        pids: Processes and threads in a container; ``None`` adds up what its calls may use.
+        apparmor: Name of the AppArmor profile on machines that have it. Docker's own refuses the mounts of each call's
+            private view.
+    """
+
+    provider: ClassVar[str] = "docker"
+
+    image: str = DEFAULT_TAG
+    base_url: str | None = None
+    runtime: str | None = None
+    containers: int | None = None
+    memory_mb: int | None = None
+    cpus: float | None = None
+    pids: int | None = None
+    apparmor: str = "unconfined"
+
+    def __post_init__(self) -> None:
+        """Check every value.
+
+        Raises:
+            ConfigurationError: A value is out of its range or of the wrong kind.
+        """
+        super().__post_init__()
+        if self.readable:
+            raise ConfigurationError(
+                "readable names paths of this machine, which a container does not have; put the files into an image "
+                "built on rstar2-sandbox, below /usr or /opt."
+            )
+        for name in ("image", "apparmor"):
+            if not isinstance(value := getattr(self, name), str) or not value:
+                raise ConfigurationError(f"{name} must be a name, not {value!r}.")
+        for name in ("base_url", "runtime"):
+            if (value := getattr(self, name)) is not None and (not isinstance(value, str) or not value):
+                raise ConfigurationError(f"{name} must be text or None, not {value!r}.")
+        for name in ("containers", "memory_mb", "pids"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int) or value < 1):
+                raise ConfigurationError(f"{name} must be a whole number from 1, or None, not {value!r}.")
+        if self.cpus is not None and not (isinstance(self.cpus, int | float) and self.cpus > 0):
+            raise ConfigurationError(f"cpus must be a positive number or None, not {self.cpus!r}.")
+
+    def memory_bytes(self, machine: int) -> int:
+        """What a container may hold, on a machine with so many bytes."""
+        if self.memory_mb is not None:
+            return self.memory_mb * _MIB
+        each = self.limits.memory_mb + self.limits.file_mb + _SPARE_MB
+        wanted = (_WARM_MB + self.slots * each + self.prepared * _WAITING_MB) * _MIB
+        return min(wanted, int(machine * _SHARE_OF_MACHINE)) if machine else wanted
+
+    @property
+    def most_processes(self) -> int:
+        """Processes and threads that a container may have."""
+        if self.pids is not None:
+            return self.pids
+        return _SPARE_PROCESSES + self.slots * (self.limits.processes + 4) + 4 * self.prepared
+
+    @property
+    def prepared(self) -> int:
+        """Children kept ready in a container."""
+        return self.waiting if self.waiting is not None else self.slots
+
+    def for_container(self, *, alone: bool) -> dict[str, Any]:
+        """The first message to the warden in a container.
+
+        Args:
+            alone: Whether the container is the wall, so that one call at a time runs in it.
+        """
+        message = self.for_warden(SCRATCH)
+        # What is missing inside, the container makes up for: see docker_walls.
+        message |= {"site_dirs": None, "guard": True, "isolation": "none" if self.isolation == "none" else "best"}
+        return message | ({"workers": 1, "waiting": 1} if alone else {})

@@ -1,0 +1,146 @@
+"""Containers that serve one call each: for engines where the container is the only wall between calls.
+
+Covered: keeping some warm, giving each call one of its own, replacing it afterwards. What a program did to its
+container goes with it. Not covered: sessions, which would need a container for as long as they live.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
+
+from rstar2_env.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.sandbox.calls import Pending
+from rstar2_env.sandbox.client import WardenClient
+from rstar2_env.sandbox.job import Job, Outcome
+from rstar2_env.sandbox.messages import lost
+
+_CLOSED = "The sandbox was closed."
+
+
+class _Waiting:
+    """A job that waits for a container, and then for its outcome."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.future: Future[Outcome] = Future()
+        self._lock = threading.Lock()
+        self._inner: Pending | None = None
+        self._dropped = False
+
+    def start(self, client: WardenClient) -> Pending | None:
+        """Hand the job to a container of its own; ``None`` when nobody waits any more."""
+        with self._lock:
+            if not self._dropped:
+                self._inner = client.submit(self.job)
+            return self._inner
+
+    def drop(self) -> None:
+        """Nobody waits any more: end the program."""
+        with self._lock:
+            self._dropped = True
+            if self._inner is not None:
+                self._inner.drop()
+                self._inner.future.cancel()
+
+    def resolve(self, outcome: Outcome) -> None:
+        """Give the outcome to whoever waits."""
+        if not self.future.done() and self.future.set_running_or_notify_cancel():
+            self.future.set_result(outcome)
+
+
+class SingleUse:
+    """A number of warm containers, each for one call.
+
+    Args:
+        make: Starts a container.
+        count: How many there are.
+    """
+
+    def __init__(self, make: Callable[[], WardenClient], count: int) -> None:
+        self._make = make
+        self._pid = os.getpid()
+        self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._closed = False
+        self._in_use: set[WardenClient] = set()
+        self._threads = [
+            threading.Thread(target=self._keep, name="rstar2-sandbox-container", daemon=True) for _ in range(count)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, job: Job) -> Pending:
+        """Queue a job for the next container.
+
+        Raises:
+            ConfigurationError: The job belongs to a session.
+        """
+        if job.session is not None:
+            raise ConfigurationError(
+                "Here a container is the wall around each call, and is replaced after it, so no session can outlive a "
+                "call: use an engine and a runtime that allow the layers of each call (`rstar2 sandbox check "
+                "--provider docker` says which are missing), or the local sandbox."
+            )
+        waiting = _Waiting(job)
+        self._queue.put(waiting)
+        return waiting
+
+    def close(self) -> None:
+        """Remove every container. Calls that wait or run become ``unavailable``."""
+        self._closed = True
+        if os.getpid() != self._pid:
+            return
+        for _ in self._threads:
+            self._queue.put(None)
+        for client in list(self._in_use):
+            client.close()
+        for thread in self._threads:
+            thread.join()
+        while not self._queue.empty():
+            if (waiting := self._queue.get()) is not None:
+                waiting.resolve(lost(_CLOSED, 0))
+
+    def _keep(self) -> None:
+        """Keep one container warm, and serve one call after the other, each in a fresh one."""
+        client: WardenClient | None = None
+        why = _CLOSED
+        while not self._closed:
+            try:
+                client = client or self._make()
+                self._in_use.add(client)
+            except SandboxUnavailableError as error:
+                why = str(error)
+            waiting = self._queue.get()
+            if waiting is None:
+                break
+            if client is None or self._closed:
+                waiting.resolve(lost(why if client is None else _CLOSED, 0))
+                continue
+            if self._serve(waiting, client):
+                self._in_use.discard(client)
+                client.close()
+                client = None
+        if client is not None:
+            client.close()
+
+    @staticmethod
+    def _serve(waiting: _Waiting, client: WardenClient) -> bool:
+        """Run one job; whether the container was used."""
+        try:
+            inner = waiting.start(client)
+        except SandboxUnavailableError as error:  # it was closed meanwhile
+            waiting.resolve(lost(str(error), 0))
+            return True
+        except ConfigurationError as error:  # the caller's own mistake, found when the job was packed
+            if waiting.future.set_running_or_notify_cancel():
+                waiting.future.set_exception(error)
+            return False
+        if inner is None:
+            return False
+        with contextlib.suppress(CancelledError):
+            waiting.resolve(inner.future.result())
+        return True

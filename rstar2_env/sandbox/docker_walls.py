@@ -1,0 +1,81 @@
+"""What keeps the promises of the ``docker`` provider: each call's own layers, or a container that it has alone.
+
+Covered: which of the two is active, and the list that ``capabilities()`` shows. Not covered: putting the container's
+walls up (``docker_container``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from rstar2_env.sandbox.docker_engine import limits_missing
+from rstar2_env.sandbox.docker_options import DockerOptions
+from rstar2_env.sandbox.job import Capability
+
+APART = "calls kept apart"
+"""The promise that only this provider has to name: calls share a container, or each has one."""
+_BY_CONTAINER = {
+    "no network": "no network but a loopback of its own",
+    "no sight of other processes": "a process namespace that holds this call and its warden alone",
+    "no sight of the user's files": "the image alone, read-only",
+    "no gain of privileges": "no_new_privs and no capabilities",
+    "bounded memory": "a memory limit",
+    "bounded processes": "a pids limit",
+    "killed whole": "it is removed after the call",
+}
+
+
+def are_calls_apart(inside: Sequence[Capability]) -> bool:
+    """Whether each call's own layers keep every promise, so that calls can share a container."""
+    return all(layer.active for layer in inside if layer.required)
+
+
+def capabilities(inside: Sequence[Capability], info: dict[str, Any], options: DockerOptions) -> list[Capability]:
+    """Promises first, then the container's walls, then the mechanisms inside.
+
+    Args:
+        inside: What the warden found in the container.
+        info: What the engine says of itself.
+        options: How the sandbox runs.
+    """
+    apart = are_calls_apart(inside)
+    bare = options.isolation == "none"
+    missing = limits_missing(info)
+    held = {
+        name: by
+        for name, by in _BY_CONTAINER.items()
+        if not (
+            (name == "bounded memory" and "memory" in missing)
+            or (name == "bounded processes" and "processes" in missing)
+        )
+    }
+    promises = [
+        layer
+        if layer.active or layer.name not in held or bare
+        else replace(layer, active=True, detail=f"by the container: {held[layer.name]}")
+        for layer in inside
+        if layer.required
+    ]
+    how = "by layers of its own around each call" if apart else "by a container for each call, replaced after it"
+    kept = Capability(APART, not bare, how if not bare else "switched off", required=True)
+    memory = options.memory_bytes(int(info.get("MemTotal", 0))) >> 20
+    limits = [f"{memory} MiB", f"{options.most_processes} processes", f"{options.cpus or options.slots:g} cores"]
+    runtime = options.runtime or info.get("DefaultRuntime") or "the engine's own"
+    walls = [
+        Capability("container: runtime", True, str(runtime)),
+        Capability("container: no network, read-only root, no capabilities, no_new_privs, ordinary user", True),
+        Capability(
+            "container: limits",
+            not missing,
+            ", ".join(limits) if not missing else f"this engine cannot bound {', '.join(missing)}",
+        ),
+        Capability("container: system-call filter", _filters(info), "" if _filters(info) else "the engine has none"),
+    ]
+    mechanisms = [replace(layer, name=f"call: {layer.name}") for layer in inside if not layer.required]
+    return [kept, *promises, *walls, *mechanisms]
+
+
+def _filters(info: dict[str, Any]) -> bool:
+    return any("seccomp" in line for line in info.get("SecurityOptions") or ())
