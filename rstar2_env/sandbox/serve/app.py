@@ -74,7 +74,7 @@ def build_app(service: Service) -> ASGIApp:
         Route("/healthz", healthz),
         *judge_routes(service, max_bytes),
     ]
-    return Guard(Starlette(routes=routes), service.options.token, max_bytes, service.metrics)
+    return Guard(Starlette(routes=routes), service.options.token, max_bytes, service)
 
 
 def _calls(service: Service, body: dict[str, Any]) -> Response:
@@ -105,14 +105,11 @@ def _calls(service: Service, body: dict[str, Any]) -> Response:
         return stream
     service.metrics.counts["rejected_total"] += len(refused)
     after = service.retry_after()
-    why = "stopping" if service.draining else "full"
     if len(refused) == len(calls):
-        text = "The server is stopping." if service.draining else "The queue is full; come again later."
-        status = 503 if service.draining else 429
-        header = {"Retry-After": str(math.ceil(after))}
-        return JSONResponse({"error": text, "refused": why, "retry_after_s": after}, status, headers=header)
+        said = {"error": "The queue is full; come again later.", "refused": "full", "retry_after_s": after}
+        return JSONResponse(said, 429, headers={"Retry-After": str(math.ceil(after))})
     for call_id in refused:
-        stream.add(dump({"id": call_id, "refused": why, "retry_after_s": after}))
+        stream.add(dump({"id": call_id, "refused": "full", "retry_after_s": after}))
     return stream
 
 

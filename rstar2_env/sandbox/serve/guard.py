@@ -1,7 +1,7 @@
 """Who may ask, and how much: the token, the kind of content, the size of a request.
 
-Covered: every request but ``/healthz`` and ``/ping``, before any of it is read. Not covered: encryption (TLS options or
-a proxy), and rates per client.
+Covered: every request but ``/healthz`` and ``/ping``, before any of it is read, and all of them once the server stops.
+Not covered: encryption (TLS options or a proxy), and rates per client.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import hmac
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rstar2_env.sandbox.serve.metrics import Metrics
+from rstar2_env.sandbox.serve.service import Service
 
 _OPEN = ("/healthz", "/ping")
+_WHILE_STOPPING = ("/healthz", "/metrics", "/v1/cancel")
 
 
 class TooLargeError(Exception):
@@ -31,19 +32,22 @@ class Guard:
         token: What must be shown, as a bearer token or as the password of basic authentication (which is how a client
             that only takes a host name can send one: ``user:TOKEN@host``); ``None`` lets everyone in.
         max_bytes: The most that a request may hold.
-        metrics: Where refusals are counted.
+        service: Whose requests these are: once it stops, hardly anything is let through.
     """
 
-    def __init__(self, app: ASGIApp, token: str | None, max_bytes: int, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, token: str | None, max_bytes: int, service: Service) -> None:
         self._app = app
         self._token = token.encode() if token is not None else None
         self._max_bytes = max_bytes
-        self._metrics = metrics
+        self._service = service
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer in its place, or hand on."""
-        refusal = self._refusal(Request(scope)) if scope["type"] == "http" else None
-        await (refusal or self._app)(scope, receive, send)
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        answer = self._refusal(Request(scope)) or self._app
+        await answer(scope, receive, _closing(send) if self._service.draining else send)
 
     def _refusal(self, request: Request) -> Response | None:
         if request.url.path in _OPEN:
@@ -51,9 +55,12 @@ class Guard:
         if self._token is not None:
             shown = _shown(request.headers.get("authorization", ""))
             if shown is None or not hmac.compare_digest(shown, self._token):
-                self._metrics.counts["unauthorized_total"] += 1
+                self._service.metrics.counts["unauthorized_total"] += 1
                 text = "This server wants its token: send the header 'Authorization: Bearer TOKEN'."
                 return JSONResponse({"error": text}, 401, headers={"WWW-Authenticate": "Bearer"})
+        if self._service.draining and request.url.path not in _WHILE_STOPPING:
+            self._service.metrics.counts["rejected_total"] += 1
+            return JSONResponse({"error": "The server is stopping.", "refused": "stopping", "retry_after_s": 1.0}, 503)
         if request.method != "POST":
             return None
         # A web page may send other kinds to this machine's own ports without asking; JSON it may not.
@@ -84,6 +91,17 @@ def too_large(max_bytes: int) -> Response:
     """The answer to a request that holds too much."""
     text = f"A request may hold {max_bytes} bytes; send fewer calls at once, or start the server with --max-request."
     return JSONResponse({"error": text, "max_request_bytes": max_bytes}, 413, headers={"Connection": "close"})
+
+
+def _closing(send: Send) -> Send:
+    """Ends the connection with the answer: one that a client keeps open would keep the server from ending."""
+
+    async def send_and_close(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", ()), (b"connection", b"close")]}
+        await send(message)
+
+    return send_and_close
 
 
 def _shown(header: str) -> bytes | None:

@@ -43,6 +43,7 @@ PROVIDERS: dict[str, Factory] = {
     "local-without-namespaces": local_without(*NO_NAMESPACES),
     "local-older-kernel": local_without(*NO_NAMESPACES, "scope"),
     "docker": in_docker,
+    "remote": lambda request: make_sandbox("remote", url=request.getfixturevalue("server").url),
 }
 """What the conformance suite runs through: a new provider adds its line here. All but the first are slow tests."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import re
 import signal
@@ -165,9 +166,10 @@ def test_a_call_that_is_none_leaves_the_others_of_its_batch(server: Any) -> None
     assert found["b"]["outcome"]["value"] == "2"
 
 
+@pytest.mark.slow
 def test_a_full_queue_answers_429_and_says_when_to_come_again(serve: Any, look: Any) -> None:
     with serve(queue=2, in_flight=1, provider_options=SMALL) as server, ThreadPoolExecutor(1) as pool:
-        first = pool.submit(httpx.post, server.url + "/v1/calls", json={"calls": [sleeping(3)] * 3}, timeout=60)
+        first = pool.submit(httpx.post, server.url + "/v1/calls", json={"calls": [sleeping(2)] * 3}, timeout=60)
         look.wait_for(lambda: server.metric("in_flight") + server.metric("queue_depth") == 3)
         second = httpx.post(server.url + "/v1/calls", json={"calls": [{"code": "1"}]})
         assert second.status_code == 429
@@ -185,6 +187,7 @@ def test_a_batch_that_fits_in_part_runs_in_part(serve: Any) -> None:
         assert sorted(line["id"] for line in found if "outcome" in line) == ["0", "1"]
 
 
+@pytest.mark.slow
 def test_clients_of_an_overloaded_server_wait_and_lose_nothing(serve: Any) -> None:
     with serve(queue=4, provider_options=SMALL) as server:
         clients = [make_sandbox("remote", url=server.url, batch=8) for _ in range(3)]
@@ -244,6 +247,7 @@ def test_a_batch_for_another_boot_runs_nothing(server: Any) -> None:
     assert server.metric("started_total") == before
 
 
+@pytest.mark.slow
 def test_a_client_that_went_away_has_its_calls_ended(serve: Any, look: Any) -> None:
     with serve(orphan_s=0.3, queue=8, in_flight=1, provider_options=SMALL) as server:
         with pytest.raises(httpx.ReadTimeout):
@@ -253,6 +257,7 @@ def test_a_client_that_went_away_has_its_calls_ended(serve: Any, look: Any) -> N
         assert server.metric("started_total") == 1
 
 
+@pytest.mark.slow
 def test_a_client_that_comes_back_in_time_finds_its_call(serve: Any) -> None:
     with serve(orphan_s=10.0, provider_options=SMALL) as server:
         body = {"calls": [{"id": "mine", **sleeping(2)}]}
@@ -301,6 +306,7 @@ def test_the_metrics_are_prometheus_text_and_add_up(serve: Any) -> None:
 # How it stops
 
 
+@pytest.mark.slow
 def test_it_stops_in_order(serve: Any, look: Any) -> None:
     with serve(in_flight=1, provider_options=SMALL) as server, ThreadPoolExecutor(1) as pool:
         calls = [{"id": "runs", **sleeping(2)}, {"id": "waits", **sleeping(2)}]
@@ -313,6 +319,23 @@ def test_it_stops_in_order(serve: Any, look: Any) -> None:
         assert server.process.wait(30) == 0
         with pytest.raises(httpx.ConnectError):
             httpx.get(server.url + "/healthz")
+
+
+@pytest.mark.slow
+def test_a_client_that_keeps_asking_does_not_keep_it_from_stopping(serve: Any, look: Any) -> None:
+    with serve(provider_options=SMALL) as server, httpx.Client() as client, ThreadPoolExecutor(1) as pool:
+        client.get(server.url + "/healthz")
+        batch = pool.submit(httpx.post, server.url + "/v1/calls", json={"calls": [sleeping(2)]}, timeout=60)
+        look.wait_for(lambda: server.metric("in_flight") == 1)
+        with client.stream("POST", server.url + "/v1/calls", json={"calls": [sleeping(2)]}, timeout=60) as kept:
+            server.process.send_signal(signal.SIGTERM)
+            kept.read()
+        batch.result()
+        with contextlib.suppress(httpx.HTTPError):
+            while True:
+                client.get(server.url + "/capabilities")
+                time.sleep(0.1)
+        assert server.process.wait(20) == 0  # and not after the half minute that requests in flight may take
 
 
 def test_stopping_is_bounded_and_ends_every_program(serve: Any, look: Any) -> None:
