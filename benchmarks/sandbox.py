@@ -128,11 +128,18 @@ def compare(calls: int) -> list[Figure]:
     """Every program, in the sandbox and otherwise."""
     with LocalSandbox() as sandbox:
         figures = measure_sandbox(sandbox, "local, every layer", calls)
+        for program in PROGRAMS:
+            figures.append(measure("local, a cell in a running session", program, in_session(sandbox), calls))
     for how, fewer, run in others():
         for program in PROGRAMS:
             slower = 1 if program == "print" or fewer == 1 else 4
             figures.append(measure(how, program, run, max(8, calls // fewer // slower)))
     return figures
+
+
+def in_session(sandbox: LocalSandbox) -> Callable[[str], object]:
+    """Run programs as cells of one session."""
+    return lambda code: check(sandbox.run(Job(code, session="benchmark")))
 
 
 def size() -> dict[str, float]:

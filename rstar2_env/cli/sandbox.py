@@ -37,9 +37,12 @@ def run(
     isolation: Isolation = "strict",
     stdin: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="What the program reads.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of random and numpy.random.")] = 0,
+    session: Annotated[
+        str | None, typer.Option(help="Run the files in their order as cells of one session of this name.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a program, a line each.")] = False,
 ) -> None:
-    """Run each program in a sandbox of its own and show how it went.
+    """Run each program in a sandbox of its own, or all as cells of one session, and show how it went.
 
     Exits with 0 when every program succeeded, with 1 when one did not, with 2 when the sandbox cannot start.
     """
@@ -47,7 +50,7 @@ def run(
 
     limits = Limits(wall_s=wall, memory_mb=memory, processes=processes, output_bytes=output)
     text = stdin.read_text(encoding="utf-8", errors="surrogateescape") if stdin is not None else ""
-    jobs = [Job(_source(file), stdin=text, limits=limits, seed=seed) for file in files]
+    jobs = [Job(_source(file), stdin=text, limits=limits, seed=seed, session=session) for file in files]
     with make_sandbox(provider, isolation=isolation, limits=limits) as sandbox:
         outcomes = sandbox.run_many(jobs)
     for file, outcome in zip(files, outcomes, strict=True):
@@ -124,8 +127,12 @@ def _show(file: Path, outcome: Outcome, *, several: bool) -> None:
         typer.echo(outcome.traceback, nl=False, err=True)
     elif outcome.error_message:
         typer.echo(outcome.error_message, err=True)
+    if outcome.session_note:
+        typer.echo(outcome.session_note, err=True)
     colour = typer.colors.RED if outcome.status.is_error else typer.colors.GREEN
     ending = f"signal {outcome.signal}" if outcome.signal else f"exit {outcome.exit_code}"
+    if outcome.session is not None:
+        ending = f"session {outcome.session}" + (f", {ending}" if outcome.session == "ended" else "")
     figures = f"{outcome.wall_s:.3f} s wall, {outcome.cpu_s:.3f} s CPU, {outcome.peak_memory_mb:.0f} MiB"
     typer.secho(f"[{outcome.status.value}] {ending}, {figures}", fg=colour, err=True)
 

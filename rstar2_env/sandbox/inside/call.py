@@ -130,6 +130,7 @@ class Child:
         self.streams = (Stream(out_r), Stream(err_r))
         self.open_ends = 3
         self.call: Call | None = None
+        self.limits: dict[str, Any] = {}  # those of its first job, which hold for as long as it lives
         self.ready = False
         self.failure: str | None = None
         self.job_left = memoryview(b"")
@@ -183,6 +184,7 @@ class Child:
         elif call.session is not None:
             self.session = call.session
             self.report.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        self.limits = self.limits or call.limits
         self.call, call.child = call, self
         self.job_left = memoryview(call.raw)
         self.started_at = time.monotonic()

@@ -91,6 +91,8 @@ class Cells:
         header, blobs = child.finish_cell(message)
         for descriptor in child.ears():
             self._loop.rewatch(descriptor, 0)
+        if any(child.slot.unbounded(child.limits)):
+            self._zygote.rest(child)
         session.cells += 1
         session.turn = None
         if call.cancelled:

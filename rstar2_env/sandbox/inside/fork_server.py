@@ -16,7 +16,7 @@ import time
 from . import child, linux, orders
 from .isolation import Isolation
 from .plan import Plan
-from .watch import INTERVAL_S, Watch
+from .watch import INTERVAL_S, RESTING_INTERVAL_S, Watch
 
 _DESCRIPTOR_SPACE = socket.CMSG_SPACE(16 * 4)
 
@@ -44,7 +44,8 @@ class ForkServer:
         self._trees: dict[int, _Tree] = {}  # by the warden's number
         self._watched: dict[int, tuple[_Tree, bool]] = {}  # by pidfd; true for the init
         self._tended: set[int] = set()
-        self._tend_at = 0.0
+        self._resting: set[int] = set()  # sessions between cells, which are looked at now and then
+        self._tend_at = self._rest_at = 0.0
         self._poll = select.poll()
         self._pausing = linux.Pausing(plan.flags("pid", "mount", "ipc", "uts")) if "pid" in plan.namespaces else None
         self._own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC) if self._pausing else -1
@@ -54,14 +55,18 @@ class ForkServer:
         self._poll.register(self._control, select.POLLIN)
         control = self._control.fileno()
         while True:
-            for descriptor, _ in self._poll.poll(INTERVAL_S * 1000 if self._tended else None):
+            interval = INTERVAL_S if self._tended else RESTING_INTERVAL_S if self._resting else None
+            for descriptor, _ in self._poll.poll(None if interval is None else interval * 1000):
                 if descriptor != control:
                     self._on_end(descriptor)
                 elif not self._obey():
                     return
             if self._tended and time.monotonic() >= self._tend_at:
-                self._tend()
+                self._tend(self._tended)
                 self._tend_at = time.monotonic() + INTERVAL_S
+            if self._resting and time.monotonic() >= self._rest_at:
+                self._tend(self._resting)
+                self._rest_at = time.monotonic() + RESTING_INTERVAL_S
 
     def close(self) -> None:
         """Kill every child."""
@@ -85,13 +90,17 @@ class ForkServer:
         elif (tree := self._trees.get(order.number)) is not None:
             if order.kind == orders.KILL:
                 self._kill(tree)
+            elif order.kind == orders.REST:
+                self._tended.discard(tree.number)
+                self._resting.add(tree.number)
             elif order.kind == orders.INTERRUPT:
-                with contextlib.suppress(ProcessLookupError):
+                if not tree.ended:
                     os.kill(tree.main, signal.SIGINT)
                 self._say(orders.pack_reply(orders.INTERRUPTED, order.number))
             else:
                 tree.watch = Watch(order.slot, order.value, order.files, order.workdir)
                 self._tended.add(tree.number)
+                self._resting.discard(tree.number)
         return True
 
     def _make(self, order: orders.Order, descriptors: tuple[int, ...]) -> None:
@@ -146,14 +155,14 @@ class ForkServer:
         self._watched[pidfd] = (tree, is_init)
         self._poll.register(pidfd, select.POLLIN)
 
-    def _tend(self) -> None:
-        """Look at the trees that no other layer bounds, and end those that took too much."""
-        for number in list(self._tended):
+    def _tend(self, numbers: set[int]) -> None:
+        """Look at trees that no other layer bounds, and end those that took too much."""
+        for number in list(numbers):
             tree = self._trees.get(number)
             if tree is None or tree.ended or tree.watch is None:
-                self._tended.discard(number)
+                numbers.discard(number)
             elif (bound := tree.watch.overdrawn([pid for pid in (tree.main, tree.init) if pid])) is not None:
-                self._tended.discard(number)
+                numbers.discard(number)
                 self._say(orders.pack_reply(orders.OVERDRAWN, number, text=bound))
                 self._kill(tree)
         self._kill_orphans()  # the look at a tree would miss them

@@ -9,8 +9,8 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-FORK, KILL, WATCH, PING, INTERRUPT = range(5)
-"""Orders: fork a child, end its tree, watch what it takes, give a sign of life, send a child SIGINT."""
+FORK, KILL, WATCH, PING, INTERRUPT, REST = range(6)
+"""Orders: fork a child, end its tree, watch what it takes, give a sign of life, send SIGINT, watch less often."""
 READY, FAILED, PONG, ENDED, BROKEN, GONE, FORK_FAILED, OVERDRAWN, INTERRUPTED = range(9)
 """Replies. ``BROKEN`` is an end that someone outside brought about; ``GONE`` says that nothing of a tree is left,
 ``OVERDRAWN`` that a tree was ended for the bound that its text names."""

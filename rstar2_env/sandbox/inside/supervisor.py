@@ -173,7 +173,7 @@ class Supervisor:
             slot.group.prepare(limits["memory_bytes"], limits["processes"])
         self._running += 1
         child.begin(call)
-        if not going_on and any(watched := slot.unbounded(limits)):
+        if any(watched := slot.unbounded(child.limits)):
             self._zygote.watch(child, *watched)
         if call.session is not None:
             self._cells.begin(child, call)
@@ -204,8 +204,8 @@ class Supervisor:
         if not message:
             self._loop.forget(child.report.fileno())
             child.close_report()
-            if child.session is not None:
-                self._kill(child)  # no cell could ever end again
+            if child.session is not None:  # no cell could ever end again, unless it is about to end itself
+                self._loop.at(time.monotonic() + _STREAMS_CLOSE_S, lambda: self._end_mute(child))
             self._settle(child)
         elif child.session is not None and self._cells.is_end(child, message):
             self._cells.finish(child, message)
@@ -280,6 +280,11 @@ class Supervisor:
             self._zygote.kill(child)
         except OSError:
             self._loop.stop()
+
+    def _end_mute(self, child: Child) -> None:
+        """End a session that can say nothing any more."""
+        if child.wait_status is None:
+            self._kill(child)
 
     def _abandon_streams(self, child: Child) -> None:
         """Stop waiting for the pipes of a child that has ended: something that we could not kill holds them."""

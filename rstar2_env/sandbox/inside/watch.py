@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 
-INTERVAL_S = 0.05
+INTERVAL_S, RESTING_INTERVAL_S = 0.05, 1.0
+"""Seconds between two looks at a program that runs, and at a session between cells."""
 MOST_FILES = 10_000
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 

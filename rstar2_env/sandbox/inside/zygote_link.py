@@ -88,6 +88,14 @@ class ZygoteLink:
         """
         self.control.send(orders.pack_order(orders.WATCH, child.number, tasks, memory, files, child.workdir))
 
+    def rest(self, child: Child) -> None:
+        """Order that a watched child is looked at less often until the next ``watch``.
+
+        Raises:
+            OSError: The zygote is gone.
+        """
+        self.control.send(orders.pack_order(orders.REST, child.number))
+
     def kill(self, child: Child) -> None:
         """Order the end of a child and of everything that it started.
 

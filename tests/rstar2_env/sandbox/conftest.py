@@ -231,9 +231,10 @@ class Look:
     def groups(warden: int) -> list[Path]:
         """The control groups of a warden, in one hierarchy."""
         for kind in ("pids", "."):
-            found = sorted(Path("/sys/fs/cgroup", kind).glob(f"**/rstar2-sandbox-{warden}/call-*"))
-            if found:
-                return found
+            with contextlib.suppress(FileNotFoundError):  # another sandbox removed its groups in the middle of this
+                found = sorted(Path("/sys/fs/cgroup", kind).glob(f"**/rstar2-sandbox-{warden}/call-*"))
+                if found:
+                    return found
         return []
 
     @staticmethod

@@ -52,6 +52,20 @@ def test_several_programs_give_a_line_each_and_a_failure_shows_in_the_exit_code(
     assert [Path(line["file"]).name for line in lines] == ["a", "b", "c"]
 
 
+def test_several_files_can_be_cells_of_one_session(tmp_path: Path) -> None:
+    cells = {"a": "x = 41", "b": "import time\ntime.sleep(60)", "c": "x + 1"}
+    for name, code in cells.items():
+        (tmp_path / name).write_text(code)
+    arguments = [*(str(tmp_path / name) for name in cells), "--session", "s", "--wall", "0.5"]
+    lines = [json.loads(line) for line in RUNNER.invoke(app, ["run", *arguments, "--json"]).stdout.splitlines()]
+    assert [line["session"] for line in lines] == ["new", "interrupted", "kept"]
+    assert [line["session_note"] is None for line in lines] == [True, False, True]
+    assert lines[2]["value"] == "42"
+    shown = RUNNER.invoke(app, ["run", *arguments]).output
+    assert "[timeout] session interrupted" in shown
+    assert "what it had done by then is kept" in shown
+
+
 def test_without_json_a_program_speaks_for_itself(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("print('said')\n1 / 0\n")
     result = RUNNER.invoke(app, ["run", str(tmp_path / "a.py")])

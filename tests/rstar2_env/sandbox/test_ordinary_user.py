@@ -83,8 +83,22 @@ def test_programs_run_as_a_user_without_privileges() -> None:
     assert done.stdout == "(1000, 2*sqrt(2))\n1\n", done.stderr
 
 
+def test_a_session_keeps_its_state_and_is_interrupted() -> None:
+    code = (
+        "from rstar2_env.sandbox import Job, Limits, LocalSandbox\n"
+        "with LocalSandbox(workers=1, preload=()) as sandbox:\n"
+        "    for cell in ('x = 41', 'import time; time.sleep(9)', 'x + 1'):\n"
+        "        outcome = sandbox.run(Job(cell, session='a', limits=Limits(wall_s=0.5)))\n"
+        "        print(outcome.session, outcome.value)\n"
+    )
+    done = as_ordinary_user("-c", code)
+    assert done.stdout == "new None\ninterrupted None\nkept 42\n", done.stderr
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("module", ["test_conformance", "test_isolation", "test_limits", "test_soak", "test_faults"])
+@pytest.mark.parametrize(
+    "module", ["test_conformance", "test_isolation", "test_limits", "test_sessions", "test_soak", "test_faults"]
+)
 def test_the_others_pass_as_an_ordinary_user(module: str) -> None:
     options = ["-p", "no:cacheprovider", "-q", "-m", "not slow"]
     done = as_ordinary_user("-m", "pytest", str(HERE / f"{module}.py"), *options, f"--rootdir={HERE.parents[2]}")

@@ -1,0 +1,658 @@
+"""Sessions: cell after cell in one isolated process, bounded and interrupted, and said to be gone when it is."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.sandbox import Job, Limits, LocalSandbox, Outcome
+from rstar2_env.status import ToolStatus
+
+Run = Callable[..., Outcome]
+NUMBERS = itertools.count()
+STUBBORN = """
+import time
+def forever():
+    while True:
+        try:
+            time.sleep(0.01)
+        except BaseException:
+            pass
+forever()
+"""
+
+
+@pytest.fixture
+def cell(local: LocalSandbox) -> Iterator[Run]:
+    """Run a cell in a session of this test's own: ``cell(code, **fields of Job)``."""
+    name = f"test-{next(NUMBERS)}"
+    yield lambda code, **fields: local.run(Job(code, session=name, **fields))
+    local.end_session(name)
+
+
+@pytest.fixture
+def small() -> Iterator[LocalSandbox]:
+    """A sandbox of one's own that starts fast."""
+    with LocalSandbox(workers=2, waiting=2, preload=(), max_sessions=2) as made:
+        yield made
+
+
+# State
+
+
+def test_state_lives_from_cell_to_cell(cell: Run) -> None:
+    outcomes = [cell("import math\nx = 41"), cell("def f():\n    return math.floor(x) + 1"), cell("f()")]
+    assert [outcome.session for outcome in outcomes] == ["new", "kept", "kept"]
+    assert outcomes[2].value == "42"
+    assert outcomes[2].session_note is None
+
+
+def test_a_session_that_lives_on_has_no_exit_code(cell: Run) -> None:
+    assert (cell("1").exit_code, cell("1 / 0").exit_code, cell("x y").exit_code) == (None, None, None)
+
+
+def test_two_sessions_do_not_see_each_other_and_a_call_without_one_sees_neither(local: LocalSandbox) -> None:
+    local.run(Job("x = 1\nopen('file', 'w').write('one')", session="one"))
+    other = local.run(Job("import os\n'x' in globals() or os.path.exists('file')", session="two"))
+    alone = local.run(Job("import os\n'x' in globals() or os.path.exists('file')"))
+    assert (other.value, alone.value, alone.session) == ("False", "False", None)
+    local.end_session("one")
+    local.end_session("two")
+
+
+def test_a_traceback_shows_the_source_of_the_cell_that_defined_the_function(cell: Run) -> None:
+    cell("def divide(a):\n    return a / 0  # where it happens")
+    trace = cell("divide(1)").traceback or ""
+    assert 'File "<cell 2>", line 1, in <module>\n    divide(1)\n' in trace
+    assert 'File "<cell 1>", line 2, in divide\n    return a / 0  # where it happens\n' in trace
+    assert "session.py" not in trace
+
+
+def test_an_exception_leaves_what_was_done_before_it(cell: Run) -> None:
+    failed = cell("x = 5\nraise ValueError('no')")
+    assert (failed.status, failed.error_type, failed.session) == (ToolStatus.EXCEPTION, "ValueError", "new")
+    assert cell("x").value == "5"
+
+
+def test_a_syntax_error_leaves_the_session_as_it_was(cell: Run) -> None:
+    cell("x = 5")
+    broken = cell("x = = 6")
+    assert (broken.status, broken.session) == (ToolStatus.SYNTAX_ERROR, "kept")
+    assert cell("x").value == "5"
+
+
+def test_future_features_stay_on(cell: Run) -> None:
+    cell("from __future__ import annotations")
+    assert cell("def f(a: nothing.of.this): pass\nf.__annotations__").value == "{'a': 'nothing.of.this'}"
+
+
+def test_files_come_with_each_cell_and_stay(cell: Run) -> None:
+    cell("open('made', 'w').write('made')", files={"first/given": b"first"})
+    joined = cell("open('made').read() + open('first/given').read() + open('given').read()", files={"given": b"2"})
+    assert joined.value == "'madefirst2'"
+
+
+def test_standard_input_is_each_cells_own(cell: Run) -> None:
+    assert cell("input()", stdin="one\nleft over\n").value == "'one'"
+    assert cell("input()", stdin="two\n").value == "'two'"
+    assert cell("input()").error_type == "EOFError"
+
+
+def test_a_seed_starts_random_states_anew_and_the_same_seed_draws_on(cell: Run) -> None:
+    draw = "import random\nrandom.random()"
+    first, on = cell(draw, seed=7).value, cell(draw, seed=7).value
+    other, again = cell(draw, seed=8).value, cell(draw, seed=7).value
+    assert len({first, on, other}) == 3
+    assert again == first
+
+
+def test_a_large_cell_and_a_large_output_pass_whole(cell: Run) -> None:
+    outcome = cell(f"text = {'x' * 3_000_000!r}\nprint(text[:900_000])")
+    assert outcome.stdout == "x" * 900_000 + "\n"
+    assert cell("len(text)").value == "3000000"
+
+
+def test_what_a_cell_ruins_in_builtins_is_mended_for_the_next(cell: Run) -> None:
+    cell("import builtins\nbuiltins.len = builtins.open = builtins.print = None")
+    assert cell("len('four')").value == "4"
+
+
+# Output
+
+
+def test_each_cell_has_its_own_output(cell: Run) -> None:
+    assert [cell(f"print({number})").stdout for number in range(20)] == [f"{number}\n" for number in range(20)]
+
+
+def test_what_a_thread_prints_between_cells_comes_with_the_next(cell: Run) -> None:
+    cell("import threading, time\nthreading.Timer(0.3, print, ['from behind']).start()\nprint('first')")
+    time.sleep(0.8)
+    assert cell("print('second')").stdout == "from behind\nsecond\n"
+
+
+def test_a_thread_that_prints_without_end_between_cells_is_held_up(cell: Run, local: LocalSandbox, look: Any) -> None:
+    flood = "import threading\ndef flood():\n    while go: print('spam', flush=True)\n"
+    cell(flood + "go = True\nthreading.Thread(target=flood, daemon=True).start()")
+    time.sleep(0.5)
+    before = cpu_of(look.pids(local)[0])
+    time.sleep(1.0)
+    assert cpu_of(look.pids(local)[0]) - before < 0.3  # of a warden that reads nothing
+    assert cell("go = False").session in ("kept", "interrupted")
+
+
+# Limits
+
+
+def test_a_cell_that_runs_too_long_is_interrupted_and_the_state_kept(cell: Run) -> None:
+    cell("x = 5")
+    late = cell("import time\nx = 6\ntime.sleep(60)\nx = 7", limits=Limits(wall_s=0.5))
+    assert (late.status, late.session, late.signal) == (ToolStatus.TIMEOUT, "interrupted", None)
+    assert late.session_note == (
+        "The cell ran past its wall-clock limit and was interrupted; what it had done by then is kept."
+    )
+    assert "line 3" in (late.traceback or "")
+    assert late.wall_s >= 0.5
+    after = cell("x")
+    assert (after.value, after.session, after.session_note) == ("6", "kept", None)
+
+
+def test_an_interrupt_is_for_one_cell_alone(cell: Run) -> None:
+    """Cells that end just as their time is up: what comes too late for one must not hit the next."""
+    for number in range(12):
+        cell(f"import time\ntime.sleep({0.05 + 0.0005 * number})", limits=Limits(wall_s=0.05))
+        assert cell("sum(range(20000))").value == "199990000"
+
+
+def test_a_cell_that_does_not_stop_ends_its_session(cell: Run) -> None:
+    cell("x = 5")
+    ended = cell(STUBBORN, limits=Limits(wall_s=0.3))
+    assert (ended.status, ended.signal, ended.session) == (ToolStatus.TIMEOUT, "SIGKILL", "ended")
+    assert "did not stop when it was interrupted" in (ended.session_note or "")
+    after = cell("'x' in globals()")
+    assert (after.session, after.value, after.session_note) == ("new", "False", None)
+
+
+def test_a_cell_stuck_in_c_ends_its_session(cell: Run) -> None:
+    loop = cell("import itertools\nsum(itertools.repeat(1))", limits=Limits(wall_s=0.3))
+    assert (loop.status, loop.session) == (ToolStatus.TIMEOUT, "ended")
+
+
+def test_a_cell_that_prints_too_much_is_interrupted(cell: Run) -> None:
+    cell("x = 5")
+    loud = cell("while True: print('spam')", limits=Limits(output_bytes=1000))
+    assert (loud.status, loud.session, loud.truncated) == (ToolStatus.OUTPUT_LIMIT, "interrupted", True)
+    assert len(loud.stdout) == 1000
+    assert cell("x").value == "5"
+
+
+def test_memory_that_cannot_be_had_is_an_error_that_leaves_the_session(cell: Run) -> None:
+    for _ in range(3):
+        greedy = cell("big = bytearray(10**10)")
+        assert (greedy.status, greedy.error_type) == (ToolStatus.MEMORY, "MemoryError")
+    assert cell("'big' in globals()").session == "kept"
+
+
+def test_the_first_cells_limits_hold_for_the_life_of_the_session(cell: Run) -> None:
+    cell("kept = []", limits=Limits(memory_mb=128))
+    grown = cell("kept.append(bytearray(256 << 20))", limits=Limits(memory_mb=1024))
+    assert grown.status is ToolStatus.MEMORY
+
+
+def test_the_first_cells_processes_hold_for_the_life_of_the_session(cell: Run) -> None:
+    many = "import threading, time\nfor _ in range(40): threading.Thread(target=time.sleep, args=(5,)).start()"
+    cell("'few'", limits=Limits(processes=10))
+    refused = cell(many, limits=Limits(processes=1000))
+    assert (refused.error_type, refused.session) == ("RuntimeError", "kept")
+
+
+def test_processes_that_share_the_limit_and_exceed_it_end_the_session(cell: Run) -> None:
+    hog = """
+import os, time
+for _ in range(6):
+    if os.fork() == 0:
+        held = bytearray(100 << 20)
+        for at in range(0, len(held), 4096): held[at] = 1
+        time.sleep(30)
+        os._exit(0)
+held = bytearray(60 << 20)
+for at in range(0, len(held), 4096): held[at] = 1
+time.sleep(3)
+"""
+    first = cell(hog, limits=Limits(memory_mb=200, wall_s=10))
+    # The kernel chooses whom it ends; the first process may live on.
+    assert first.session in ("new", "ended")
+    assert cell("1 + 1").value == "2"
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "exit_code", "name"),
+    [
+        ("exit()", ToolStatus.EMPTY, 0, None),
+        ("import sys\nsys.exit(3)", ToolStatus.EXCEPTION, 3, None),
+        ("import os\nos._exit(0)", ToolStatus.EMPTY, 0, None),
+        ("import os\nos.kill(os.getpid(), 9)", ToolStatus.EXCEPTION, None, "SIGKILL"),
+        ("import ctypes\nctypes.string_at(0)", ToolStatus.EXCEPTION, None, "SIGSEGV"),
+        ("import os\nos.abort()", ToolStatus.EXCEPTION, None, "SIGABRT"),
+    ],
+)
+def test_an_exit_or_a_crash_ends_the_session_and_says_how(
+    cell: Run, code: str, status: ToolStatus, exit_code: int | None, name: str | None
+) -> None:
+    cell("x = 1")
+    ended = cell(code)
+    assert (ended.status, ended.exit_code, ended.signal, ended.session) == (status, exit_code, name, "ended")
+    assert str(exit_code if name is None else name) in (ended.session_note or "")
+    assert cell("'x' in globals()").value == "False"
+
+
+def test_exit_runs_what_was_left_for_the_end(cell: Run) -> None:
+    cell("import atexit\natexit.register(print, 'goodbye')")
+    assert cell("raise SystemExit").stdout == "goodbye\n"
+
+
+# Attacks from inside
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "import os\nos.write(4, b'{\"done\": 999999}')",
+        'import os\nfor number in range(2000): os.write(4, b\'{"done": %d, "value": "forged"}\' % number)',
+        "import os, time\nos.write(4, b'[' * 100_000)",
+        "import os\nos.close(4)",
+        "import os\nos.close(3)",
+        "import os\nos.close(5)",
+        "import os\nos.closerange(0, 100)",
+        "import sys\nsys.stdout.close()\nsys.stdin.close()",
+        "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nsignal.signal = None",
+        "import gc\n[frame.clear() for frame in gc.get_objects() if type(frame).__name__ == 'frame']",
+        "import sys\nsys.settrace(lambda *_: 1 / 0)\nsys.setrecursionlimit(60)",
+        "import os\nif os.fork() == 0:\n    while True: os.read(3, 1)",
+        "import sys\nsys._getframe(1).f_globals.clear()",
+        "import sys\nfor module in list(sys.modules.values()): vars(module).clear()",
+        "import os, signal\nfor _ in range(50): os.kill(0, signal.SIGINT)",
+    ],
+)
+def test_an_attack_on_the_harness_stays_in_its_session(cell: Run, local: LocalSandbox, attack: str) -> None:
+    limits = Limits(wall_s=1.0)
+    cell("1", limits=limits)
+    outcomes = [cell(attack, limits=limits), cell("1 + 1", limits=limits)]
+    assert all(outcome.status is not ToolStatus.UNAVAILABLE for outcome in outcomes)
+    beside = local.run(Job("6 * 7", session="beside"))
+    assert (beside.value, local.run(Job("print(1)")).stdout) == ("42", "1\n")
+    local.end_session("beside")
+
+
+def test_a_forged_end_ends_its_own_cell_and_no_failed_exit_is_hidden(cell: Run) -> None:
+    """The call's number can be found in memory; whoever sends the end early is late for the next cell."""
+    forged = """
+import os, sys, time
+frame = sys._getframe()
+while "call_id" not in frame.f_locals: frame = frame.f_back
+os.write(4, b'{"done": %d, "value": "forged"}' % frame.f_locals["call_id"])
+time.sleep(0.5)
+os._exit(9)
+"""
+    first = cell(forged)
+    assert (first.value, first.session, first.exit_code) == ("forged", "new", None)
+    second = cell("'an honest cell'")
+    assert (second.status, second.exit_code, second.session) == (ToolStatus.EXCEPTION, 9, "ended")
+
+
+def test_a_session_sees_no_network_no_home_and_no_other_process(cell: Run) -> None:
+    cell("import os, socket")
+    assert cell("socket.socket()").error_type == "PermissionError"
+    assert cell("os.path.exists(os.path.expanduser('~root'))").value == "False"
+    assert cell("'SECRET_TOKEN' in os.environ").value == "False"
+    assert cell(f"os.kill({os.getpid()}, 0)").error_type in ("ProcessLookupError", "PermissionError")
+
+
+# Turns
+
+
+def test_calls_of_one_session_run_one_after_the_other_in_their_order(local: LocalSandbox) -> None:
+    jobs = [Job("seen = []", session="turns")]
+    jobs += [Job(f"import time\ntime.sleep(0.02)\nseen.append({n})\nseen", session="turns") for n in range(5)]
+    outcomes = local.run_many(jobs)
+    assert [outcome.value for outcome in outcomes[1:]] == [str(list(range(n + 1))) for n in range(5)]
+    local.end_session("turns")
+
+
+def test_different_sessions_run_at_once(small: LocalSandbox) -> None:
+    meet = "import time\nstarted = time.monotonic()\ntime.sleep(0.6)\n(started, time.monotonic())"
+    spans = [eval(o.value or "") for o in small.run_many([Job(meet, session="a"), Job(meet, session="b")])]
+    assert max(start for start, _ in spans) < min(end for _, end in spans)
+
+
+def test_an_idle_session_takes_no_worker() -> None:
+    with LocalSandbox(workers=1, waiting=1, preload=()) as sandbox:
+        for number in range(5):
+            sandbox.run(Job(f"x = {number}", session=f"s{number}"))
+        assert sandbox.run(Job("print('through')")).stdout == "through\n"
+        values = [sandbox.run(Job("x", session=f"s{number}")).value for number in range(5)]
+        assert values == ["0", "1", "2", "3", "4"]
+
+
+def test_a_hundred_cells_from_ten_threads_are_all_counted(local: LocalSandbox) -> None:
+    local.run(Job("count = 0", session="shared"))
+    with ThreadPoolExecutor(10) as pool:
+        list(pool.map(lambda _: local.run(Job("count += 1", session="shared")), range(100)))
+    assert local.run(Job("count", session="shared")).value == "100"
+    local.end_session("shared")
+
+
+# Bounds
+
+
+def test_the_least_recently_used_session_goes_first_and_its_next_call_says_so(small: LocalSandbox) -> None:
+    small.run(Job("x = 'a'", session="a"))
+    small.run(Job("x = 'b'", session="b"))
+    small.run(Job("x", session="a"))
+    assert small.run(Job("x = 'c'", session="c")).session == "new"
+    assert small.run(Job("x", session="a")).value == "'a'"
+    replaced = small.run(Job("'x' in globals()", session="b"))
+    assert (replaced.session, replaced.value) == ("replaced", "False")
+    assert replaced.session_note == (
+        "The earlier session was ended because places ran out and it was the least recently used."
+    )
+    assert small.run(Job("1", session="b")).session == "kept"
+
+
+def test_a_session_that_runs_a_cell_is_never_sent_away(small: LocalSandbox) -> None:
+    sleepers = [Job("import time\ntime.sleep(0.7)\n'slept'", session=name) for name in "abcd"]
+    outcomes = small.run_many([*sleepers, Job("'alone'")])
+    assert [outcome.value for outcome in outcomes] == ["'slept'"] * 4 + ["'alone'"]
+    assert {outcome.session for outcome in outcomes[:4]} == {"new"}
+
+
+def test_an_idle_session_is_ended_after_its_time(look: Any) -> None:
+    with LocalSandbox(workers=1, waiting=1, preload=(), session_idle_s=0.5) as sandbox:
+        sandbox.run(Job("x = 1", session="a"))
+        time.sleep(1.5)
+        assert look.settled(sandbox).processes == 2  # of the child that waits
+        replaced = sandbox.run(Job("'x' in globals()", session="a"))
+    assert (replaced.session, replaced.value) == ("replaced", "False")
+    assert replaced.session_note == "The earlier session was ended because it was idle for 0.5 seconds."
+
+
+def test_the_memory_limits_of_all_sessions_add_up_to_no_more_than_asked() -> None:
+    with LocalSandbox(workers=1, waiting=1, preload=(), session_memory_mb=300) as sandbox:
+        limits = Limits(memory_mb=128)
+        for name in ("a", "b", "c"):
+            sandbox.run(Job("x = 1", session=name, limits=limits))
+        assert "memory ran out" in (sandbox.run(Job("1", session="a", limits=limits)).session_note or "")
+
+
+def test_an_ended_session_starts_clean_as_a_new_one(local: LocalSandbox) -> None:
+    local.run(Job("x = 1", session="gone"))
+    local.end_session("gone")
+    outcome = local.run(Job("'x' in globals()", session="gone"))
+    assert (outcome.session, outcome.session_note, outcome.value) == ("new", None, "False")
+    local.end_session("gone")
+    local.end_session("there never was one")
+
+
+def test_sessions_that_were_ended_leave_nothing_behind(small: LocalSandbox, look: Any) -> None:
+    for name in ("a", "b"):  # makes the places that sessions have, once and for all
+        small.run(Job("1", session=name))
+    for name in ("a", "b"):
+        small.end_session(name)
+    before = look.settled(small)
+    for _ in range(5):
+        small.run(Job("import os\nif os.fork() == 0:\n    import time; time.sleep(60)", session="a"))
+        small.run(Job(STUBBORN, session="b", limits=Limits(wall_s=0.1)))
+        small.end_session("a")
+    assert look.settled(small) == before
+
+
+def test_a_call_in_flight_when_its_session_is_ended_is_unavailable(local: LocalSandbox) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(local.run, Job("import time\ntime.sleep(30)", session="cut"))
+        time.sleep(0.3)
+        second = pool.submit(local.run, Job("2", session="cut"))
+        time.sleep(0.1)
+        local.end_session("cut")
+        outcomes = [first.result(20), second.result(20)]
+    assert [(outcome.status, outcome.session) for outcome in outcomes] == [(ToolStatus.UNAVAILABLE, "ended")] * 2
+    assert local.run(Job("1", session="cut")).session == "new"
+    local.end_session("cut")
+
+
+# Cancelling
+
+
+def cancelled(sandbox: LocalSandbox, job: Job, after: float = 0.4) -> None:
+    async def main() -> None:
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(sandbox.arun(job), after)
+
+    asyncio.run(main())
+
+
+def test_a_cancelled_cell_is_interrupted_and_the_next_is_told(local: LocalSandbox) -> None:
+    local.run(Job("x = 1", session="cancel"))
+    cancelled(local, Job("import time\nx = 2\ntime.sleep(60)", session="cancel"))
+    after = local.run(Job("x", session="cancel"))
+    assert (after.value, after.session) == ("2", "kept")
+    assert after.session_note == (
+        "The cell before this one was cancelled and interrupted; what it had done by then is kept."
+    )
+    local.end_session("cancel")
+
+
+def test_a_cancelled_cell_that_does_not_stop_ends_its_session_and_the_next_is_told(local: LocalSandbox) -> None:
+    local.run(Job("x = 1", session="cancel2"))
+    cancelled(local, Job(STUBBORN, session="cancel2"))
+    after = local.run(Job("'x' in globals()", session="cancel2"))
+    assert (after.value, after.session) == ("False", "replaced")
+    assert "was cancelled and did not stop" in (after.session_note or "")
+    local.end_session("cancel2")
+
+
+def test_a_cancelled_call_that_waits_for_its_turn_never_runs(local: LocalSandbox) -> None:
+    async def main() -> list[Outcome]:
+        first = asyncio.create_task(local.arun(Job("import time\ntime.sleep(0.5)\nran = [1]", session="turn")))
+        await asyncio.sleep(0.1)
+        second = asyncio.create_task(local.arun(Job("ran.append(2)", session="turn")))
+        third = asyncio.create_task(local.arun(Job("ran", session="turn")))
+        await asyncio.sleep(0.1)
+        second.cancel()
+        return [await first, await third]
+
+    assert asyncio.run(main())[1].value == "[1]"
+    local.end_session("turn")
+
+
+# Faults
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["warden", "warm parent"])
+def test_a_session_does_not_survive_the_provider_and_its_next_call_says_so(
+    small: LocalSandbox, look: Any, which: int
+) -> None:
+    small.run(Job("x = 1", session="a"))
+    old = look.pids(small)
+    below = look.descendants(old[0])
+    os.kill(old[which], signal.SIGKILL)
+    look.wait_for(lambda: not any(look.alive(pid) for pid in (*old, *below)))
+    look.wait_for(lambda: small._connection is not None and look.pids(small) != old)
+    after = small.run(Job("'x' in globals()", session="a"))
+    assert (after.session, after.value) == ("replaced", "False")
+    assert after.session_note == "The sandbox was restarted, and the earlier session went with it."
+    assert small.run(Job("1", session="a")).session == "kept"
+
+
+def test_a_lost_cell_with_earlier_ones_is_not_run_again_without_their_state(small: LocalSandbox, look: Any) -> None:
+    small.run(Job("x = 1", session="a"))
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(small.run, Job("import time\ntime.sleep(2)\n'x' in globals()", session="a"))
+        time.sleep(0.4)
+        os.kill(look.pids(small)[0], signal.SIGKILL)
+        lost = running.result(60)
+    assert (lost.status, lost.session, lost.attempts) == (ToolStatus.UNAVAILABLE, "ended", 1)
+    assert (lost.session_note or "").startswith("The session was ended: ")
+    assert small.run(Job("1", session="a")).session == "new"
+
+
+def test_a_lost_first_cell_runs_again(small: LocalSandbox, look: Any) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(small.run, Job("import time\ntime.sleep(0.7)\n'through'", session="a"))
+        time.sleep(0.4)
+        os.kill(look.pids(small)[0], signal.SIGKILL)
+        outcome = running.result(60)
+    assert (outcome.value, outcome.session, outcome.attempts) == ("'through'", "new", 2)
+
+
+def test_a_session_killed_from_outside_while_idle_is_replaced(small: LocalSandbox, look: Any) -> None:
+    small.run(Job("x = 1", session="a"))
+    small.run(Job("import os\nos.open('mark', os.O_CREAT)", session="a"))
+    [process] = [pid for pid in look.descendants(look.pids(small)[1]) if holds_mark(pid)]
+    os.kill(process, signal.SIGKILL)
+    time.sleep(0.3)
+    after = small.run(Job("'x' in globals()", session="a"))
+    assert (after.session, after.value) == ("replaced", "False")
+    assert "between two cells: its process was ended by SIGKILL" in (after.session_note or "")
+
+
+def test_a_pid_1_killed_from_outside_loses_the_cell_and_not_the_others(small: LocalSandbox, look: Any) -> None:
+    small.run(Job("x = 1", session="a"))
+    small.run(Job("y = 1", session="b"))
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(
+            small.run, Job("import os, time\nos.open('mark', os.O_CREAT)\ntime.sleep(5)", session="a")
+        )
+        time.sleep(0.5)
+        spaces = {pid: os.readlink(f"/proc/{pid}/ns/pid") for pid in look.descendants(look.pids(small)[1])}
+        [process] = [pid for pid in spaces if holds_mark(pid)]
+        [init] = [pid for pid in spaces if pid != process and spaces[pid] == spaces[process]]
+        os.kill(init, signal.SIGKILL)
+        lost = running.result(30)
+    assert (lost.status, lost.session) == (ToolStatus.UNAVAILABLE, "ended")
+    assert small.run(Job("y", session="b")).value == "1"
+
+
+@pytest.mark.slow
+def test_random_kills_of_the_warden_leave_every_cell_with_one_true_outcome(small: LocalSandbox, look: Any) -> None:
+    """What a session says of itself always agrees with the state that it has."""
+    stop = threading.Event()
+
+    def play(name: str) -> list[str]:
+        wrong, expected = [], 0
+        while not stop.is_set():
+            outcome = small.run(Job("count = globals().get('count', 0) + 1\ncount", session=name))
+            if outcome.session in ("new", "replaced"):
+                expected = 0
+            if outcome.status is ToolStatus.UNAVAILABLE:
+                expected = 0
+                continue
+            expected += 1
+            if outcome.value != str(expected):
+                wrong.append(f"{name}: {outcome}, expected {expected}")
+        return wrong
+
+    with ThreadPoolExecutor(2) as pool:
+        players = [pool.submit(play, name) for name in "ab"]
+        for _ in range(5):
+            time.sleep(0.5)
+            with contextlib.suppress(ProcessLookupError, AssertionError):
+                os.kill(look.pids(small)[0], signal.SIGKILL)
+        time.sleep(0.5)
+        stop.set()
+        assert [player.result(60) for player in players] == [[], []]
+
+
+# Cost
+
+
+def test_an_idle_session_costs_no_cpu(small: LocalSandbox, look: Any) -> None:
+    for name in ("a", "b"):
+        small.run(Job("x = 1", session=name))
+    pids = look.descendants(look.pids(small)[1])
+    before = sum(map(cpu_of, pids))
+    time.sleep(1.5)
+    assert sum(map(cpu_of, pids)) - before <= 0.02
+
+
+# Wrong use
+
+
+@pytest.mark.parametrize("name", ["", "x" * 201])
+def test_a_session_needs_a_name(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"Job\.session must be a name of 1 to 200 characters"):
+        Job("1", session=name)
+
+
+def test_any_text_is_a_name(local: LocalSandbox) -> None:
+    for name in ("naïve \0 \ud800", "../../etc", "0"):
+        assert local.run(Job("1", session=name)).session == "new"
+        assert local.run(Job("1", session=name)).session == "kept"
+        local.end_session(name)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("max_sessions", 0), ("max_sessions", None), ("session_idle_s", 0), ("session_memory_mb", 0)],
+)
+def test_bounds_that_allow_no_session_are_refused(option: str, value: object) -> None:
+    with pytest.raises(ConfigurationError, match=option):
+        LocalSandbox(**{option: value})
+
+
+# Without namespaces
+
+
+@pytest.mark.slow
+def test_without_namespaces_or_control_groups_sessions_keep_their_promises() -> None:
+    without = ("pid", "mount", "net", "ipc", "uts", "cgroup", "user", "cgroups")
+    with LocalSandbox(workers=1, waiting=1, preload=(), without=without) as sandbox:
+
+        def cell(code: str, **fields: Any) -> Outcome:
+            return sandbox.run(Job(code, session="a", **fields))
+
+        limits = Limits(memory_mb=128, wall_s=1.0)
+        cell("x = 1", limits=limits)
+        assert cell("import time\ntime.sleep(60)", limits=limits).session == "interrupted"
+        assert cell("x").value == "1"
+        fork = "import os, time\nif os.fork() == 0:\n    time.sleep(60)"
+        assert cell(fork).session == "kept"
+        hog = """
+for _ in range(5):
+    if os.fork() == 0:
+        held = bytearray(100 << 20)
+        for at in range(0, len(held), 4096): held[at] = 1
+        time.sleep(60)
+time.sleep(4)
+"""
+        hogged = cell(hog, limits=Limits(wall_s=8))
+        assert (hogged.status, hogged.session) == (ToolStatus.MEMORY, "ended")
+        assert cell("'x' in globals()").value == "False"
+
+
+def cpu_of(pid: int) -> float:
+    """CPU seconds of a process."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def holds_mark(pid: int) -> bool:
+    """Whether a process has the file open by which a test knows its session."""
+    with contextlib.suppress(OSError):
+        for number in os.listdir(f"/proc/{pid}/fd"):
+            if os.readlink(f"/proc/{pid}/fd/{number}").endswith("/mark"):
+                return True
+    return False
