@@ -26,6 +26,7 @@ from dataclasses import asdict
 
 from rstar2_env.sandbox import Job, LocalSandbox
 from rstar2_env.sandbox.bench import PROGRAMS, Figure, measure, measure_sandbox
+from rstar2_env.status import ToolStatus
 
 BARE = """
 import json, os, sys, numpy, sympy
@@ -139,7 +140,13 @@ def compare(calls: int) -> list[Figure]:
 
 def in_session(sandbox: LocalSandbox) -> Callable[[str], object]:
     """Run programs as cells of one session."""
-    return lambda code: check(sandbox.run(Job(code, session="benchmark")))
+
+    def run(code: str) -> None:
+        outcome = sandbox.run(Job(code, session="benchmark"))
+        if outcome.status is not ToolStatus.OK:
+            raise RuntimeError(f"a cell went wrong: {outcome}")
+
+    return run
 
 
 def size() -> dict[str, float]:
