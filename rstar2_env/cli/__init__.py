@@ -19,6 +19,7 @@ _COMMANDS: dict[str, tuple[str, str, str]] = {
     "agents": ("agents", "agents_command", "List the agents."),
     "envs": ("envs", "envs_command", "List the environments, or show one with a sample episode."),
     "validate": ("validate", "validate_command", "Check an environment and its problems before training."),
+    "serve-env": ("serve_env", "serve_env_command", "Serve an environment to OpenEnv's clients."),
     "problems": ("problems", "app", "Look at problem sources, convert and decontaminate them."),
     "sandbox": ("sandbox", "app", "Run programs in the sandbox, and check what it isolates."),
 }

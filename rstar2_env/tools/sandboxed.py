@@ -6,6 +6,7 @@ makes (``python``: a fresh process a call; ``notebook``: one session an episode)
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -18,7 +19,7 @@ from rstar2_env.tools.base import CallContext, ToolResult, ToolSpec
 from rstar2_env.tools.cut import Tokenizer, cut_middle
 
 
-class SandboxTool:
+class SandboxTool(ABC):
     """Base of the tools that run the policy's Python.
 
     Args:
@@ -63,6 +64,10 @@ class SandboxTool:
     def spec(self) -> ToolSpec:
         """The tool's schema."""
         return self.schema
+
+    @abstractmethod
+    def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
+        """Run one call whose arguments fit the schema."""
 
     def close(self) -> None:
         """Let go of a shared sandbox; one that was handed in stays open."""

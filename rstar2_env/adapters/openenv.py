@@ -1,0 +1,223 @@
+"""Serves a text environment as an OpenEnv server, and its typed client (``openenv-core`` 0.3).
+
+Covered: one environment for each client's connection (OpenEnv's WebSocket protocol), the whole contract in the
+observation: text, reward, ``terminated``, ``truncated`` and ``info``; state; metadata. Not covered: OpenEnv's
+stateless HTTP routes ``/reset`` and ``/step``, which make a new environment for every request, so that an episode of
+several turns needs a connection; and a token: put a proxy in front of a server that others can reach.
+
+Any OpenEnv client talks to it; an action is ``{"text": "..."}``. The problem's gold answer never leaves the server.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import gymnasium as gym
+
+from rstar2_env.cards import card
+from rstar2_env.errors import ConfigurationError, MissingExtraError
+
+try:
+    import uvicorn
+    from openenv.core.client_types import StepResult
+    from openenv.core.env_client import EnvClient
+    from openenv.core.env_server.http_server import create_fastapi_app
+    from openenv.core.env_server.interfaces import Environment
+    from openenv.core.env_server.types import Action, ConcurrencyConfig, EnvironmentMetadata, Observation, State
+    from pydantic import Field
+except ImportError as error:
+    raise MissingExtraError("openenv", "Serving an environment to OpenEnv's clients") from error
+
+_LARGEST_MESSAGE = 64 << 20
+
+
+class TextAction(Action):
+    """The policy's whole turn."""
+
+    text: str
+
+
+class TextObservation(Observation):
+    """What ``reset`` or ``step`` returned; ``reward`` and ``done`` are OpenEnv's own fields.
+
+    Attributes:
+        text: What the policy is shown next.
+        terminated: The episode came to its end.
+        truncated: A budget ended it, or it is ``unavailable``.
+        info: As the environment gave it.
+    """
+
+    text: str = ""
+    terminated: bool = False
+    truncated: bool = False
+    info: dict[str, Any] = Field(default_factory=dict)
+
+
+class TextState(State):
+    """Where a connection's environment stands, beside OpenEnv's ``episode_id`` and ``step_count``.
+
+    Attributes:
+        env_id: The environment's Gymnasium id.
+        problem_id: The problem of the running episode.
+    """
+
+    env_id: str = ""
+    problem_id: str = ""
+
+
+class ServedEnvironment(Environment):
+    """An environment behind OpenEnv's interface; the server makes one for each connection.
+
+    Args:
+        env_id: A Gymnasium id.
+        env_options: Arguments of ``gym.make``.
+    """
+
+    SUPPORTS_CONCURRENT_SESSIONS = True
+
+    def __init__(self, env_id: str, env_options: Mapping[str, Any] | None = None) -> None:
+        super().__init__()
+        self._env: gym.Env[str, str] = gym.make(env_id, disable_env_checker=True, **(env_options or {}))
+        self._state = TextState(env_id=env_id)
+
+    def reset(
+        self,
+        seed: int | None = None,
+        episode_id: str | None = None,
+        options: dict[str, Any] | None = None,
+        **unknown: Any,
+    ) -> TextObservation:
+        """Start an episode.
+
+        Args:
+            seed: Of the environment's ``reset``.
+            episode_id: A name of the client's for the episode; comes back in the state.
+            options: Of the environment's ``reset``: ``{"problem_id": ...}`` or ``{"problem": {...}}``.
+            **unknown: Refused.
+
+        Raises:
+            ConfigurationError: There is something else among the arguments, or the environment refuses the options.
+        """
+        if unknown:
+            raise ConfigurationError(f"reset takes seed, episode_id and options, not {', '.join(sorted(unknown))}.")
+        text, info = self._env.reset(seed=seed, options=options)
+        self._state = TextState(
+            env_id=self._state.env_id, episode_id=episode_id, problem_id=str(info.get("problem_id", ""))
+        )
+        return TextObservation(text=text, info=_as_json(info))
+
+    def step(self, action: TextAction, timeout_s: float | None = None, **_: Any) -> TextObservation:
+        """Play one turn; the environment's own budgets hold, and ``timeout_s`` is left aside."""
+        text, reward, terminated, truncated, info = self._env.step(action.text)
+        self._state.step_count += 1
+        return TextObservation(
+            text=text,
+            reward=float(reward),
+            done=terminated or truncated,
+            terminated=terminated,
+            truncated=truncated,
+            info=_as_json(info),
+        )
+
+    @property
+    def state(self) -> TextState:
+        """Where the episode stands."""
+        return self._state
+
+    def get_metadata(self) -> EnvironmentMetadata:
+        """The environment's own card."""
+        own = card(self._state.env_id)
+        version = self._state.env_id.rpartition("-v")[2]
+        return EnvironmentMetadata(name=own.env_id, description=own.line, readme_content=own.text, version=version)
+
+    def close(self) -> None:
+        """Close the environment."""
+        self._env.close()
+
+
+class TextEnvClient(EnvClient):
+    """A client whose actions are texts and whose observations are ``TextObservation``.
+
+    ``TextEnvClient(base_url="http://127.0.0.1:8000").sync()`` is a context manager with ``reset(seed=, options=)`` and
+    ``step(text)``; without ``sync()`` they are coroutines.
+    """
+
+    def _step_payload(self, action: str | TextAction) -> dict[str, Any]:
+        return {"text": action if isinstance(action, str) else action.text}
+
+    def _parse_result(self, payload: dict[str, Any]) -> StepResult:
+        reward, done = payload.get("reward"), bool(payload.get("done"))
+        observation = TextObservation(**payload.get("observation", {}), reward=reward, done=done)
+        return StepResult(observation=observation, reward=reward, done=done)
+
+    def _parse_state(self, payload: dict[str, Any]) -> TextState:
+        return TextState(**payload)
+
+
+def make_app(
+    env_id: str, *, sessions: int = 64, idle_s: float | None = None, env_options: Mapping[str, Any] | None = None
+) -> Any:
+    """The server as a FastAPI application.
+
+    Args:
+        env_id: A Gymnasium id.
+        sessions: Clients that may be connected at once, each with an environment of its own.
+        idle_s: Seconds after which a client that sends nothing loses its environment; ``None``: never.
+        env_options: Arguments of ``gym.make``.
+
+    Raises:
+        ConfigurationError: A number is out of its range, or the environment refuses its options.
+        UnknownNameError: There is no environment of that id.
+    """
+    if sessions < 1:
+        raise ConfigurationError(f"sessions must be at least 1, not {sessions}.")
+    if idle_s is not None and not idle_s > 0:
+        raise ConfigurationError(f"idle_s must be a positive number of seconds or None, not {idle_s!r}.")
+    card(env_id)
+    factory = partial(ServedEnvironment, env_id, dict(env_options or {}))
+    factory().close()  # so that wrong options are told now, and not to every client
+    limits = ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=idle_s)
+    return create_fastapi_app(factory, TextAction, TextObservation, concurrency_config=limits)
+
+
+def serve(
+    env_id: str,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    announce: Callable[[str], None] | None = None,
+    **options: Any,
+) -> None:
+    """Serve an environment until SIGINT or SIGTERM.
+
+    Args:
+        env_id: A Gymnasium id.
+        host: Address to listen on.
+        port: Port to listen on; 0 takes a free one.
+        announce: Told the server's URL once its socket listens.
+        **options: Of ``make_app``.
+
+    Raises:
+        ConfigurationError: The address cannot be listened on, or an option is out of its range.
+    """
+    app = make_app(env_id, **options)
+    try:
+        listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        raise ConfigurationError(f"Cannot listen on {host}:{port}: {error}.") from error
+    with listening:
+        if announce is not None:
+            shown = f"[{host}]" if ":" in host else host
+            announce(f"http://{shown}:{listening.getsockname()[1]}")
+        config = uvicorn.Config(app, log_level="warning", ws_max_size=_LARGEST_MESSAGE)
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def _as_json(info: Mapping[str, Any]) -> dict[str, Any]:
+    """What JSON can hold of it: anything else goes as text."""
+    found: dict[str, Any] = json.loads(json.dumps(dict(info), default=str))
+    return found

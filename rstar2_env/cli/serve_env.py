@@ -1,0 +1,40 @@
+"""``rstar2 serve-env``: an environment as an OpenEnv server."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def serve_env_command(
+    env_id: Annotated[str, typer.Argument(metavar="ID", help="Gymnasium id, such as rstar2/MathTool-v0.")],
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8000,
+    sessions: Annotated[int, typer.Option(min=1, help="Clients at once, each with its own environment.")] = 64,
+    idle: Annotated[
+        float | None, typer.Option(help="Seconds after which a silent client loses its environment [default: never].")
+    ] = None,
+    env_option: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Argument of gym.make; may be given again.")
+    ] = None,
+) -> None:
+    """Serve an environment to OpenEnv's clients until Ctrl-C or SIGTERM (extra: openenv).
+
+    There is no token: whoever reaches the port may play, and may run programs in the environment's sandbox.
+    """
+    from rstar2_env.cli._shared import user_errors
+    from rstar2_env.options import parse_options
+
+    with user_errors():
+        from rstar2_env.adapters.openenv import serve
+
+        serve(
+            env_id,
+            host=host,
+            port=port,
+            sessions=sessions,
+            idle_s=idle,
+            env_options=parse_options(env_option or ()),
+            announce=lambda address: typer.echo(f"Serving {env_id} on {address}", err=True),
+        )
