@@ -22,7 +22,7 @@ from rstar2_env.tools.sandboxed import SandboxTool, call_seed
 
 NOTEBOOK_TOOL_NAME = "jupyter_code"
 
-_KEPT = "Variables and imports of earlier cells are still there."
+_KEPT = "What it had done by then is kept, and so are the variables and imports of earlier cells."
 _GONE = "All variables and imports are gone: the next cell starts in a fresh notebook."
 
 
@@ -88,7 +88,7 @@ class NotebookTool(SandboxTool):
             note = f"{outcome.session_note or 'The notebook has ended.'} {_GONE}"
         else:
             if outcome.session == "interrupted":
-                note = f"{outcome.session_note or 'The cell was interrupted.'} {_KEPT}"
+                note = _KEPT  # why it was interrupted, the status says
             if outcome.status is not ToolStatus.SYNTAX_ERROR:  # of which nothing ran
                 self._cells.append(replace(cell, status=outcome.status))
         return self._result(outcome, note)

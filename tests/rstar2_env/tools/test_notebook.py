@@ -7,7 +7,7 @@ import pytest
 from cell_sandbox import CellSandbox
 
 from rstar2_env.errors import SandboxUnavailableError
-from rstar2_env.sandbox.job import Outcome
+from rstar2_env.sandbox.job import Limits, Outcome
 from rstar2_env.status import ToolStatus
 from rstar2_env.testing import StubSandbox
 from rstar2_env.tools import CallContext, EpisodeTool, NotebookTool, ToolChain
@@ -74,8 +74,10 @@ class TestWhatIsSaid:
     def test_an_interrupted_cell_keeps_the_state_and_says_so(self, tool):
         _, stopped, after = run(tool, "x = 1", "raise TimeoutError", "x")
         assert (stopped.status, stopped.session) == (ToolStatus.TIMEOUT, "interrupted")
-        assert stopped.text.startswith("The cell was interrupted: it ran longer than 5 s.")
-        assert stopped.text.endswith("Variables and imports of earlier cells are still there.")
+        assert stopped.text == (
+            "The cell was interrupted: it ran longer than 5 s.\n"
+            "What it had done by then is kept, and so are the variables and imports of earlier cells."
+        )
         assert after.text == "1"
 
     def test_a_cell_that_ends_its_session_is_the_policys_error_and_the_next_starts_clean(self, tool):
@@ -89,7 +91,7 @@ class TestWhatIsSaid:
     def test_the_note_is_not_cut_with_the_output(self, sandbox):
         tool = NotebookTool(sandbox, max_output=40)
         (result,) = run(tool, "print('x' * 500)\nraise TimeoutError")
-        assert result.text.endswith("still there.")
+        assert result.text.endswith("of earlier cells.")
 
     def test_the_record_names_the_sessions_state_and_is_the_same_every_time(self, sandbox):
         codes = ("x = 1", "x", "raise TimeoutError", "raise SystemExit", "2")
@@ -138,3 +140,45 @@ class TestALostSession:
         assert (first.status, second.status, second.text) == (ToolStatus.OK, ToolStatus.OK, "again")
         tool = NotebookTool(StubSandbox(ToolStatus.UNAVAILABLE))
         assert run(tool, "1")[0].status is ToolStatus.UNAVAILABLE
+
+
+class TestInTheLocalSandbox:
+    @pytest.fixture
+    def local(self):
+        try:
+            tool = NotebookTool(limits=Limits(wall_s=0.5))
+            tool._open()
+        except SandboxUnavailableError as error:
+            pytest.skip(f"no local sandbox on this machine: {error}")
+        yield tool
+        tool.close()
+
+    def test_cells_share_a_process_and_the_policy_is_told_what_became_of_it(self, local):
+        codes = ("x = 20", "x + 1", "while True: pass", "x", "x = = 1", "1 / 0", "import os; os._exit(3)", "x")
+        results = run(local, *codes)
+        assert [(str(result.status), result.session) for result in results] == [
+            ("empty", "new"),
+            ("ok", "kept"),
+            ("timeout", "interrupted"),
+            ("ok", "kept"),
+            ("syntax_error", "kept"),
+            ("exception", "kept"),
+            ("exception", "ended"),
+            ("exception", "new"),
+        ]
+        assert results[3].text == "20"
+        assert "exited with code 3" in results[6].text
+
+    def test_a_session_that_somebody_ended_is_rebuilt_with_its_random_numbers(self, local):
+        first, again = run(local, "import random\nx = random.random()", "x")
+        local._sandbox.end_session(local._name)
+        (rebuilt,) = run(local, "x", start=2)
+        assert (rebuilt.status, rebuilt.session, rebuilt.text) == (ToolStatus.OK, "kept", again.text)
+        assert first.session == "new"
+
+    def test_a_copy_goes_on_where_the_original_was(self, local):
+        run(local, "x = [1]")
+        copy = pickle.loads(pickle.dumps(local))
+        assert run(copy, "x.append(2)", "x", start=1)[1].text == "[1, 2]"
+        assert run(local, "x", start=1)[0].text == "[1]"
+        copy.close()
