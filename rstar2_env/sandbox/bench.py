@@ -212,7 +212,7 @@ def soak(sandbox: Sandbox, calls: int, progress: Progress = lambda done: None) -
         BenchError: A call went wrong.
     """
     batch = [Job("print(1)")] * 500
-    for _ in range(4):  # queues and caches reach their size
+    for _ in range(1 + min(3, calls // 2000)):  # queues and caches reach their size
         sandbox.run_many(batch)
     before, started = _holdings(), time.perf_counter()
     rounds = max(1, calls // len(batch))
