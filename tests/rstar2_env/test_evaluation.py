@@ -255,6 +255,7 @@ def test_the_result_is_json():
     assert json.loads(json.dumps(play().to_dict()))["pass_rate"]["value"] == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("corrupt", "episodes"), [(False, 200), (True, 100)])
 def test_gsm8k_calculations_earn_the_reward_and_changed_answers_do_not(corrupt, episodes):
     result = evaluate(

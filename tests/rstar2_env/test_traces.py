@@ -226,6 +226,7 @@ def gsm8k_train() -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_gsm8k_train_becomes_traces_that_earn_their_reward():
     told: list[str] = []
     traces = list(

@@ -29,6 +29,7 @@ def test_the_successes_that_are_kept_hold_far_fewer_errors(roc_sim: ModuleType) 
         assert after < most
 
 
+@pytest.mark.slow
 def test_a_hundred_steps_separate_the_arms(roc_sim: ModuleType) -> None:
     ends = {arm.name: roc_sim.simulate(arm, 100, seed=0) for arm in roc_sim.ARMS}
     assert 0.10 < ends["GRPO, 16"] < 0.21

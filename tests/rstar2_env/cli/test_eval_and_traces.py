@@ -154,6 +154,7 @@ def test_agents_are_listed_with_a_line_and_their_options():
     assert "calculations" in run("agents").output
 
 
+@pytest.mark.slow
 def test_ctrl_c_at_the_terminal_keeps_what_was_done_and_exits_with_130(tmp_path):
     # The terminal sends the signal to every process of the group: sandbox and verifier must survive it too.
     out = tmp_path / "out.jsonl"

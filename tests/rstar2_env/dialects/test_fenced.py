@@ -139,6 +139,7 @@ class TestProperties:
     def test_a_call_that_was_formatted_is_read_back(self, code):
         assert codes("before\n" + FENCED.format_call(PYTHON_TOOL_NAME, {"code": code, "input": ""}) + "after") == [code]
 
+    @pytest.mark.slow
     @given(st.lists(PROGRAMS, max_size=5))
     def test_so_are_many(self, programs):
         turn = "\n".join(FENCED.format_call(PYTHON_TOOL_NAME, {"code": code, "input": ""}) for code in programs)
@@ -190,6 +191,7 @@ class TestProperties:
             "```python\n\\boxed{",
         ],
     )
+    @pytest.mark.slow
     def test_a_million_characters_of_anything_are_read_in_moments(self, piece):
         turn = piece * (1_000_000 // len(piece))
         start = time.process_time()

@@ -161,11 +161,13 @@ class TestProperties:
         found = only("before " + RSTAR2.format_call(name, arguments) + " after")
         assert (found.name, found.arguments, found.problem) == (name, arguments, None)
 
+    @pytest.mark.slow
     @given(st.lists(st.tuples(NAMES, ARGUMENTS), max_size=5))
     def test_so_are_many(self, calls):
         turn = "\n".join(RSTAR2.format_call(name, arguments) for name, arguments in calls)
         assert [(found.name, found.arguments) for found in RSTAR2.calls(turn)] == calls
 
+    @pytest.mark.slow
     @given(NAMES, ARGUMENTS, st.integers(0, 600))
     def test_a_call_is_read_the_same_wherever_a_window_ends(self, name, arguments, padding):
         turn = (
@@ -217,6 +219,7 @@ class TestProperties:
             "<answer>\\boxed{<tool_call>",
         ],
     )
+    @pytest.mark.slow
     def test_a_million_characters_of_anything_are_read_in_moments(self, piece):
         turn = piece * (1_000_000 // len(piece))
         start = time.process_time()

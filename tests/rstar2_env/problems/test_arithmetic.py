@@ -85,6 +85,7 @@ def test_neighbouring_seeds_share_almost_nothing():
     assert sum(count - 1 for count in seen.values()) <= 2
 
 
+@pytest.mark.slow
 def test_splits_never_meet_in_any_wording_order_level_or_seed():
     contents: dict[str, set[tuple[object, ...]]] = {split: set() for split in SPLITS}
     for split, content in contents.items():

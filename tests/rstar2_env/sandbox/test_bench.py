@@ -21,6 +21,7 @@ def run(*arguments: str) -> dict[str, object]:
     return found
 
 
+@pytest.mark.slow
 def test_every_program_is_measured() -> None:
     figures = run("--calls", "20")["figures"]
     assert isinstance(figures, list)

@@ -75,6 +75,7 @@ def test_without_json_a_program_speaks_for_itself(tmp_path: Path) -> None:
     assert "[exception] exit 1" in result.output
 
 
+@pytest.mark.slow
 def test_check_shows_every_promise_with_the_escape_that_was_tried() -> None:
     result = RUNNER.invoke(app, ["check", "--json"])
     assert result.exit_code == 0, result.output
@@ -83,6 +84,7 @@ def test_check_shows_every_promise_with_the_escape_that_was_tried() -> None:
     assert {layer["tested"] for layer in layers if not layer["required"]} == {None, "held"}
 
 
+@pytest.mark.slow
 def test_check_prints_a_table() -> None:
     result = RUNNER.invoke(app, ["check", "--isolation", "strict"])
     assert result.exit_code == 0, result.output

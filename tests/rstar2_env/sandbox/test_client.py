@@ -146,6 +146,7 @@ sys.stdin.read()
     look.wait_for(lambda: not os.path.exists(scratch))
 
 
+@pytest.mark.slow
 def test_what_was_left_by_a_process_that_was_killed_with_all_of_its_own_is_swept(look: Any) -> None:
     code = "import sys\nfrom rstar2_env.sandbox import LocalSandbox\nc = LocalSandbox(workers=1)._connection\n"
     code += "print(c.warden_pid, c.scratch, flush=True)\nsys.stdin.read()"
@@ -164,6 +165,7 @@ def test_what_was_left_by_a_process_that_was_killed_with_all_of_its_own_is_swept
         assert os.path.exists(look.scratch(sandbox))
 
 
+@pytest.mark.slow
 def test_a_sandbox_that_was_never_closed_ends_with_its_process(look: Any) -> None:
     code = """
 from rstar2_env.sandbox import LocalSandbox

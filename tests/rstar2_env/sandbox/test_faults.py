@@ -19,6 +19,8 @@ import pytest
 from rstar2_env.sandbox import Job, Limits, LocalSandbox, Outcome
 from rstar2_env.status import ToolStatus
 
+pytestmark = pytest.mark.slow  # waits for real deadlines
+
 SLEEP = "import time\ntime.sleep(0.7)\n"
 
 

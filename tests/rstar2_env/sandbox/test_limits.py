@@ -12,6 +12,8 @@ from rstar2_env.errors import ConfigurationError
 from rstar2_env.sandbox import Job, Limits, LocalSandbox, Outcome
 from rstar2_env.status import ToolStatus
 
+pytestmark = pytest.mark.slow  # waits for real limits
+
 Run = Callable[..., Outcome]
 
 

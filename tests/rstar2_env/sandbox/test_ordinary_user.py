@@ -17,7 +17,10 @@ import pytest
 HERE = Path(__file__).resolve().parent
 USER = 65534
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="already an ordinary user: the other modules show it")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.geteuid() != 0, reason="already an ordinary user: the other modules show it"),
+]
 
 BECOME = """
 import os, sys

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from rstar2_env.sandbox.inside.tidy import remove_tree
 
 
@@ -26,6 +28,7 @@ def test_files_folders_links_and_closed_folders_go(tmp_path: Path) -> None:
     assert (outside / "kept").read_text() == "x"
 
 
+@pytest.mark.slow
 def test_a_depth_that_no_path_can_name_goes(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()

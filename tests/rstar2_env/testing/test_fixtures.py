@@ -6,6 +6,7 @@ import sys
 SUITE = """
 from rstar2_env.sandbox.job import Job
 from rstar2_env.tools import PYTHON_TOOL_NAME
+import pytest
 
 closed = []
 
@@ -28,6 +29,7 @@ def test_the_environment_was_closed():
 """
 
 
+@pytest.mark.slow
 def test_a_strangers_suite_passes(tmp_path):
     (tmp_path / "conftest.py").write_text('pytest_plugins = ["rstar2_env.testing.fixtures"]\n')
     (tmp_path / "test_mine.py").write_text(SUITE)

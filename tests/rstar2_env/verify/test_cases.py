@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from rstar2_env.verify import verify_many, verify_response
 
 # Wrong or contradictory labels, argued in docs/verification.md.
@@ -62,6 +64,7 @@ def test_every_gold_answer_equals_itself_written_otherwise(college_golds: list[s
     assert sum(verdict.correct for verdict in verdicts) >= 0.995 * len(college_golds)
 
 
+@pytest.mark.slow
 def test_no_gold_answer_equals_another_problems(college_golds: list[str]) -> None:
     step = 37
     pairs = [(gold, college_golds[(at + step) % len(college_golds)]) for at, gold in enumerate(college_golds)]
