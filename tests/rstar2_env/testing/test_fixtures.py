@@ -3,10 +3,11 @@
 import subprocess
 import sys
 
+import pytest
+
 SUITE = """
 from rstar2_env.sandbox.job import Job
 from rstar2_env.tools import PYTHON_TOOL_NAME
-import pytest
 
 closed = []
 
