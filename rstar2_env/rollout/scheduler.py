@@ -20,6 +20,7 @@ from typing import Any
 
 from rstar2_env.errors import ConfigurationError
 from rstar2_env.options import call_with_options
+from rstar2_env.rollout import kv_aware as kv_aware  # registers its policy
 from rstar2_env.rollout.admission import Admission, Stay, policies
 from rstar2_env.rollout.engine import Engine, Generation, SamplingParams, Seat, open_episode
 
@@ -164,9 +165,13 @@ class Scheduler:
             with contextlib.suppress(InvalidStateError):  # it was cancelled, and will leave
                 place.set_result(None)
 
-    def _grow(self, stay: Stay, tokens: int) -> None:
+    def _turn_begins(self, stay: Stay, tokens: int) -> None:
         with self._lock:
-            self._admission.grow(stay, tokens)
+            self._admission.turn_begins(stay, tokens)
+
+    def _turn_ends(self, stay: Stay, tokens: int) -> None:
+        with self._lock:
+            self._admission.turn_ends(stay, tokens)
             self._admit()
 
     def _leave(self, stay: Stay, *, ended: bool) -> None:
@@ -233,11 +238,11 @@ class _Seat:
             Exception: No engine could answer; what the last one raised.
         """
         scheduler, stay = self._scheduler, self._stay
-        scheduler._grow(stay, len(ids) - stay.prompt)
         failed: dict[int, Exception] = {}
         while True:
             engine = stay.engine
             assert engine is not None
+            scheduler._turn_begins(stay, len(ids) - stay.prompt)
             try:
                 if self._inner is None:
                     # The engine itself may care about episodes too.
@@ -256,7 +261,7 @@ class _Seat:
                 continue
             stay.avoid.clear()
             scheduler._answered(engine, failed)
-            scheduler._grow(stay, len(ids) + len(generation.ids) - stay.prompt)
+            scheduler._turn_ends(stay, len(ids) + len(generation.ids) - stay.prompt)
             return generation
 
     async def get_up(self) -> None:

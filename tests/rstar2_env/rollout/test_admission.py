@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rstar2_env.errors import ConfigurationError, UnknownNameError
-from rstar2_env.rollout.admission import BLOCK, Admission, KvAware, LeastRequests, Static, Stay, policies
+from rstar2_env.rollout.admission import Admission, LeastRequests, Static, Stay, policies
+from rstar2_env.rollout.kv_aware import BLOCK, KvAware
 from rstar2_env.rollout.lengths import BUCKETS, Lengths, bucket
 
 POLICIES = ["kv_aware", "least_requests", "static"]
@@ -45,7 +46,9 @@ class Model:
 
     def grow(self, at: int, share: float) -> None:
         stay = self.playing[at % len(self.playing)]
-        self.admission.grow(stay, stay.tokens + int(share * (stay.most - stay.tokens)))
+        self.admission.turn_begins(stay, min(stay.tokens + 5, stay.most))
+        if share < 0.9:
+            self.admission.turn_ends(stay, stay.tokens + int(share * (stay.most - stay.tokens)))
         self.admit()
 
     def leave(self, at: int, ended: bool) -> None:
@@ -129,7 +132,8 @@ def test_when_short_episodes_were_seen_more_of_them_fit() -> None:
         playing = admission.admit()
         at_once = len(playing)
         while playing:
-            admission.grow(playing[0], length)
+            admission.turn_begins(playing[0], 0)
+            admission.turn_ends(playing[0], length)
             admission.leave(playing.pop(0), ended=True)
             playing += admission.admit()
         assert all(stay.engine is None for stay in stays)

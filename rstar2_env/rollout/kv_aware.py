@@ -1,0 +1,157 @@
+"""``kv_aware``: episodes go where the cache has room for what they will still need, and wait when none has.
+
+Covered: a forecast from the lengths seen so far, which lets in more than the worst case would, and never so many that
+the cache is likely to overflow. Not covered: episodes of a group that share the cache of their prompt (each is counted
+with a prompt of its own, which errs on the safe side).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.rollout.admission import Stay, policies
+from rstar2_env.rollout.lengths import BUCKETS, Lengths, bucket
+
+BLOCK = 16
+"""Tokens of a block of a paged cache: an episode wastes at most one."""
+
+
+@dataclass(eq=False, slots=True)
+class _Row:
+    """An episode on an engine: the bucket that it is counted in, and its engine's steps when its turn began."""
+
+    at: int
+    since: int | None = None
+
+
+class KvAware:
+    """The engine with the most room for what its episodes will still need; wait when none has enough.
+
+    What an engine's episodes will need is forecast from the lengths seen so far: for each moment ahead, the sum over
+    its episodes of what each has by then times the chance that it still plays, and ``margin`` standard deviations of
+    that sum; the highest of these moments counts. Without observations this is every episode's most.
+
+    Args:
+        capacities: Tokens that the cache of each engine holds.
+        margin: Standard deviations kept free.
+        overcommit: The most tokens that an engine's episodes could ever have, as a multiple of its capacity, are at
+            most this, whatever the forecast says.
+    """
+
+    def __init__(self, capacities: Sequence[int], *, margin: float = 3.0, overcommit: float = 16.0) -> None:
+        if margin < 0 or overcommit < 1:
+            raise ConfigurationError(
+                f"kv_aware needs margin >= 0 and overcommit >= 1, not {margin!r} and {overcommit!r}."
+            )
+        self._capacities = np.array(capacities, dtype=float)
+        self._margin, self._overcommit = margin, overcommit
+        self.lengths = Lengths()
+        # For each engine and bucket: sums over its episodes of 1, prompt, most, and their products.
+        self._sums = np.zeros((len(capacities), 6, BUCKETS))
+        self._need = np.zeros(len(capacities))
+        self._rows: list[dict[Stay, _Row]] = [{} for _ in capacities]
+        self._steps = [0] * len(capacities)
+        self._stale = np.zeros(len(capacities), dtype=bool)
+
+    def place(self, stay: Stay, usable: Sequence[int]) -> int | None:
+        """See ``Policy``."""
+        self._refresh()
+        # The same episode adds about as much anywhere: where there is most room it fits best.
+        engine = max(usable, key=lambda e: self._capacities[e] - self._need[e])
+        with_it = self._sums[engine].copy()
+        _add(with_it, stay, bucket(stay.tokens, stay.most), 1)
+        capacity = self._capacities[engine]
+        if self._forecast(with_it) <= capacity and with_it[1:3].sum() <= self._overcommit * capacity:
+            return engine
+        # What no engine has room for, even empty, plays alone.
+        empty = not self._sums[engine, 0].any()
+        return engine if empty and capacity >= max(self._capacities[list(usable)]) else None
+
+    def enter(self, stay: Stay) -> None:
+        """See ``Policy``."""
+        engine, row = self._engine(stay), _Row(bucket(stay.tokens, stay.most))
+        self._rows[engine][stay] = row
+        self._stale[engine] = True
+        _add(self._sums[engine], stay, row.at, 1)
+        self.lengths.begin()
+        if row.at:
+            self._note(self.lengths.grow(0, row.at))
+
+    def turn_begins(self, stay: Stay) -> None:
+        """See ``Policy``."""
+        engine = self._engine(stay)
+        row = self._rows[engine][stay]
+        row.since = self._steps[engine]
+        self._count(engine, stay, row, stay.tokens)
+
+    def turn_ends(self, stay: Stay, tokens: int) -> None:
+        """See ``Policy``."""
+        engine = self._engine(stay)
+        row = self._rows[engine][stay]
+        if row.since is not None:
+            # All rows of an engine get a token in each step, so a turn that ended tells how far the others are.
+            self._steps[engine] = max(self._steps[engine], row.since + tokens)
+            row.since = None
+        self._stale[engine] = True
+        self._count(engine, stay, row, stay.tokens)
+
+    def leave(self, stay: Stay, *, ended: bool) -> None:
+        """See ``Policy``."""
+        engine = self._engine(stay)
+        row = self._rows[engine].pop(stay)
+        self._stale[engine] = True
+        _add(self._sums[engine], stay, row.at, -1)
+        self._note(self.lengths.end(row.at, seen=ended))
+
+    def need(self, engine: int) -> float:
+        """Tokens that the episodes of an engine are forecast to need at once."""
+        self._refresh()
+        return float(self._need[engine])
+
+    @staticmethod
+    def _engine(stay: Stay) -> int:
+        assert stay.engine is not None, "it has no place"
+        return stay.engine
+
+    def _count(self, engine: int, stay: Stay, row: _Row, tokens: int) -> None:
+        """Count an episode as having so many tokens, if it was not counted as having more."""
+        now = bucket(tokens, stay.most)
+        if now > row.at:
+            sums = self._sums[engine]
+            _add(sums, stay, row.at, -1)
+            _add(sums, stay, now, 1)
+            self._note(self.lengths.grow(row.at, now))
+            row.at = now
+            self._stale[engine] = True
+
+    def _note(self, tables_changed: bool) -> None:
+        if tables_changed:
+            self._stale[:] = True
+
+    def _refresh(self) -> None:
+        for engine in np.flatnonzero(self._stale):
+            steps = self._steps[engine]
+            for stay, row in self._rows[engine].items():
+                if row.since is not None:
+                    self._count(engine, stay, row, stay.tokens + steps - row.since)
+            self._need[engine] = self._forecast(self._sums[engine])
+            self._stale[engine] = False
+
+    def _forecast(self, sums: NDArray[np.float64]) -> float:
+        mean = sums[1:3].ravel() @ self.lengths.mean_table
+        variance = sums[3:].ravel() @ self.lengths.variance_table
+        peak = float((mean + self._margin * np.sqrt(np.maximum(variance, 0.0))).max())
+        return min(peak, float(sums[1:3].sum()))
+
+
+def _add(sums: NDArray[np.float64], stay: Stay, at: int, sign: int) -> None:
+    prompt, most = stay.prompt + BLOCK, stay.most
+    sums[:, at] += (sign, sign * prompt, sign * most, sign * prompt**2, sign * prompt * most, sign * most**2)
+
+
+policies.register("kv_aware", KvAware)
