@@ -9,9 +9,7 @@ Episodes. A response (the policy's tokens and the tools') is log-normal with sig
 the 32 episodes of a problem, cut at the stage's maximum; the mean follows rStar2-Agent (arXiv 2508.20722, section 5.1):
 1K to 4K of 8K in stage 1, 6K of 12K in stage 2, 8K of 12K in stage 3. Calls are Poisson with mean 2.7 (45K calls of
 16,384 episodes), at most 9; the tokens are shared among the turns at random; a result has 90 tokens. Prompts have 700.
-
-Tools. 0.3 s on average, as the paper measured: log-normal around 0.2 s, and one call in a hundred runs into a limit of
-4 s.
+A tool takes 0.3 s on average, as the paper measured: log-normal around 0.2 s, and one call in a hundred 4 s.
 
 Engines. A model of 14.8 billion parameters in bfloat16 with a cache of 160 KiB a token (Qwen3-14B) on one MI300X, with
 80 GB of cache beside the weights and the trainer: 488K tokens. A decoding step takes 2 ms, plus the weights at 3.2 TB/s
@@ -21,18 +19,17 @@ the least recently used goes first when room is needed; when only running rows a
 computed again later.
 
 Policies. ``lock-step`` is what the paper's section 3.2 starts from: as many episodes to each engine, and every turn
-waits for all of its engine's episodes and tools. ``known`` is told every length in advance, and takes the longest first.
-``bound`` is what no schedule can beat: the area of all work at full caches over the engines, and the longest episode
-alone. ``kv_aware`` is in its second step: it has seen one step of such lengths; ``cold`` is its first.
+waits for all of its engine's episodes and tools. ``known`` is told every length, and takes the longest first. ``bound``
+is what no schedule can beat: the area of all work at full caches, and the longest episode alone. ``kv_aware`` is in its
+second step: it has seen one step of such lengths; ``cold`` is its first.
 
-Not simulated: prompts shared by a group, speculative decoding, the network, stragglers among the machines.
+Not simulated: prompts shared by a group, speculative decoding, the network, machines of unlike speed.
 """
 
 from __future__ import annotations
 
 import argparse
 import heapq
-import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -45,7 +42,6 @@ from rstar2_env.rollout.kv_aware import KvAware
 
 OVERHEAD_S, WEIGHTS_S, TOKEN_S, CACHE_S = 2e-3, 29.6e9 / 3.2e12, 2 * 14.8e9 / 520e12, 163_840 / 3.2e12
 """Seconds of a step as such, of reading the weights, of computing one token, of reading one token's cache."""
-
 CAPACITY, PROMPT, RESULT, GROUP = 488_000, 700, 90, 32
 STAGES = {"1K of 8K": (1000, 8192, 10), "2K of 8K": (2000, 8192, 10), "4K of 8K": (4000, 8192, 10)} | {
     "6K of 12K": (6000, 12288, 10),
@@ -385,17 +381,15 @@ def main() -> None:
     arguments = parser.parse_args()
     table = {}
     for name in arguments.stages:
-        begin = time.process_time()
         found = table[name] = compare(arguments.engines, arguments.episodes, STAGES[name])
-        print(f"\n{name}: {arguments.episodes} episodes on {arguments.engines} engines "
-              f"({time.process_time() - begin:.0f} s of CPU)")  # fmt: skip
+        print(f"\n{name}: {arguments.episodes} episodes on {arguments.engines} engines")
         print(f"{'policy':15} {'makespan':>9} {'pre-emptions':>13} {'recomputed':>11} {'idle':>6}")
         for policy, outcome in found.items():
             if isinstance(outcome, float):
                 print(f"{policy:15} {outcome:7.0f} s")
-            else:
-                print(f"{policy:15} {outcome.makespan:7.0f} s {outcome.preempted:13,} {outcome.recomputed:11,} "
-                      f"{outcome.idle:6.1%}")  # fmt: skip
+                continue
+            counts = f"{outcome.preempted:13,} {outcome.recomputed:11,} {outcome.idle:6.1%}"
+            print(f"{policy:15} {outcome.makespan:7.0f} s {counts}")
     if arguments.picture:
         from scheduler_picture import draw
 

@@ -154,7 +154,7 @@ class ResampleOnCorrect:
     mode: Literal["sample", "rank"] = "sample"
     minimum: int = 2
     delta: float = DELTA
-    spare: float = 1.5
+    spare: float = 2.0
 
     def __post_init__(self) -> None:
         """Refuse what no selection can follow.

@@ -328,3 +328,42 @@ def test_selectors_are_found_by_name() -> None:
     assert {"all", "roc"} <= set(selectors.names())
     assert selectors.get("roc") is ResampleOnCorrect
     assert selectors.get("all") is KeepAll
+
+
+# Stopping early -------------------------------------------------------------------------------------------------------
+
+
+def test_keep_all_is_settled_by_its_first_ones_and_nothing_later_changes_what_it_keeps() -> None:
+    selector = KeepAll()
+    group = [success(), lost(), failure(), success(), failure()]
+    assert not selector.settled([group[0], None, group[2], group[3], group[4]], 2), "the second may yet count"
+    assert not selector.settled([group[0], lost(), None, group[3], None], 2)
+    assert selector.settled([group[0], group[1], group[2], None, None], 2)
+    assert choose(selector, group, 2) == choose(selector, [*group[:3], failure(), failure()], 2) == [0, 2]
+
+
+@given(st.lists(st.sampled_from(["success", "failure", "lost", "plays"]), max_size=40), st.integers(1, 16))
+def test_keep_all_keeps_the_same_whatever_becomes_of_those_that_still_play(kinds: list[str], keep: int) -> None:
+    make = {"success": success, "failure": failure, "lost": lost}
+    now = [make[kind]() if kind != "plays" else None for kind in kinds]
+    if KeepAll().settled(now, keep):
+        best = [episode or success() for episode in now]
+        worst = [episode or lost() for episode in now]
+        assert choose(KeepAll(), best, keep) == choose(KeepAll(), worst, keep)
+
+
+def test_roc_is_settled_when_enough_of_both_kinds_have_ended() -> None:
+    selector = ResampleOnCorrect(spare=1.5)
+    ended = [success()] * 6 + [failure()] * 4
+    assert selector.settled([*ended, *[None] * 6], 8)
+    assert not selector.settled([*ended[1:], *[None] * 7], 8), "a success too few to choose from"
+    assert not selector.settled([*ended[:-1], lost(), *[None] * 6], 8), "what was lost is none"
+    assert not selector.settled([success()] * 15 + [None], 8), "it may yet be all equal"
+    kept = choose(selector, ended, 8)
+    assert len(kept) == 8
+    assert counts(ended, kept)[1] >= 3
+
+
+def test_a_spare_below_one_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="spare"):
+        ResampleOnCorrect(spare=0.5)
