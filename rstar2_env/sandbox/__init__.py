@@ -11,11 +11,15 @@ What is isolated, by what, and what is not: docs/sandbox.md.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from rstar2_env.sandbox.job import Capability, Job, Limits, Outcome, Sandbox, SessionState
-from rstar2_env.sandbox.local import LocalSandbox
-from rstar2_env.sandbox.options import LocalOptions
 from rstar2_env.sandbox.providers import PROVIDERS, make_sandbox
 from rstar2_env.sandbox.shared import SharedSandbox, shared_sandbox
+
+if TYPE_CHECKING:
+    from rstar2_env.sandbox.local import LocalSandbox
+    from rstar2_env.sandbox.options import LocalOptions
 
 __all__ = [
     "PROVIDERS",
@@ -31,3 +35,16 @@ __all__ = [
     "make_sandbox",
     "shared_sandbox",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the local provider when it is first asked for: ``import rstar2_env`` needs it not."""
+    if name == "LocalSandbox":
+        from rstar2_env.sandbox.local import LocalSandbox
+
+        return LocalSandbox
+    if name == "LocalOptions":
+        from rstar2_env.sandbox.options import LocalOptions
+
+        return LocalOptions
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,12 +7,17 @@ from typing import Any
 
 from rstar2_env.registry import Registry
 from rstar2_env.sandbox.job import Sandbox
-from rstar2_env.sandbox.local import LocalSandbox
 
 PROVIDERS: Registry[Callable[..., Sandbox]] = Registry("sandbox", entry_points="rstar2_env.sandboxes")
 """Every provider: a callable that takes its options by keyword and returns a running ``Sandbox``."""
 
-PROVIDERS.register("local", LocalSandbox)
+
+# Each provider is imported when it is asked for: none of them is needed to make an environment.
+@PROVIDERS.register("local")
+def _local(**options: Any) -> Sandbox:
+    from rstar2_env.sandbox.local import LocalSandbox
+
+    return LocalSandbox(**options)
 
 
 @PROVIDERS.register("docker")

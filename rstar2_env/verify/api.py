@@ -7,15 +7,15 @@ call from. A text never makes any of these functions raise.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterable
 from concurrent.futures import Future
 from fractions import Fraction
+from typing import Unpack
 
 from rstar2_env.verify.extract import gold_answer, joined_boxes, last_boxed
 from rstar2_env.verify.guards import MAX_TEXT_CHARS, too_large
-from rstar2_env.verify.options import DEFAULTS, TIMEOUT_S, Options
+from rstar2_env.verify.options import DEFAULTS, TIMEOUT_S, OptionFields, Options
 from rstar2_env.verify.plain import read_plain, same_number
 from rstar2_env.verify.pool import Reply, shared_pool
 from rstar2_env.verify.verdict import Reason, Verdict
@@ -25,49 +25,40 @@ def verify(
     gold: str,
     answer: str | None,
     *,
-    kind: str = "auto",
-    tolerance: float | None = None,
-    strict: bool = True,
-    undone: str = "arithmetic",
     question: str | None = None,
-    timeout: float = TIMEOUT_S,
+    **options: Unpack[OptionFields],
 ) -> Verdict:
     r"""Say whether ``answer`` is the gold answer. Safe from any thread and any process.
 
     Args:
         gold: The gold answer: a number, an expression, a set, words. A ``\boxed{}`` in it is opened.
         answer: The policy's answer, as a dialect extracted it; ``None`` or blank is ``no_answer``.
-        kind: See :class:`~rstar2_env.verify.options.Options`, as for the four below.
-        tolerance: Relative tolerance between numbers.
-        strict: Apply the default rules.
-        undone: How much work an answer may leave undone.
         question: The question, if an expression copied out of it shall be no answer.
-        timeout: Seconds that a worker may compute.
+        **options: The fields of :class:`~rstar2_env.verify.options.Options`: ``kind``, ``tolerance``, ``strict``,
+            ``undone``, ``timeout``.
 
     Raises:
         ConfigurationError: An option is not one of its values, or out of its range.
     """
-    return verify_with(_options(kind, tolerance, strict, undone, timeout), gold, answer, question)
+    return verify_with(_checked(options), gold, answer, question)
 
 
 async def averify(
     gold: str,
     answer: str | None,
     *,
-    kind: str = "auto",
-    tolerance: float | None = None,
-    strict: bool = True,
-    undone: str = "arithmetic",
     question: str | None = None,
-    timeout: float = TIMEOUT_S,
+    **options: Unpack[OptionFields],
 ) -> Verdict:
     """The same as :func:`verify`, without blocking the event loop.
 
     Cancelling it gives up the wait; a computation that has begun ends by itself or at its deadline.
     """
-    options = _options(kind, tolerance, strict, undone, timeout)
+    import asyncio  # who calls this has it loaded; nobody else should pay for it
+
+    checked = _checked(options)
     start = time.perf_counter()
-    reply = _begin(options, gold, answer, question)
+    reply = _begin(checked, gold, answer, question)
     if isinstance(reply, Future):
         reply = await asyncio.wrap_future(reply)
     return _verdict(reply, time.perf_counter() - start)
@@ -75,22 +66,19 @@ async def averify(
 
 def verify_many(
     pairs: Iterable[tuple[str, str | None]],
-    *,
-    kind: str = "auto",
-    tolerance: float | None = None,
-    strict: bool = True,
-    undone: str = "arithmetic",
-    timeout: float = TIMEOUT_S,
+    **options: Unpack[OptionFields],
 ) -> list[Verdict]:
     """Verify many ``(gold, answer)`` pairs at once, on all workers; verdicts come in the order of the pairs.
 
+    The options are those of :func:`verify`.
+
     ``Verdict.seconds`` counts from a pair's submission, so it includes the wait for a worker.
     """
-    options = _options(kind, tolerance, strict, undone, timeout)
+    checked = _checked(options)
     begun: list[tuple[float, float, Reply | Future[Reply]]] = []
     for gold, answer in pairs:
         start = time.perf_counter()
-        reply = _begin(options, gold, answer, None)
+        reply = _begin(checked, gold, answer, None)
         begun.append((start, time.perf_counter(), reply))
     verdicts: list[Verdict] = []
     for start, stop, reply in begun:
@@ -105,29 +93,25 @@ def verify_many(
 def verify_response(
     gold: str,
     response: str | None,
-    *,
-    kind: str = "auto",
-    tolerance: float | None = None,
-    strict: bool = True,
-    undone: str = "arithmetic",
-    timeout: float = TIMEOUT_S,
+    **options: Unpack[OptionFields],
 ) -> Verdict:
     """Grade a whole response against a gold text that may be a worked solution: for files, not for rewards.
 
     Both texts are taken as bare answers first; where that fails and either is more than that, the answers are
-    extracted (see ``response``). An environment grades only what its dialect extracts.
+    extracted (see ``response``). An environment grades only what its dialect extracts. The options are those of
+    :func:`verify`.
     """
     # Only files of responses need it, and its patterns take longer to compile than all the rest.
     from rstar2_env.verify.response import extract_answer, is_response
 
-    options = _options(kind, tolerance, strict, undone, timeout)
-    first = verify_with(options, gold, response)
+    checked = _checked(options)
+    first = verify_with(checked, gold, response)
     if first.correct or response is None or not (is_response(gold) or is_response(response)):
         return first
     inner_gold, inner = extract_answer(gold, gold=True), extract_answer(response)
     if inner_gold is None or (inner_gold == gold and inner == response):
         return first
-    second = verify_with(options, inner_gold, inner)
+    second = verify_with(checked, inner_gold, inner)
     return Verdict(second.correct, second.reason, second.method, first.seconds + second.seconds)
 
 
@@ -152,10 +136,8 @@ def math_verify_alone(gold: str, answer: str | None, *, timeout: float = TIMEOUT
     return _verdict(reply, time.perf_counter() - start)
 
 
-def _options(kind: str, tolerance: float | None, strict: bool, undone: str, timeout: float) -> Options:
-    if kind == "auto" and tolerance is None and strict and undone == "arithmetic" and timeout == TIMEOUT_S:
-        return DEFAULTS
-    return Options(kind=kind, tolerance=tolerance, strict=strict, undone=undone, timeout=timeout)
+def _checked(options: OptionFields) -> Options:
+    return Options(**options) if options else DEFAULTS
 
 
 def _verdict(reply: Reply, seconds: float) -> Verdict:

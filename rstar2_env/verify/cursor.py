@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from fractions import Fraction
 
 from rstar2_env.verify.lexer import ReadError, Token
@@ -12,7 +13,7 @@ _STARTS = frozenset(
 )
 
 
-class Cursor:
+class Cursor(ABC):
     """A position in a sequence of tokens, and what is pending there.
 
     Args:
@@ -30,44 +31,42 @@ class Cursor:
         self.no_mid = False
         self.integral = False
 
-    # The upper half of the grammar.
-
     # Levels of the grammar that other classes supply.
+    @abstractmethod
     def items(self, closers: tuple[str, ...] | None) -> Node:
         """Read a list of items."""
-        raise NotImplementedError
 
+    @abstractmethod
     def item_list(self, closers: tuple[str, ...] | None, separators: set[str] | None = None) -> list[Node]:
         """Read the items of a list."""
-        raise NotImplementedError
 
+    @abstractmethod
     def chain(self) -> Node:
         """Read a chain of relations."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sum(self) -> Node:
         """Read a sum."""
-        raise NotImplementedError
 
+    @abstractmethod
     def term(self) -> Node:
         """Read a product."""
-        raise NotImplementedError
 
+    @abstractmethod
     def factor(self) -> Node:
         """Read a factor."""
-        raise NotImplementedError
 
+    @abstractmethod
     def postfix(self, node: Node) -> Node:
         """Read what is attached to an atom."""
-        raise NotImplementedError
 
+    @abstractmethod
     def atom(self) -> Node:
         """Read an atom."""
-        raise NotImplementedError
 
+    @abstractmethod
     def power(self, base: Node) -> Node:
         """Read an exponent, its sign of a power taken."""
-        raise NotImplementedError
 
     def peek(self, ahead: int = 0) -> Token | None:
         """The token to come, or ``None`` at the end."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from rstar2_env.errors import ConfigurationError
 
@@ -16,6 +16,16 @@ KINDS = ("auto", "number", "choice", "words")
 
 UNDONE = ("none", "arithmetic", "any")
 """What ``undone`` may be."""
+
+
+class OptionFields(TypedDict, total=False):
+    """The fields of ``Options`` as arguments by name, for functions that take them all."""
+
+    kind: str
+    tolerance: float | None
+    strict: bool
+    undone: str
+    timeout: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ Every verifier is called with a gold answer, an answer and perhaps the question,
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -46,6 +45,8 @@ class RuleVerifier:
 
     async def acall(self, gold: str, answer: str | None, question: str | None = None) -> Verdict:
         """The same, without blocking the event loop."""
+        import asyncio  # who calls this has it loaded; nobody else should pay for it
+
         return await asyncio.to_thread(self, gold, answer, question)
 
 

@@ -6,7 +6,21 @@ import sys
 
 import pytest
 
-HEAVY = ["torch", "trl", "transformers", "vllm", "ray", "docker", "sympy", "math_verify", "typer", "rich", "pytest"]
+HEAVY = [
+    "torch",
+    "trl",
+    "transformers",
+    "vllm",
+    "ray",
+    "docker",
+    "sympy",
+    "math_verify",
+    "typer",
+    "rich",
+    "pytest",
+    "asyncio",
+    "ssl",
+]
 
 EPISODE = """
 import json, multiprocessing, sys, threading
