@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 import typer
@@ -19,7 +18,7 @@ def serve(
     ] = None,
     provider: Annotated[str, typer.Option(help="The sandbox that runs the programs.")] = "local",
     option: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the provider; the value may be JSON.")
+        list[str] | None, typer.Option("--option", "-o", help="An option of the provider, KEY=VALUE.")
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Programs that run at once; the default is one a core.")] = None,
     isolation: Annotated[
@@ -42,6 +41,7 @@ def serve(
 
     Beyond this machine it wants a token. Clients: make_sandbox("remote", url=..., token=...), or code-judge's.
     """
+    from rstar2_env.options import parse_options
     from rstar2_env.sandbox.job import Limits
     from rstar2_env.sandbox.serve.main import read_token, serve
     from rstar2_env.sandbox.serve.options import ServeOptions
@@ -65,7 +65,7 @@ def serve(
         tls_cert=tls_cert,
         tls_key=tls_key,
     )
-    given: dict[str, Any] = {"isolation": isolation, **_options(option or [])}
+    given: dict[str, Any] = {"isolation": isolation, **parse_options(option or ())}
     if workers is not None:
         given["workers"] = workers
 
@@ -73,17 +73,3 @@ def serve(
         typer.echo(f"Serving the sandbox {provider!r} on {address}", err=True)
 
     serve(options, provider, given, announce=announce)
-
-
-def _options(pairs: list[str]) -> dict[str, Any]:
-    """``NAME=VALUE`` pairs; a value that is not JSON is a string."""
-    found: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise typer.BadParameter(f"expected NAME=VALUE, not {pair!r}", param_hint="--option")
-        try:
-            found[name.replace("-", "_")] = json.loads(value)
-        except ValueError:
-            found[name.replace("-", "_")] = value
-    return found

@@ -1,8 +1,8 @@
 """The ``remote`` provider: the client of ``rstar2 sandbox serve``.
 
-Covered: ``client`` (the sandbox that callers hold), ``dispatch`` (which call goes to which server and when), ``link``
-(one server as the client sees it), ``codec`` (jobs and outcomes as JSON, shared with the server), ``options``. Not
-covered: the server (``rstar2_env.sandbox.serve``).
+Covered: ``client`` (the sandbox that callers hold), ``dispatch`` (what becomes of calls), ``balance`` (how many go
+where), ``homes`` (sessions), ``link`` (one server as the client sees it), ``codec`` (jobs and outcomes as JSON, shared
+with the server), ``options``. Not covered: the server (``rstar2_env.sandbox.serve``).
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class Call:
 
     def lose(self, why: str) -> None:
         """Give it the outcome of a call that was lost through no fault of its program."""
-        self.resolve(lost(why, self.starts))
+        self.resolve(lost(why, self.starts, self.session))
 
 
 class Home:

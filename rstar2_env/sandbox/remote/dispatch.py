@@ -1,16 +1,15 @@
-"""Which call goes to which server, and when; what becomes of calls whose server fails.
+"""Calls on their way to servers and back, and what becomes of those whose server fails.
 
-Covered: batches, balance, refusals, lost connections, lost servers, giving up. A call is sent again to the server that
-may have taken it, under the same id, and the server answers from memory; it goes to another only when its server is
-known to have lost it, or never to have had it. Not covered: threads (``client``). Everything here runs in one event
-loop.
+Covered: refusals, lost connections, lost servers, giving up. A call is sent again to the server that may have taken it,
+under the same id, and the server answers from memory; it goes to another only when its server is known to have lost it,
+or never to have had it. Not covered: how many go where at once (``balance``), and threads (``client``). Everything here
+runs in one event loop.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import math
 import warnings
 from collections import deque
 from collections.abc import Iterable
@@ -18,6 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rstar2_env.errors import ConfigurationError
+from rstar2_env.sandbox.remote.balance import Balance
 from rstar2_env.sandbox.remote.calls import Call
 from rstar2_env.sandbox.remote.codec import outcome_from_json
 from rstar2_env.sandbox.remote.homes import Homes
@@ -52,8 +52,7 @@ class Dispatcher:
         self._tasks: set[asyncio.Task[None]] = set()
         self._reviving: set[Link] = set()
         self._dark_since = 0.0
-        self._linger: asyncio.TimerHandle | None = None
-        self._lingered = False
+        self._balance = Balance(options.batch, options.linger_ms / 1e3, self._pump)
         self._sweeping = False
         self._cut_told = False
         self._closed = False
@@ -126,46 +125,10 @@ class Dispatcher:
         if self._closed:
             return
         for link in self.links:
-            while link.pinned and (count := self._takes(link, len(link.pinned))):
+            while link.pinned and (count := self._balance.takes(link, len(link.pinned))):
                 self._send(link, link.pinned, count)
-        while self._queue:
-            waiting = len(self._queue)
-            total = sum(link.slots for link in self.links if link.up)
-            chosen, count = None, 0
-            for link in sorted(self.links, key=lambda each: each.in_flight / each.slots):
-                share = max(link.slots - link.in_flight, math.ceil(waiting * link.slots / max(1, total)))
-                count = min(self._takes(link, waiting), share)
-                if count > 0:
-                    chosen = link
-                    break
-            if chosen is None:
-                return
-            self._send(chosen, self._queue, count)
-
-    def _takes(self, link: Link, waiting: int) -> int:
-        """How many of the waiting calls go to a server now.
-
-        One with an idle slot gets them at once. One whose slots are all taken can wait a little for others to come
-        along. One that has work at hand gets half a batch or more, or nothing: requests cost as much as short programs.
-        """
-        if not link.up or link.blocked_until > self._loop.time():
-            return 0
-        batch = self._options.batch
-        room = min(2 * link.slots + batch, link.room) - link.in_flight
-        if room <= 0:
-            return 0
-        if link.in_flight >= 2 * link.slots:
-            return min(room, batch) if min(room, waiting) >= max(1, batch // 2) else 0
-        if link.in_flight >= link.slots and 1 < waiting < batch and self._options.linger_ms > 0 and not self._lingered:
-            if self._linger is None:
-                self._linger = self._loop.call_later(self._options.linger_ms / 1e3, self._linger_over)
-            return 0
-        return min(room, batch)
-
-    def _linger_over(self) -> None:
-        self._linger, self._lingered = None, True
-        self._pump()
-        self._lingered = False
+        while self._queue and (chosen := self._balance.choose(self.links, len(self._queue))):
+            self._send(chosen[0], self._queue, chosen[1])
 
     # Sending
 
@@ -263,8 +226,7 @@ class Dispatcher:
             self._down(link, refusal(status, body))
         elif status in (413, 415, 422):
             for call in left.values():
-                call.lose(f"The server {link.url} does not take the call: {refusal(status, body)}")
-                self._finish(call)
+                self._lose(call, f"The server {link.url} does not take the call: {refusal(status, body)}")
         elif status == 409:  # what it had not taken before the restart, it has not taken at all
             self._back({call.id: call for call in left.values() if call.doubt is None})
             self._doubt(
@@ -344,8 +306,7 @@ class Dispatcher:
                 call.starts += 1
                 call.since = self._loop.time()
             if call.starts > self._options.retries:
-                call.lose(f"The server {link.url} was restarted while it had the call.")
-                self._finish(call)
+                self._lose(call, f"The server {link.url} was restarted while it had the call.")
             else:
                 self._queue_up(call, first=True)
         self._pump()
@@ -370,19 +331,16 @@ class Dispatcher:
             late = [call for call in link.pinned if call.since < horizon and (call.doubt is not None or all_late)]
             link.pinned = deque(call for call in link.pinned if call not in late)
             for call in late:
-                if call.home is not None:
+                if call.doubt is None and call.home is not None and any_up and not call.given_up:
                     self.homes.move(call.home, f"The server {link.url}, where the session lived, is down: {link.why}.")
-                if call.doubt is None and any_up and not call.given_up:
                     self._queue_up(call)
                 else:
-                    call.lose(f"The sandbox server {link.url} is down: {link.why}")
-                    self._finish(call)
+                    self._lose(call, f"The sandbox server {link.url} is down: {link.why}")
         if not any_up and self._dark_since < horizon:
             whys = "; ".join(f"{link.url}: {link.why}" for link in self.links)
             for call in [call for call in self._queue if call.since < horizon]:
                 self._queue.remove(call)
-                call.lose(f"No sandbox server answers: {whys}")
-                self._finish(call)
+                self._lose(call, f"No sandbox server answers: {whys}")
         if any(not link.up and link.pinned for link in self.links) or (self._queue and not any_up):
             self._sweep()
         self._pump()
@@ -393,6 +351,13 @@ class Dispatcher:
         """A call has its outcome: the next cell of its session may go."""
         if (following := self.homes.leave(call)) is not None:
             self._queue_up(following)
+
+    def _lose(self, call: Call, why: str) -> None:
+        """A call was lost through no fault of its program, and its session with it."""
+        if call.home is not None:
+            self.homes.reset(call.home)
+        call.lose(why)
+        self._finish(call)
 
     def _unsend(self, link: Link, call: Call) -> None:
         if self._sent.pop(call, None) is not None:

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import replace
 
 from rstar2_env.sandbox.job import Outcome
 from rstar2_env.sandbox.remote.calls import Call, Home
 from rstar2_env.sandbox.remote.link import Link
 
 _MOST = 1 << 16
-_TELLS = "session" in {item.name for item in fields(Outcome)}
 
 
 class Homes:
@@ -82,16 +80,20 @@ class Homes:
             home.moved = why
         home.link, home.opened, home.wire = None, False, self._name()
 
+    def reset(self, home: Home) -> None:
+        """The session was lost with a cell, whose outcome says so: the next cell starts clean, wherever it goes."""
+        if home.link is not None:
+            self._end(home.link, home.wire)
+        self.move(home, "")
+        home.moved = None
+
     def tell(self, home: Home, outcome: Outcome) -> Outcome:
         """The outcome of a cell, which says so when the session was lost before it."""
-        fate = getattr(outcome, "session", None)
-        home.opened = fate != "ended"
-        if home.moved is not None and _TELLS and outcome.status.counts:
-            note, home.moved = home.moved, None
-            if fate == "new":
-                changed: dict[str, Any] = {"session": "replaced", "session_note": note}
-                return replace(outcome, **changed)
-        return outcome
+        home.opened = outcome.session is not None and outcome.session != "ended"
+        if outcome.session is None or home.moved is None:
+            return outcome
+        note, home.moved = home.moved, None
+        return replace(outcome, session="replaced", session_note=note) if outcome.session == "new" else outcome
 
     def end(self, name: str) -> None:
         """End a session; an unknown name is harmless."""

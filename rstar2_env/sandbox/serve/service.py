@@ -158,9 +158,7 @@ class Service:
     def end_session(self, name: str) -> None:
         """End a session, without waiting for it."""
         self._sessions.pop(name, None)
-        end = getattr(self.sandbox, "end_session", None)
-        if end is not None:
-            asyncio.get_running_loop().run_in_executor(None, end, name)
+        asyncio.get_running_loop().run_in_executor(None, self.sandbox.end_session, name)
 
     async def drain(self) -> None:
         """Stop: refuse what waits, so that its clients go elsewhere; let what runs finish, within ``drain_s``."""
@@ -196,17 +194,19 @@ class Service:
         return await self.sandbox.arun(call.job)
 
     def _ended(self, call: Call, task: asyncio.Task[Outcome]) -> None:
+        assert call.job is not None  # a call keeps its job until it has run
         answer: dict[str, Any] = {"id": call.id}
+        session = call.job.session
         if task.cancelled():
             why = "The server stopped before the program ended." if self.draining else _GIVEN_UP
-            outcome = lost(why, 1)
+            outcome = lost(why, 1, session)
         elif (error := task.exception()) is None:
             outcome = task.result()
         elif isinstance(error, ConfigurationError):
             outcome = lost(str(error), 0)
             answer["error"] = str(error)
         else:  # whatever a provider raises, the client must hear of it
-            outcome = lost(f"{type(error).__name__}: {error}", 1)
+            outcome = lost(f"{type(error).__name__}: {error}", 1, session)
         if "error" not in answer:
             answer["outcome"] = outcome_to_json(outcome)
         if call.cut:
@@ -215,8 +215,7 @@ class Service:
         self.running -= 1
         self.metrics.service.add(now - call.arrived)
         self.metrics.calls[outcome.status.value] += 1
-        assert call.job is not None
-        self._note_session(call.job.session, outcome)
+        self._note_session(session, outcome)
         call.job, call.task, call.outcome = None, None, outcome
         self._finish(call, answer)
         self._start_what_fits()
@@ -225,10 +224,10 @@ class Service:
     def _note_session(self, name: str | None, outcome: Outcome) -> None:
         if name is None:
             return
-        if getattr(outcome, "session", None) in ("new", "kept", "interrupted", "replaced"):
-            self._sessions[name] = None
-        else:
+        if outcome.session is None or outcome.session == "ended":
             self._sessions.pop(name, None)
+        else:
+            self._sessions[name] = None
 
     def _finish(self, call: Call, answer: dict[str, Any]) -> None:
         call.done, call.done_at = True, asyncio.get_running_loop().time()

@@ -102,6 +102,7 @@ def test_a_slow_call_of_a_batch_holds_no_other(remote: Sandbox) -> None:
 
 
 def test_cancelling_ends_the_program_on_the_server(remote: Sandbox, server: Any, look: Any) -> None:
+    look.wait_for(lambda: server.metric("in_flight") == 0)
     before = server.metric("cancelled_total")
 
     async def go() -> None:
@@ -154,6 +155,7 @@ def test_a_closed_sandbox_says_so(server: Any) -> None:
 
 
 def test_closing_ends_what_is_in_flight(server: Any, look: Any) -> None:
+    look.wait_for(lambda: server.metric("in_flight") == 0)
     sandbox = make_sandbox("remote", url=server.url)
     with ThreadPoolExecutor(1) as pool:
         call = pool.submit(sandbox.run, SLEEP)

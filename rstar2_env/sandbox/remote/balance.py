@@ -1,0 +1,63 @@
+"""How many calls go to which server at once: by what it can run, what it has at hand, and what requests cost.
+
+Covered: batches, the linger, the balance between servers. Not covered: sending, and calls that only one server can
+answer (``dispatch``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Sequence
+
+from rstar2_env.sandbox.remote.link import Link
+
+
+class Balance:
+    """Decides what is sent.
+
+    Args:
+        batch: Calls that go into one request at most.
+        linger_s: Seconds that calls wait for others to come along, where no slot is idle.
+        resume: Called when that time is over, to send what has come together.
+    """
+
+    def __init__(self, batch: int, linger_s: float, resume: Callable[[], None]) -> None:
+        self._batch = batch
+        self._linger_s = linger_s
+        self._resume = resume
+        self._timer: asyncio.TimerHandle | None = None
+        self._lingered = False
+
+    def choose(self, links: Sequence[Link], waiting: int) -> tuple[Link, int] | None:
+        """The server with the least in flight for its size, and its share of the calls that any server can run."""
+        total = sum(link.slots for link in links if link.up)
+        for link in sorted(links, key=lambda each: each.in_flight / each.slots):
+            share = max(link.slots - link.in_flight, math.ceil(waiting * link.slots / max(1, total)))
+            if (count := min(self.takes(link, waiting), share)) > 0:
+                return link, count
+        return None
+
+    def takes(self, link: Link, waiting: int) -> int:
+        """How many of the waiting calls go to a server now.
+
+        One with an idle slot gets them at once. Where every slot is taken, several that wait can wait a little longer
+        for others. One that has work at hand gets half a batch or more, or nothing: a request costs as much as a short
+        call.
+        """
+        loop = asyncio.get_running_loop()
+        room = min(2 * link.slots + self._batch, link.room) - link.in_flight
+        if not link.up or link.blocked_until > loop.time() or room <= 0:
+            return 0
+        if link.in_flight >= 2 * link.slots:
+            return min(room, self._batch) if min(room, waiting) >= max(1, self._batch // 2) else 0
+        if link.in_flight >= link.slots and 1 < waiting < self._batch and self._linger_s > 0 and not self._lingered:
+            if self._timer is None:
+                self._timer = loop.call_later(self._linger_s, self._linger_over)
+            return 0
+        return min(room, self._batch)
+
+    def _linger_over(self) -> None:
+        self._timer, self._lingered = None, True
+        self._resume()
+        self._lingered = False
