@@ -36,7 +36,10 @@ def serve(frame: wire.Frame, isolation: Isolation) -> int:
     back, restored, read, run = program.restore, program._REMEMBERED, intake.read_job, program.run_cell
     quiet, any_exception, arm = contextlib.suppress, BaseException, _prepare
     handle, number, raising = signal.signal, signal.SIGINT, signal.default_int_handler
-    state = _State(isolation)
+    intake.find_own_modules()
+    intake.bound(frame.header["limits"], isolation, _CPU_OVER_LIFE_S)
+    gc.enable()
+    state = _State()
 
     def disarm() -> None:
         """An interrupt comes too late from here on, and whatever handler the cell set is gone."""
@@ -76,12 +79,12 @@ def serve(frame: wire.Frame, isolation: Isolation) -> int:
 class _State:
     """What is kept of a session beside its namespace."""
 
-    def __init__(self, isolation: Isolation) -> None:
-        self.isolation = isolation
+    def __init__(self) -> None:
         self.cells = 0
+        self.had_input = False
         self.flags = 0
         self.seed: int | None = None
-        self.memory = (0, 0)
+        self.memory = resource.getrlimit(resource.RLIMIT_AS)
 
     def started(self, code: types.CodeType) -> None:
         """A cell has compiled. Its ``__future__`` features stay on, as in a notebook."""
@@ -102,16 +105,12 @@ def _prepare(frame: wire.Frame, state: _State) -> str:
     state.cells += 1
     if header["files"]:
         intake.write_files(header["files"], blobs[2:])
-    intake.set_stdin(blobs[1])
+    if blobs[1] or state.had_input:
+        intake.set_stdin(blobs[1])
+        program.fresh_stdin()
+        state.had_input = bool(blobs[1])
     if header["seed"] != state.seed:  # the same seed again means: draw on
         state.seed = header["seed"]
         seeds.seed_everything(header["seed"])
-    if state.cells == 1:
-        intake.find_own_modules()
-        intake.bound(header["limits"], state.isolation, _CPU_OVER_LIFE_S)
-        state.memory = resource.getrlimit(resource.RLIMIT_AS)
-        gc.enable()
-    else:
-        program.fresh_stdin()
-        intake.bound_cpu(header["limits"])
+    intake.bound_cpu(header["limits"])
     return blobs[0].decode("utf-8", "surrogatepass")

@@ -6,7 +6,7 @@ After each, the status is one of those expected, and the next call works.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import dedent
 
@@ -341,6 +341,24 @@ def test_survives(any_sandbox: Sandbox, case: Case) -> None:
     assert outcome.attempts == 1
     following = any_sandbox.run(Job("print(6 * 7)"))
     assert (following.status, following.stdout) == (ToolStatus.OK, "42\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", [*corpus(), *HARNESS, *PROCESSES], ids=lambda case: case.name.replace(" ", "_"))
+def test_survives_in_a_session(local: Sandbox, case: Case) -> None:
+    local.run(Job("x = 1", session="beside"))
+    outcome = local.run(Job(case.code, limits=replace(LIMITS, wall_s=1.0), session="attacked"))
+    # One that takes the harness's descriptors away ends its session with it.
+    ruined = ("exception",) if outcome.session == "ended" else ()
+    assert outcome.status.value in (*case.expect, *ruined, "timeout", "ok", "empty"), outcome
+    assert outcome.session in ("new", "interrupted", "ended")
+    for text in case.absent:
+        assert text not in outcome.stdout
+    beside = local.run(Job("x", session="beside"))
+    assert (beside.value, beside.session) == ("1", "kept")
+    local.run(Job("1", session="attacked"))  # goes as it may, but comes to an end
+    local.end_session("attacked")
+    assert local.run(Job("print(6 * 7)")).stdout == "42\n"
 
 
 def test_the_corpus_of_attacks_is_there() -> None:

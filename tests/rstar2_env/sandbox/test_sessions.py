@@ -216,6 +216,13 @@ def test_the_first_cells_processes_hold_for_the_life_of_the_session(cell: Run) -
     assert (refused.error_type, refused.session) == ("RuntimeError", "kept")
 
 
+def test_limits_hold_also_when_the_first_cell_cannot_begin(cell: Run) -> None:
+    limits = Limits(memory_mb=128)
+    refused = cell("1", files={"a": b"", "a/b": b""}, limits=limits)
+    assert (refused.status, refused.error_type, refused.session) == (ToolStatus.EXCEPTION, "FileExistsError", "new")
+    assert cell("bytearray(256 << 20)", limits=limits).status is ToolStatus.MEMORY
+
+
 def test_processes_that_share_the_limit_and_exceed_it_end_the_session(cell: Run) -> None:
     hog = """
 import os, time
@@ -376,6 +383,7 @@ def test_a_session_that_runs_a_cell_is_never_sent_away(small: LocalSandbox) -> N
     assert {outcome.session for outcome in outcomes[:4]} == {"new"}
 
 
+@pytest.mark.slow
 def test_an_idle_session_is_ended_after_its_time(look: Any) -> None:
     with LocalSandbox(workers=1, waiting=1, preload=(), session_idle_s=0.5) as sandbox:
         sandbox.run(Job("x = 1", session="a"))
@@ -403,6 +411,7 @@ def test_an_ended_session_starts_clean_as_a_new_one(local: LocalSandbox) -> None
     local.end_session("there never was one")
 
 
+@pytest.mark.slow
 def test_sessions_that_were_ended_leave_nothing_behind(small: LocalSandbox, look: Any) -> None:
     for name in ("a", "b"):  # makes the places that sessions have, once and for all
         small.run(Job("1", session=name))
