@@ -63,6 +63,10 @@ class SandboxUnavailableError(Rstar2Error, RuntimeError):
     """The sandbox cannot start, or cannot give the isolation that was asked for."""
 
 
+class ServiceError(Rstar2Error, RuntimeError):
+    """A server that was asked over HTTP did not answer, or refused; the message has its words."""
+
+
 class MissingExtraError(Rstar2Error, ImportError):
     """An optional dependency is not installed."""
 

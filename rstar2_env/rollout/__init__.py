@@ -24,6 +24,7 @@ try:
     from rstar2_env.rollout.env_pool import EnvFactory
     from rstar2_env.rollout.player import Budget, EpisodeRequest, Player, RolloutError, Settled
     from rstar2_env.rollout.scheduler import Scheduler, SchedulerStats
+    from rstar2_env.rollout.server_engine import VllmServerEngine
     from rstar2_env.rollout.transformers_engine import TransformersEngine
     from rstar2_env.rollout.vllm_engine import VllmEngine
 except ModuleNotFoundError as error:
@@ -51,6 +52,7 @@ __all__ = [
     "Settled",
     "TransformersEngine",
     "VllmEngine",
+    "VllmServerEngine",
     "engines",
     "make_engine",
     "open_episode",

@@ -119,8 +119,23 @@ def _vllm(
     return _with("vllm", VllmEngine, given, options)
 
 
+def _vllm_server(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    max_rows: int,
+    seed: int,
+    options: Mapping[str, Any],
+) -> Engine:
+    from rstar2_env.rollout.server_engine import VllmServerEngine
+
+    # The servers have the model, the tokenizer, and a queue for what they cannot take at once.
+    return _with("vllm-server", VllmServerEngine, {"seed": seed}, options)
+
+
 engines.register(
     "transformers",
     EngineKind("a transformers model of this process; the trainer's own module", _transformers, shares_weights=True),
 )
 engines.register("vllm", EngineKind("vLLM in this process, on one device", _vllm, shares_weights=False))
+engines.register("vllm-server", EngineKind("one or many `vllm serve`, over HTTP", _vllm_server, shares_weights=False))

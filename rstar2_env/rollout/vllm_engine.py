@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +24,7 @@ from rstar2_env.errors import ConfigurationError
 from rstar2_env.rollout.engine import EngineStats, Generation, SamplingParams, settle
 from rstar2_env.rollout.vllm_setup import Tally, same_draws, start
 from rstar2_env.rollout.vllm_worker import keep_full_logprobs
-from rstar2_env.rollout.weights import checkpoint_weights
+from rstar2_env.rollout.weights import named_weights
 
 MAX_TEMPERATURE, MIN_TEMPERATURE = 2.0, 0.01
 """vLLM refuses higher temperatures, and silently raises lower ones (0, greedy, aside)."""
@@ -115,7 +115,7 @@ class VllmEngine:
         self._sleeps = sleep
         self._full_logprobs = self._on_thread(self._core.collective_rpc, keep_full_logprobs)[0]
         if isinstance(model, PreTrainedModel):
-            self.update_weights(0, checkpoint_weights(model))
+            self.update_weights(0, model)
 
     @property
     def max_model_len(self) -> int:
@@ -273,9 +273,7 @@ class VllmEngine:
             if self._asleep:
                 raise ConfigurationError("The engine has slept, which dropped its weights: give it new ones.")
             return
-        if isinstance(weights, PreTrainedModel) or hasattr(weights, "state_dict"):
-            weights = checkpoint_weights(weights)
-        items = list(weights.items() if isinstance(weights, Mapping) else weights)
+        items = list(named_weights(weights))
         names = frozenset(name for name, _ in items)
         if self._names is not None and names != self._names:
             odd = sorted(names ^ self._names)

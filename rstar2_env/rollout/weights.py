@@ -7,7 +7,8 @@ modules whose weights are spread over processes (FSDP, ZeRO-3).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -33,16 +34,17 @@ def _merged(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
     """The weights of the base model with the adapters added, layer by layer."""
     from peft.tuners.lora import LoraLayer
     from peft.tuners.tuners_utils import BaseTunerLayer
+    from peft.utils.other import AuxiliaryTrainingWrapper
 
     deltas: dict[str, Tensor] = {}
     for name, part in module.named_modules():
-        if isinstance(part, LoraLayer):
+        if isinstance(part, LoraLayer) and not part.lora_variant:
             for adapter in part.active_adapters:
                 if adapter in part.lora_A:
                     delta = part.get_delta_weight(adapter)
                     deltas[name] = deltas[name] + delta if name in deltas else delta
-        elif isinstance(part, BaseTunerLayer):
-            raise NotImplementedError(f"{type(part).__name__}: only LoRA adapters can be handed to an engine.")
+        elif isinstance(part, BaseTunerLayer | AuxiliaryTrainingWrapper):
+            raise NotImplementedError(f"{type(part).__name__}: only plain LoRA adapters can be handed to an engine.")
     prefix = "base_model.model."
     for name, tensor in module.state_dict().items():
         if ".lora_" in name or not name.startswith(prefix):
@@ -51,3 +53,40 @@ def _merged(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
         if kind == "weight" and layer in deltas:
             tensor = tensor + deltas[layer].to(tensor.dtype)
         yield name.removeprefix(prefix).replace(".base_layer.", "."), tensor
+
+
+def named_weights(weights: Any) -> Iterator[tuple[str, Tensor]]:
+    """Names and tensors of what an engine's ``update_weights`` takes: a module, a mapping or an iterable of pairs."""
+    if isinstance(weights, nn.Module):
+        yield from checkpoint_weights(weights)
+    else:
+        yield from weights.items() if isinstance(weights, Mapping) else weights
+
+
+def write_weights(weights: Any, folder: Path, *, shard_bytes: int = 4 << 30) -> None:
+    """Write weights as safetensors files, for a program that reads checkpoints.
+
+    Args:
+        weights: A module, a mapping or an iterable of names and tensors.
+        folder: Made if it is not there.
+        shard_bytes: A file is closed once it holds this much.
+    """
+    from safetensors.torch import save_file
+
+    folder.mkdir(parents=True, exist_ok=True)
+    shard: dict[str, Tensor] = {}
+    size = number = 0
+    seen: set[tuple[int, torch.Size]] = set()
+    for name, tensor in named_weights(weights):
+        # Tied weights are one tensor with two names, and a checkpoint has it once.
+        place = (tensor.data_ptr(), tensor.shape)
+        if place in seen:
+            continue
+        seen.add(place)
+        shard[name] = tensor.detach().contiguous()
+        size += tensor.nbytes
+        if size >= shard_bytes:
+            save_file(shard, str(folder / f"model-{number:05d}.safetensors"))
+            shard, size, number = {}, 0, number + 1
+    if shard:
+        save_file(shard, str(folder / f"model-{number:05d}.safetensors"))

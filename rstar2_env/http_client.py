@@ -1,0 +1,198 @@
+"""JSON over HTTP, from any thread and any event loop: one loop of its own, connections kept, retries with patience.
+
+Covered: connection loss, overload (429 with ``Retry-After``, 5xx), timeouts, cancelling (the connection is closed, by
+which a server knows), several places to ask. Not covered: streaming, proxies other than those of the environment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import random
+import threading
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeVar
+
+from rstar2_env.errors import ConfigurationError, MissingExtraError, ServiceError
+
+T = TypeVar("T")
+
+Pick = Callable[[Sequence[str]], AbstractContextManager[str]]
+"""Chooses where to ask, given where it failed so far; the choice is held until that attempt is over."""
+
+_RETRIED = frozenset({408, 409, 425, 429})
+_FIRST_DELAY_S, _LONGEST_DELAY_S = 0.25, 30.0
+
+
+class HttpClient:
+    """Asks servers; close it when it is no longer needed.
+
+    Args:
+        needed_for: What needs it, for the message when httpx is missing.
+        extra: The extra that brings httpx.
+        timeout_s: Longest time to wait for an answer, and again for each connection.
+        retries: Attempts after the first. An answer that takes too long is not asked for again.
+        api_key: Sent as a bearer token.
+
+    Raises:
+        MissingExtraError: httpx is not installed.
+        ConfigurationError: A value is out of its range.
+    """
+
+    def __init__(
+        self, *, needed_for: str, extra: str, timeout_s: float = 600.0, retries: int = 4, api_key: str | None = None
+    ) -> None:
+        try:
+            import httpx
+        except ModuleNotFoundError as error:
+            raise MissingExtraError(extra, needed_for) from error
+        if timeout_s <= 0 or retries < 0:
+            raise ConfigurationError(
+                f"timeout_s must be positive and retries 0 or more, not {timeout_s!r} and {retries!r}."
+            )
+        self._httpx = httpx
+        self._timeout_s, self._retries = timeout_s, retries
+        self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._client: Any = None
+
+    async def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in the client's loop; cancelling the awaiting task cancels it."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._running_loop()))
+
+    def run_now(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in the client's loop, and wait; for threads without a loop of their own."""
+        future = asyncio.run_coroutine_threadsafe(work, self._running_loop())
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    async def ask(
+        self,
+        method: str,
+        where: str | Pick,
+        path: str,
+        body: Any = None,
+        *,
+        timeout_s: float | None = None,
+        retries: int | None = None,
+    ) -> Any:
+        """Send a request until it is answered; to be awaited in the client's loop.
+
+        Args:
+            method: ``"GET"`` or ``"POST"``.
+            where: The address that ``path`` follows, or what chooses one.
+            path: Begins with a slash.
+            body: Sent as JSON.
+            timeout_s: Instead of the client's.
+            retries: Instead of the client's.
+
+        Returns:
+            The answer: what its JSON says, else its text.
+
+        Raises:
+            ServiceError: No attempt was answered, or the server refused; the message has its words.
+        """
+        pick: Pick = (lambda failed: nullcontext(where)) if isinstance(where, str) else where
+        most = self._retries if retries is None else retries
+        failed: list[str] = []
+        wait_s: float | None = None
+        while True:
+            with pick(failed) as base:
+                if base in failed:
+                    await asyncio.sleep(_delay(len(failed)) if wait_s is None else wait_s)
+                problem, again, wait_s, answer = await self._once(method, base + path, body, timeout_s)
+            if problem is None:
+                return answer
+            failed.append(base)
+            if not again or len(failed) > most:
+                tries = f" ({len(failed)} attempts)" if len(failed) > 1 else ""
+                raise ServiceError(f"{method} {base}{path} failed{tries}: {problem}")
+
+    def close(self) -> None:
+        """Close the connections and end the thread. A closed client starts again when it is used."""
+        with self._lock:
+            loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
+            client, self._client = self._client, None
+        if loop is None or thread is None:
+            return
+        asyncio.run_coroutine_threadsafe(_wind_up(client), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+    async def _once(
+        self, method: str, url: str, body: Any, timeout_s: float | None
+    ) -> tuple[str | None, bool, float | None, Any]:
+        """One attempt: what went wrong, whether another may help, how long the server asks to wait, the answer."""
+        httpx = self._httpx
+        try:
+            response = await self._client.request(method, url, json=body, timeout=timeout_s or self._timeout_s)
+        except (httpx.ReadTimeout, httpx.WriteTimeout):
+            return f"no answer within {timeout_s or self._timeout_s:g} s; raise timeout_s", False, None, None
+        except httpx.TransportError as error:
+            return f"{type(error).__name__}: {error or 'the connection was lost'}", True, None, None
+        except (httpx.InvalidURL, httpx.HTTPError) as error:
+            return f"{type(error).__name__}: {error}", False, None, None
+        kind = response.headers.get("content-type", "")
+        try:
+            answer = response.json() if "json" in kind else response.text
+        except ValueError:
+            return f"the answer is no JSON: {response.text[:200]!r}", False, None, None
+        if response.is_success:
+            return None, False, None, answer
+        again = response.status_code in _RETRIED or response.status_code >= 500
+        return f"{response.status_code}: {_words(answer)}", again, _retry_after(response.headers), None
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                limits = self._httpx.Limits(max_connections=None, max_keepalive_connections=256)
+                # Each of many requests may wait long; none must wait for another's connection.
+                self._client = self._httpx.AsyncClient(limits=limits, headers=self._headers)
+                self._thread = threading.Thread(target=self._loop.run_forever, name="rstar2-http", daemon=True)
+                self._thread.start()
+            return self._loop
+
+
+async def _wind_up(client: Any) -> None:
+    others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    await client.aclose()
+
+
+def _delay(failures: int) -> float:
+    """Twice as long after each failure, up to a limit, and shaken so that many do not come back at once."""
+    return min(_LONGEST_DELAY_S, _FIRST_DELAY_S * 2.0 ** (failures - 1)) * (0.5 + random.random() / 2)
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """The seconds that ``Retry-After`` names, as a number or as a date (RFC 9110, section 10.2.3)."""
+    value = headers.get("retry-after")
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
+        except ValueError:
+            return None
+    return min(max(seconds, 0.0), 2 * _LONGEST_DELAY_S)
+
+
+def _words(answer: Any) -> str:
+    """What the server says went wrong."""
+    if isinstance(answer, Mapping):
+        error = answer.get("error", answer.get("detail", answer))
+        answer = error.get("message", error) if isinstance(error, Mapping) else error
+    return str(answer)[:500] or "no reason given"

@@ -1,0 +1,326 @@
+"""``VllmServerEngine``: one or many ``vllm serve``, token ids in and out over HTTP.
+
+Covered: several servers, balanced by requests in flight, an episode's turns going to the server that holds its prefix;
+connection loss, overload and restarts, by retries at the same or another server; log-probabilities as the protocol
+promises them, or a refusal; new weights through a folder that trainer and servers share (a tmpfs will do). Not covered:
+weights sent over NCCL or RCCL, servers that are no vLLM (they give no token ids), starting the servers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rstar2_env.errors import ConfigurationError, ServiceError
+from rstar2_env.http_client import HttpClient
+from rstar2_env.rollout.engine import EngineStats, Generation, SamplingParams
+from rstar2_env.rollout.server_facts import NEUTRAL, ServerFacts, find_facts, read_metrics, stats_of
+from rstar2_env.rollout.vllm_engine import SEED_BITS, check_temperature
+from rstar2_env.rollout.weights import write_weights
+
+_BLOCK = 64
+"""Tokens of a prefix that are remembered together."""
+
+_MOST_BLOCKS = 1 << 18
+_SLACK = 8
+_REST_S = 10.0
+
+
+@dataclass(slots=True, eq=False)
+class _Server:
+    base: str
+    facts: ServerFacts
+    in_flight: int = 0
+    resting_until: float = 0.0
+
+
+class VllmServerEngine:
+    """Generates with ``vllm serve``, on this machine or others.
+
+    Args:
+        base_urls: Address of each server, without ``/v1``; one as text will do. All must serve the same model.
+        model: The name under which they serve it; ``None`` takes the first.
+        weights_dir: Folder that trainer and servers see under the same path, best on a tmpfs: ``update_weights`` writes
+            there, and the servers read. They must run in development mode (``VLLM_SERVER_DEV_MODE=1``), in which
+            anybody who reaches them can give orders: keep them on a private network.
+        api_key_env: Environment variable that holds the servers' key, when they want one.
+        timeout_s: Longest time for one turn.
+        retries: Further attempts when a server is lost or overloaded.
+        wait_s: How long to wait for servers that do not answer yet.
+        seed: Seeds the draws of requests that bring no seed.
+
+    Raises:
+        MissingExtraError: httpx is not installed.
+        ServiceError: A server does not answer, or is no vLLM.
+        ConfigurationError: The servers do not serve the same model.
+    """
+
+    def __init__(
+        self,
+        base_urls: str | Sequence[str],
+        *,
+        model: str | None = None,
+        weights_dir: str | Path | None = None,
+        api_key_env: str = "VLLM_API_KEY",
+        timeout_s: float = 600.0,
+        retries: int = 4,
+        wait_s: float = 60.0,
+        seed: int = 0,
+    ) -> None:
+        bases = [base_urls] if isinstance(base_urls, str) else list(base_urls)
+        if not bases or not all(base.startswith(("http://", "https://")) for base in bases):
+            raise ConfigurationError(
+                f"base_urls must be one or more addresses such as http://127.0.0.1:8000, not {base_urls!r}."
+            )
+        bases = [base.rstrip("/").removesuffix("/v1") for base in bases]
+        self._weights_dir = None if weights_dir is None else Path(weights_dir)
+        self._seeds = np.random.SeedSequence(seed)
+        self._run_id = uuid.uuid4().hex
+        self._version = 0
+        self._http = HttpClient(
+            needed_for="The engine 'vllm-server'",
+            extra="vllm",
+            timeout_s=timeout_s,
+            retries=retries,
+            api_key=os.environ.get(api_key_env),
+        )
+        try:
+            facts = self._http.run_now(self._find(bases, model, wait_s))
+        except BaseException:
+            self._http.close()
+            raise
+        # Everything below is touched in the loop of the HTTP client alone.
+        self._servers = [_Server(base, found) for base, found in zip(bases, facts, strict=True)]
+        self._holders: OrderedDict[int, _Server] = OrderedDict()
+        self._ready = asyncio.Event()
+        self._ready.set()
+
+    @property
+    def max_model_len(self) -> int:
+        """Most tokens of a prompt and its turn together."""
+        return min(server.facts.max_model_len for server in self._servers)
+
+    async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
+        """Continue ``ids``, at the server that holds most of them unless it has much more to do than another.
+
+        ``policy_version`` is that of the weights when the request was sent.
+
+        Raises:
+            ConfigurationError: The prompt is empty or too long, or the servers cannot keep what the parameters promise.
+            ServiceError: No attempt was answered, or the server refused.
+        """
+        self._check(ids, params)
+        seed = params.seed
+        if seed is None:
+            seed = int(self._seeds.spawn(1)[0].generate_state(1, np.uint64)[0])
+        return await self._http.run(self._generate(list(ids), params, seed % (1 << SEED_BITS)))
+
+    def update_weights(self, version: int, weights: Any = None) -> None:
+        """Note the version; with ``weights``, write them to ``weights_dir`` and have every server read them.
+
+        Returns once they are in everywhere; requests that come meanwhile wait. Requests in flight go on with the new
+        weights and the cache of the old ones; later ones find nothing of the old weights in the cache of prefixes.
+
+        Args:
+            version: Given to every generation sent from now on.
+            weights: A module, a mapping or an iterable of names and tensors, named as in the model's checkpoint.
+
+        Raises:
+            ConfigurationError: There is no ``weights_dir``.
+            ServiceError: A server could not read them; it may then have other weights than the rest.
+        """
+        if weights is None:
+            self._version = version
+            return
+        if self._weights_dir is None:
+            raise ConfigurationError(
+                "The servers can take new weights only through a folder: pass weights_dir=, a folder that they see "
+                "under the same path (/dev/shm on one machine), and start them with VLLM_SERVER_DEV_MODE=1."
+            )
+        folder = self._weights_dir / f"rstar2-weights-{self._run_id}-{version}"
+        try:
+            write_weights(weights, folder)
+            self._http.run_now(self._push(version, str(folder.resolve())))
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def capacity(self) -> int:
+        """Tokens that fit into the servers' KV caches at once, all together.
+
+        Raises:
+            ServiceError: A server does not tell its own.
+        """
+        found = [server.facts.capacity for server in self._servers]
+        if None in found:
+            raise ServiceError("A server's /metrics does not tell the size of its KV cache (was it started without?).")
+        return sum(tokens for tokens in found if tokens is not None)
+
+    def stats(self) -> EngineStats:
+        """What the servers are doing and have done since they were started, all together; asks them now.
+
+        Raises:
+            ServiceError: One does not answer.
+        """
+
+        async def every() -> list[list[tuple[str, dict[str, str], float]]]:
+            return await asyncio.gather(*(read_metrics(self._http, server.base) for server in self._servers))
+
+        return stats_of([line for lines in self._http.run_now(every()) for line in lines])
+
+    def close(self) -> None:
+        """Cancel what is in flight and close the connections; the servers live on."""
+        self._http.close()
+
+    async def _find(self, bases: Sequence[str], model: str | None, wait_s: float) -> list[ServerFacts]:
+        async def one(base: str) -> ServerFacts:
+            until = time.monotonic() + wait_s
+            while True:
+                try:
+                    return await find_facts(self._http, base, model, retries=0)
+                except ServiceError:
+                    if time.monotonic() >= until:
+                        raise
+                await asyncio.sleep(0.5)
+
+        facts = await asyncio.gather(*(one(base) for base in bases))
+        names = sorted({found.model for found in facts})
+        if len(names) > 1:
+            raise ConfigurationError(f"The servers serve different models: {', '.join(names)}; say which with model=.")
+        return list(facts)
+
+    def _check(self, ids: Sequence[int], params: SamplingParams) -> None:
+        if not ids:
+            raise ConfigurationError("An engine cannot continue an empty prompt.")
+        if len(ids) >= self.max_model_len:
+            raise ConfigurationError(
+                f"The conversation has {len(ids)} tokens and the servers take {self.max_model_len}, their own turn "
+                "included: start them with a larger --max-model-len, or lower the budget of an episode."
+            )
+        check_temperature(params.temperature)
+        facts = [server.facts for server in self._servers]
+        if params.temperature not in (0.0, 1.0) and not all(found.scaled for found in facts):
+            raise ConfigurationError(
+                "A server's log-probabilities do not take the temperature into account: start it with "
+                "--logprobs-mode processed_logprobs, or sample at temperature 1."
+            )
+        if (params.top_k or params.top_p < 1) and params.temperature and not all(found.full for found in facts):
+            raise ConfigurationError(
+                "With top_p or top_k a server's log-probabilities are those of the tokens that are left, and not of "
+                "all: sample with top_p=1 and top_k=0, or start it with VLLM_SERVER_DEV_MODE=1 "
+                "VLLM_USE_V2_MODEL_RUNNER=0 and --worker-extension-cls rstar2_env.rollout.vllm_worker.FullLogprobs."
+            )
+
+    async def _generate(self, ids: list[int], params: SamplingParams, seed: int) -> Generation:
+        await self._ready.wait()
+        version = self._version
+        body = {
+            **NEUTRAL,
+            "model": self._servers[0].facts.model,
+            "prompt": ids,
+            "max_tokens": min(params.max_tokens, self.max_model_len - len(ids)),
+            "temperature": params.temperature,
+            "top_p": params.top_p,
+            "top_k": params.top_k,
+            "seed": seed,
+            "stop": list(params.stop),
+            "stop_token_ids": list(params.stop_ids),
+            # Only the ids asked for end a turn, whatever the model's own configuration says.
+            "ignore_eos": True,
+            "include_stop_str_in_output": True,
+            "skip_special_tokens": False,
+            "spaces_between_special_tokens": False,
+            "logprobs": 0,
+            "return_token_ids": True,
+            # Keeps what other weights computed out of the way of this version's requests.
+            "cache_salt": f"{self._run_id} {version}",
+        }
+        chain = _chain(ids) if len(self._servers) > 1 else []
+        served: list[_Server] = []
+
+        @contextmanager
+        def pick(failed: Sequence[str]) -> Iterator[str]:
+            server = self._choose(chain, failed)
+            self._remember(chain, server)
+            served.append(server)
+            server.in_flight += 1
+            try:
+                yield server.base
+            finally:
+                server.in_flight -= 1
+
+        answer = await self._http.ask("POST", pick, "/v1/completions", body)
+        generation = _generation(answer, served[-1].base, version)
+        if chain or len(self._servers) > 1:
+            self._remember(_chain(ids + generation.ids), served[-1])
+        return generation
+
+    def _choose(self, chain: Sequence[int], failed: Sequence[str]) -> _Server:
+        if failed:
+            for server in self._servers:
+                if server.base == failed[-1]:
+                    server.resting_until = time.monotonic() + _REST_S
+        holder = next((self._holders[block] for block in reversed(chain) if block in self._holders), None)
+        least = min(server.in_flight for server in self._servers)
+        now = time.monotonic()
+
+        def cost(server: _Server) -> tuple[int, bool, bool, int]:
+            sticky = server is holder and server.in_flight <= 2 * least + _SLACK
+            return failed.count(server.base), server.resting_until > now, not sticky, server.in_flight
+
+        return min(self._servers, key=cost)
+
+    def _remember(self, chain: Sequence[int], server: _Server) -> None:
+        for block in chain:
+            self._holders[block] = server
+            self._holders.move_to_end(block)
+        while len(self._holders) > _MOST_BLOCKS:
+            self._holders.popitem(last=False)
+
+    async def _push(self, version: int, folder: str) -> None:
+        self._ready.clear()
+        try:
+            order = {"method": "reload_weights", "kwargs": {"weights_path": folder}}
+            asked = (self._http.ask("POST", server.base, "/collective_rpc", order) for server in self._servers)
+            outcomes = await asyncio.gather(*asked, return_exceptions=True)
+            for outcome in outcomes:
+                if isinstance(outcome, BaseException):
+                    hint = " Is VLLM_SERVER_DEV_MODE=1 set where it runs?" if "404" in str(outcome) else ""
+                    raise ServiceError(f"A server did not take the new weights.{hint} {outcome}") from outcome
+            self._version = version
+            self._holders.clear()
+        finally:
+            self._ready.set()
+
+
+def _chain(ids: Sequence[int]) -> list[int]:
+    """A number for each whole block of ids, which stands for everything up to its end."""
+    chain: list[int] = []
+    before = 0
+    for end in range(_BLOCK, len(ids) + 1, _BLOCK):
+        before = hash((before, *ids[end - _BLOCK : end]))
+        chain.append(before)
+    return chain
+
+
+def _generation(answer: Any, base: str, version: int) -> Generation:
+    choice = answer["choices"][0] if isinstance(answer, Mapping) and answer.get("choices") else {}
+    ids, logprobs = choice.get("token_ids"), (choice.get("logprobs") or {}).get("token_logprobs")
+    if ids is None or logprobs is None or len(ids) != len(logprobs):
+        raise ServiceError(
+            f"{base} gives no token ids with log-probabilities; a rollout needs `vllm serve`, 0.22 or newer."
+        )
+    reason = choice.get("finish_reason")
+    if reason not in ("stop", "length"):
+        raise ServiceError(f"{base} ended a request by itself: {reason}.")
+    return Generation(list(ids), list(map(float, logprobs)), "stop" if reason == "stop" else "length", version)

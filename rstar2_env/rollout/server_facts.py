@@ -1,0 +1,144 @@
+"""What a ``vllm serve`` is: its model, its room, and what its log-probabilities mean, found by asking it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rstar2_env.errors import ConfigurationError, ServiceError
+from rstar2_env.http_client import HttpClient
+from rstar2_env.rollout.engine import EngineStats
+
+_METRIC = re.compile(r"^(vllm:\w+)(?:\{(.*)\})? (\S+)$", flags=re.MULTILINE)
+_LABEL = re.compile(r'(\w+)="([^"]*)"')
+_SAME = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """What one server is.
+
+    Attributes:
+        model: The name under which it serves the model.
+        max_model_len: Most tokens of a prompt and its turn together.
+        capacity: Tokens that fit into its KV cache; ``None`` where it does not say.
+        scaled: Whether its log-probabilities are those of the logits divided by the temperature.
+        full: Whether they are normalised over all tokens, also with top-p and top-k.
+    """
+
+    model: str
+    max_model_len: int
+    capacity: int | None
+    scaled: bool
+    full: bool
+
+
+async def find_facts(http: HttpClient, base: str, model: str | None, *, retries: int) -> ServerFacts:
+    """Ask a server what it is; to be awaited in the client's loop.
+
+    Args:
+        http: Asks.
+        base: Its address.
+        model: The name that it must serve; ``None`` takes the first.
+        retries: Attempts while it does not answer yet.
+
+    Raises:
+        ServiceError: It does not answer, or is no vLLM.
+        ConfigurationError: It does not serve that model.
+    """
+    listing = await http.ask("GET", base, "/v1/models", retries=retries)
+    cards = {card["id"]: card for card in listing.get("data", ())} if isinstance(listing, Mapping) else {}
+    name = next(iter(cards), None) if model is None else model
+    if name not in cards:
+        raise ConfigurationError(f"{base} serves {', '.join(cards) or 'nothing'}, and not {model!r}.")
+    if "max_model_len" not in cards[name]:
+        raise ServiceError(f"{base} does not say how long a conversation may be: it is no `vllm serve`.")
+    plain = await _probe(http, base, name, temperature=1.0)
+    # Where the model is least sure, temperature and top-k change most.
+    at = plain.index(min(plain))
+    warm = (await _probe(http, base, name, temperature=2.0))[at]
+    cut = (await _probe(http, base, name, temperature=1.0, top_k=1))[at]
+    if cut > plain[at] + _SAME and await keep_full_logprobs(http, base):
+        cut = (await _probe(http, base, name, temperature=1.0, top_k=1))[at]
+    metrics = await read_metrics(http, base)
+    return ServerFacts(
+        model=str(name),
+        max_model_len=int(cards[name]["max_model_len"]),
+        capacity=_capacity(metrics),
+        scaled=abs(warm - plain[at]) > _SAME,
+        # Of a model that is sure whatever comes, nothing can be told.
+        full=abs(cut - plain[at]) <= _SAME < -plain[at],
+    )
+
+
+async def keep_full_logprobs(http: HttpClient, base: str) -> bool:
+    """Ask a server for log-probabilities of all tokens, also with top-p and top-k; returns whether it obliges."""
+    try:
+        answer = await http.ask("POST", base, "/collective_rpc", {"method": "keep_full_logprobs"}, retries=0)
+    except ServiceError:
+        # It is not in development mode, or was started without our extension of its workers.
+        return False
+    return all(result.get("kept") for result in answer["results"])
+
+
+async def read_metrics(http: HttpClient, base: str) -> list[tuple[str, dict[str, str], float]]:
+    """Name, labels and value of everything that ``/metrics`` tells of vLLM."""
+    text = str(await http.ask("GET", base, "/metrics"))
+    return [(name, dict(_LABEL.findall(labels)), float(value)) for name, labels, value in _METRIC.findall(text)]
+
+
+def stats_of(metrics: list[tuple[str, dict[str, str], float]]) -> EngineStats:
+    """The same in our words; a server does not say how many tokens it computed again."""
+
+    def total(name: str) -> int:
+        return int(sum(value for found, _, value in metrics if found == f"vllm:{name}"))
+
+    usage = [value for name, _, value in metrics if name == "vllm:kv_cache_usage_perc"]
+    return EngineStats(
+        running=total("num_requests_running"),
+        waiting=total("num_requests_waiting"),
+        kv_usage=sum(usage) / len(usage) if usage else 0.0,
+        preemptions=total("num_preemptions_total"),
+        recomputed_tokens=None,
+        prompt_tokens=total("prompt_tokens_total"),
+        cached_tokens=total("prefix_cache_hits_total"),
+        generated_tokens=total("generation_tokens_total"),
+    )
+
+
+def _capacity(metrics: list[tuple[str, dict[str, str], float]]) -> int | None:
+    """Summed over the engines behind one address (data parallel)."""
+    found = []
+    for name, labels, _ in metrics:
+        if name == "vllm:cache_config_info":
+            tokens = labels.get("kv_cache_size_tokens", "None")
+            blocks, size = labels.get("num_gpu_blocks", "None"), labels.get("block_size", "None")
+            if tokens.isdigit():
+                found.append(int(tokens))
+            elif blocks.isdigit() and size.isdigit():
+                found.append(int(blocks) * int(size))
+    return sum(found) if found else None
+
+
+async def _probe(http: HttpClient, base: str, model: str, **sampling: Any) -> list[float]:
+    """The log-probability of the likeliest next token after each of three prompts, as the server reports it."""
+    prompts = [[1], [2], [3]]
+    body = {"model": model, "prompt": prompts, "max_tokens": 1, "logprobs": 1, "ignore_eos": True, "seed": 0}
+    answer = await http.ask("POST", base, "/v1/completions", {**NEUTRAL, **body, **sampling})
+    try:
+        return [float(max(choice["logprobs"]["top_logprobs"][0].values())) for choice in answer["choices"]]
+    except (KeyError, IndexError, TypeError) as error:
+        raise ServiceError(f"{base} gives no log-probabilities; an engine of a rollout needs them.") from error
+
+
+NEUTRAL: Mapping[str, Any] = {
+    "repetition_penalty": 1.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+    "min_p": 0.0,
+    "top_p": 1.0,
+    "top_k": 0,
+}
+"""Said with every request: a server fills what is missing from the model's own ``generation_config.json``."""
