@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-# pytest imports each test file on its own; the helpers beside this one are found by this.
-sys.path.insert(0, str(Path(__file__).parent))
+# pytest imports each test file on its own; what several folders share is found by this. (Not this folder itself: in it,
+# tests/rstar2_env would stand before the package.)
+sys.path.insert(0, str(Path(__file__).parent / "support"))
 
-from vllm_serve import vllm_server  # noqa: F401  # a fixture for every folder
+from vllm_serve import policy_folder, vllm_server  # noqa: F401  # fixtures for every folder
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "2")

@@ -21,17 +21,10 @@ from trl import GRPOConfig
 from rstar2_env.episode import Episode
 from rstar2_env.errors import ConfigurationError
 from rstar2_env.problems import FiniteSource
-from rstar2_env.rollout import (
-    Budget,
-    EpisodeRequest,
-    KeepsCaches,
-    Player,
-    SamplingParams,
-    Settled,
-    TransformersEngine,
-)
+from rstar2_env.rollout import Budget, EpisodeRequest, Player, SamplingParams, Settled
 
 from ._callbacks import BEST_DIR, Console, Evaluation, RunFiles
+from ._engine import PolicyEngine, corrects_importance
 from ._model import codec, load_policy, lora, precision_options, processes
 from ._trl import Batch, RolloutGRPOTrainer
 from .base import TrainResult, make_advantage, make_selector
@@ -75,7 +68,7 @@ class TrlRun:
                 advantage=make_advantage(config),
                 group_size=config.group_size,
                 on_batch=self._on_batch,
-                correct_importance=config.importance_sampling == "token",
+                correct_importance=corrects_importance(config),
                 importance_cap=config.importance_cap,
                 rng_seed=config.seed,
                 model=model,
@@ -87,12 +80,8 @@ class TrlRun:
             )
         self.trl.remove_callback(PrinterCallback)
         self.tokenizer = tokenizer
-        self.engine = TransformersEngine(
-            self.trl.accelerator.unwrap_model(self.trl.model),
-            tokenizer,
-            max_rows=config.max_in_flight,
-            seed=config.seed,
-        )
+        self._policy = PolicyEngine(config, self.trl, tokenizer)
+        self.engine = self._policy.engine
         chat = codec(config, tokenizer, model)
         self._players = {
             split: Player(
@@ -151,6 +140,7 @@ class TrlRun:
             EpisodeRequest(group=i, seed=start.seed, options=start.options, sampling_seed=_seed(_EVAL_SEED, i))
             for i, start in enumerate(starts)
         ]
+        self._policy.update()
         episodes = self._play("eval", requests[state.process_index :: state.num_processes])
         gathered: list[Episode] = gather_object(episodes) if state.num_processes > 1 else episodes
         if state.is_main_process:
@@ -161,7 +151,7 @@ class TrlRun:
         """Close environments and the engine."""
         for player in self._players.values():
             player.close()
-        self.engine.close()
+        self._policy.close()
 
     def _play(self, split: str, requests: list[EpisodeRequest], settled: Settled | None = None) -> list[Episode]:
         model: Any = self.trl.model
@@ -171,13 +161,11 @@ class TrlRun:
             return self._players[split].play(requests, settled=settled)
         finally:
             model.train(training)
-            if isinstance(self.engine, KeepsCaches):
-                # The optimizer needs the memory, and new weights have no use for what the old ones computed.
-                self.engine.forget()
+            self._policy.rest()
 
     def _play_groups(self, count: int) -> list[list[Episode]]:
         config, step = self.config, self.trl.state.global_step
-        self.engine.update_weights(step)
+        self._policy.update()
         state = processes()
         first = state.process_index * count
         starts = self._sampler.starts(step, count * state.num_processes)[first : first + count]

@@ -40,6 +40,9 @@ class TrainConfig:
         loss: TRL's loss type; ``"dapo"`` is the mean over all tokens of the batch.
         updates_per_rollout: Passes over each batch of episodes.
         rows_per_device: Rows in one forward and backward pass; more rows accumulate gradients.
+        engine: Generates the episodes: ``"transformers"`` is the trainer's own module, ``"vllm"`` vLLM in this process,
+            ``"vllm-server"`` one or many ``vllm serve``. The last two are given the new weights before each step.
+        engine_options: Options of the engine; see docs/rollout.md.
         importance_sampling: ``"auto"`` corrects per token when the engine's weights are not the trainer's own module,
             ``"token"`` always, ``"off"`` never.
         importance_cap: Largest importance ratio of a token.
@@ -96,6 +99,8 @@ class TrainConfig:
     loss: str = "dapo"
     updates_per_rollout: int = 1
     rows_per_device: int = 8
+    engine: str = "transformers"
+    engine_options: dict[str, Any] = field(default_factory=dict)
     importance_sampling: str = "auto"
     importance_cap: float = 2.0
     temperature: float = 1.0
@@ -142,6 +147,11 @@ class TrainConfig:
             )
         if self.max_episode_seconds is not None and not self.max_episode_seconds > 0:
             raise ConfigurationError(f"max_episode_seconds must be positive, not {self.max_episode_seconds!r}.")
+        if self.trl_options.get("use_vllm"):
+            raise ConfigurationError(
+                "trl_options use_vllm: TRL's own use of vLLM does not play episodes, and its generation is a "
+                'collective call, which turns of unlike number break. Use engine="vllm" or engine="vllm-server".'
+            )
         if not self.learning_rate > 0:
             raise ConfigurationError(f"learning_rate must be positive, not {self.learning_rate!r}.")
 

@@ -134,7 +134,8 @@ class VllmServerEngine:
 
         Args:
             version: Given to every generation sent from now on.
-            weights: A module, a mapping or an iterable of names and tensors, named as in the model's checkpoint.
+            weights: A module, or what its ``state_dict`` has: a mapping or an iterable of names and tensors, tied ones
+                under both names.
 
         Raises:
             ConfigurationError: There is no ``weights_dir``.

@@ -112,7 +112,7 @@ class VllmEngine:
             self._thread.shutdown(wait=True)
             raise
         self._config = self._core.vllm_config
-        self._sleeps = sleep
+        self.sleeps = sleep
         self._full_logprobs = self._on_thread(self._core.collective_rpc, keep_full_logprobs)[0]
         if isinstance(model, PreTrainedModel):
             self.update_weights(0, model)
@@ -156,7 +156,8 @@ class VllmEngine:
 
         Args:
             version: Given to every generation whose first token is drawn from now on.
-            weights: A module, a mapping or an iterable of names and tensors, named as in the model's checkpoint.
+            weights: A module, or what its ``state_dict`` has: a mapping or an iterable of names and tensors, tied ones
+                under both names.
 
         Raises:
             ConfigurationError: The names are not those of the weights before; or the engine is closed, or slept and got
@@ -176,7 +177,7 @@ class VllmEngine:
         Raises:
             ConfigurationError: Requests are in flight.
         """
-        if not self._sleeps:
+        if not self.sleeps:
             return
         with self._lock:
             if self._running or self._fresh:

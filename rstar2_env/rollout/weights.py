@@ -76,14 +76,13 @@ def write_weights(weights: Any, folder: Path, *, shard_bytes: int = 4 << 30) -> 
     folder.mkdir(parents=True, exist_ok=True)
     shard: dict[str, Tensor] = {}
     size = number = 0
-    seen: set[tuple[int, torch.Size]] = set()
+    seen: set[int] = set()
     for name, tensor in named_weights(weights):
-        # Tied weights are one tensor with two names, and a checkpoint has it once.
-        place = (tensor.data_ptr(), tensor.shape)
-        if place in seen:
-            continue
-        seen.add(place)
-        shard[name] = tensor.detach().contiguous()
+        tensor = tensor.detach().contiguous()
+        # Tied weights are one tensor with two names. A checkpoint has it once, but then vLLM on a CPU, which keeps a
+        # packed copy for the second, would go on with the old one (seen with 0.32).
+        shard[name] = tensor.clone() if tensor.data_ptr() in seen else tensor
+        seen.add(tensor.data_ptr())
         size += tensor.nbytes
         if size >= shard_bytes:
             save_file(shard, str(folder / f"model-{number:05d}.safetensors"))

@@ -39,13 +39,8 @@ GREEDY = SamplingParams(max_tokens=24, temperature=0.0)
 
 
 @pytest.fixture(scope="module")
-def folder(vllm_server: tuple[str, Path]) -> Path:
-    return vllm_server[1]
-
-
-@pytest.fixture(scope="module")
-def tokenizer(folder: Path) -> PreTrainedTokenizerBase:
-    return AutoTokenizer.from_pretrained(str(folder))
+def tokenizer(policy_folder: Path) -> PreTrainedTokenizerBase:
+    return AutoTokenizer.from_pretrained(str(policy_folder))
 
 
 def load(folder: Path) -> PreTrainedModel:
@@ -54,25 +49,26 @@ def load(folder: Path) -> PreTrainedModel:
 
 
 @pytest.fixture(scope="module")
-def model(folder: Path) -> PreTrainedModel:
-    return load(folder)
+def model(policy_folder: Path) -> PreTrainedModel:
+    return load(policy_folder)
 
 
 @pytest.fixture(scope="module", params=["transformers", "vllm", "vllm-server"])
 def engine(
     request: pytest.FixtureRequest,
-    vllm_server: tuple[str, Path],
+    policy_folder: Path,
     tokenizer: PreTrainedTokenizerBase,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Any]:
     engine: Any
     if request.param == "transformers":
-        engine = TransformersEngine(load(vllm_server[1]), tokenizer)
+        engine = TransformersEngine(load(policy_folder), tokenizer)
     elif request.param == "vllm":
         needs_vllm()
-        engine = VllmEngine(load(vllm_server[1]), tokenizer, dtype="float32", kv_cache_gib=0.0625)
+        engine = VllmEngine(load(policy_folder), tokenizer, dtype="float32", kv_cache_gib=0.0625)
     else:
-        engine = VllmServerEngine(vllm_server[0], weights_dir=tmp_path_factory.mktemp("weights"), wait_s=240)
+        address = request.getfixturevalue("vllm_server")
+        engine = VllmServerEngine(address, weights_dir=tmp_path_factory.mktemp("weights"), wait_s=240)
     yield engine
     engine.close()
 
@@ -117,7 +113,9 @@ def test_greedy_output_is_that_of_generate_however_rows_come_and_go(engine: Engi
         assert close_to(model, prompt, generation, 1.0)
 
 
-@pytest.mark.parametrize(("temperature", "top_k", "top_p"), [(1.0, 0, 1.0), (0.5, 0, 1.0), (1.7, 9, 1.0), (1.0, 0, 0.8)])
+@pytest.mark.parametrize(
+    ("temperature", "top_k", "top_p"), [(1.0, 0, 1.0), (0.5, 0, 1.0), (1.7, 9, 1.0), (1.0, 0, 0.8)]
+)
 def test_logprobs_are_those_of_the_trainers_forward_pass_at_the_temperature(
     engine: Engine, model: PreTrainedModel, temperature: float, top_k: int, top_p: float
 ) -> None:
@@ -190,13 +188,13 @@ def some_turn_with(engine: Engine, tokens: set[int]) -> tuple[list[int], Samplin
 
 
 @pytest.mark.usefixtures("restored")
-def test_new_weights_change_the_output_to_the_new_models_three_times_over(engine: Engine, folder: Path) -> None:
+def test_new_weights_change_the_output_to_the_new_models_three_times_over(engine: Engine, policy_folder: Path) -> None:
     # Long enough to fill blocks of a cache of prefixes, which must not answer for other weights.
     prompt = prompts(1, seed=3)[0] * 40
     prompt = prompt[:300]
     said = []
     for version in (1, 2, 3):
-        other = load(folder)
+        other = load(policy_folder)
         with torch.no_grad():
             for number, parameter in enumerate(other.parameters()):
                 parameter.add_(0.02 * version * torch.randn(parameter.shape, generator=seeded(number)))

@@ -52,14 +52,15 @@ def serving(model: Path, log: Path) -> Iterator[str]:
                 process.wait()
 
 
-def opinionated_model(folder: Path) -> Path:
-    """Write a tiny untrained model that finds some tokens far likelier than others, with its tokenizer."""
+@pytest.fixture(scope="session")
+def policy_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a tiny untrained model that finds some tokens far likelier than others, with its tokenizer."""
     import torch
     from transformers import AutoModelForCausalLM
 
     from rstar2_env.trainers._tiny import make_tiny_model
 
-    make_tiny_model(folder, hidden=64, layers=2)
+    folder = make_tiny_model(tmp_path_factory.mktemp("policy") / "model", hidden=64, layers=2)
     model = AutoModelForCausalLM.from_pretrained(str(folder), dtype=torch.float32)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -70,10 +71,8 @@ def opinionated_model(folder: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def vllm_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """Address of a server, and the folder of the model that it serves."""
+def vllm_server(policy_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of a server of that model, at which nobody may answer yet."""
     needs_vllm()
-    folder = tmp_path_factory.mktemp("served")
-    model = opinionated_model(folder / "model")
-    with serving(model, folder / "log") as address:
-        yield address, model
+    with serving(policy_folder, tmp_path_factory.mktemp("server") / "log") as address:
+        yield address

@@ -1,0 +1,140 @@
+"""Training with an engine that has weights of its own: vLLM in process, and a real server."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+
+import pytest
+from vllm_serve import needs_vllm
+
+from rstar2_env import trainers
+from rstar2_env.errors import ConfigurationError, UnknownNameError
+
+BOUND = 1e-4
+"""Largest mean distance of an engine's log-probabilities from the trainer's, in float32."""
+
+
+def options_of_a_run(model, folder):
+    return {
+        "model": str(model),
+        "env": "rstar2/MathTool-v0",
+        "env_options": {"problems": "arithmetic:level=1", "max_turns": 2},
+        "output_dir": str(folder),
+        "steps": 3,
+        "problems_per_step": 2,
+        "group_size": 4,
+        "rows_per_device": 8,
+        "selector": "all",
+        "learning_rate": 1e-2,
+        "max_episode_tokens": 96,
+        "max_turn_tokens": 32,
+        "eval_every": 3,
+        "eval_episodes": 8,
+        "threads": 1,
+        "progress": False,
+    }
+
+
+SCRIPT = """
+import json, sys, threading
+import numpy as np
+import torch
+from rstar2_env import trainers
+
+options = json.loads(sys.argv[1])
+trainer = trainers.make("grpo", **options)
+# Rewards by chance, so that every group has something to teach, and the weights move.
+play = trainer._play_groups
+draws = np.random.default_rng(0)
+
+def scored(count):
+    groups = play(count)
+    for group in groups:
+        for episode in group:
+            episode.reward = float(draws.integers(2))
+    return groups
+
+trainer.trl._play = scored
+first = [weights.detach().clone() for weights in trainer.trl.model.parameters() if weights.requires_grad]
+result = trainer.train()
+last = [weights for weights in trainer.trl.model.parameters() if weights.requires_grad]
+moved = max(float((a - b).abs().max()) for a, b in zip(first, last, strict=True))
+trainer.close()
+threads = sorted(t.name for t in threading.enumerate() if t.name.startswith("rstar2"))
+history = [{k: v for k, v in line.items() if isinstance(v, float)} for line in result.history]
+group = torch.distributed.is_initialized()
+print("RESULT", json.dumps({"history": history, "threads": threads, "process_group": group, "moved": moved}))
+"""
+
+
+def run(tmp_path, options):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    done = subprocess.run(
+        [sys.executable, str(script), json.dumps(options)],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    line = next(line for line in done.stdout.splitlines() if line.startswith("RESULT"))
+    return json.loads(line.removeprefix("RESULT"))
+
+
+def holds(result):
+    """Every step compared the two, the policy moved, and the engine moved with it."""
+    steps = [line for line in result["history"] if "sampling_logp_difference" in line]
+    assert len(steps) == 3
+    assert all(line["sampling_logp_difference"] < BOUND for line in steps)
+    assert not any(math.isnan(line["loss"]) for line in steps)
+    assert result["moved"] > 1e-3
+    assert all(line["rollout/unavailable"] == 0 for line in steps)
+
+
+@pytest.mark.train
+@pytest.mark.slow
+def test_vllm_in_process_follows_the_policy_step_by_step(policy_folder, tmp_path):
+    needs_vllm()
+    options = options_of_a_run(policy_folder, tmp_path / "run")
+    result = run(tmp_path, {**options, "engine": "vllm", "engine_options": {"kv_cache_gib": 0.0625}})
+    holds(result)
+    assert result["threads"] == []
+    assert result["process_group"] is False
+
+
+@pytest.mark.train
+@pytest.mark.slow
+def test_a_server_follows_the_policy_of_adapters_step_by_step(vllm_server, policy_folder, tmp_path):
+    options = options_of_a_run(policy_folder, tmp_path / "run")
+    served = {"base_urls": vllm_server, "weights_dir": str(tmp_path), "wait_s": 240}
+    holds(run(tmp_path, {**options, "engine": "vllm-server", "engine_options": served, "lora_rank": 4}))
+    assert not [path for path in tmp_path.iterdir() if "weights" in path.name]
+
+
+def test_an_engine_that_is_not_there_is_named(letter_options):
+    with pytest.raises(UnknownNameError, match="'vllm'"):
+        trainers.make("grpo", **{**letter_options, "engine": "vlm"})
+
+
+def test_options_that_the_engine_does_not_know_are_refused(letter_options):
+    with pytest.raises(ConfigurationError, match="max_rows"):
+        trainers.make("grpo", **{**letter_options, "engine_options": {"rows": 3}})
+
+
+def test_trls_own_vllm_is_refused(letter_options):
+    with pytest.raises(ConfigurationError, match='engine="vllm"'):
+        trainers.make("grpo", **{**letter_options, "trl_options": {"use_vllm": True}})
+
+
+def test_importance_is_corrected_where_the_engine_has_weights_of_its_own(letter_options):
+    from rstar2_env.trainers._engine import corrects_importance
+
+    def corrects(**options):
+        return corrects_importance(trainers.trainers.get("grpo").configure({**letter_options, **options}))
+
+    assert [corrects(engine=name) for name in ("transformers", "vllm", "vllm-server")] == [False, True, True]
+    assert corrects(engine="transformers", importance_sampling="token")
+    assert not corrects(engine="vllm", importance_sampling="off")
