@@ -1,8 +1,8 @@
 """``PolicyEngine``: the engine of a run, and how the policy's weights come into it.
 
 Covered: engines that compute with the trainer's own module, and engines with a copy of their own, on one process or
-many (then through servers: one process hands the weights over, and the others wait). Not covered: policies whose weights
-are spread over processes (FSDP, ZeRO-3): their engine must be the trainer's own module.
+many (then through servers: one process hands the weights over, and the others wait). Not covered: policies whose
+weights are spread over processes (FSDP, ZeRO-3): their engine must be the trainer's own module.
 """
 
 from __future__ import annotations

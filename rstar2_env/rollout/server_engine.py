@@ -90,7 +90,7 @@ class VllmServerEngine:
         self._version = 0
         self._http = HttpClient(
             needed_for="The engine 'vllm-server'",
-            extra="vllm",
+            extra="remote",
             timeout_s=timeout_s,
             retries=retries,
             api_key=os.environ.get(api_key_env),

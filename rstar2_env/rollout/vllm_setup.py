@@ -136,7 +136,9 @@ def start(
             tokenizer.save_pretrained(folder)
             chosen["tokenizer"] = folder
         if current_platform.is_cpu():
-            chosen["enforce_eager"] = True
+            # Behind a prompt that is computed in parts, a CPU cannot draw with a seed of the request's own (vLLM 0.32:
+            # the step fails with "CPU Generator does not use offset").
+            chosen |= {"enforce_eager": True, "enable_chunked_prefill": False}
             kv_cache_gib = _CPU_CACHE_GIB if kv_cache_gib is None else kv_cache_gib
         if kv_cache_gib is not None:
             chosen["kv_cache_memory_bytes"] = int(kv_cache_gib * 2**30)

@@ -25,7 +25,10 @@ ROOT = Path(__file__).resolve().parents[2]
 PROBLEM = Problem(
     "p", "16 eggs, less 3, less 4, at 2 each?", "18", meta={"calculations": ["16-3-4=9", "9*2=18"], "expression": "9*2"}
 )
-OPTIONS = {"scripted": {"turns": ["<answer>\\boxed{18}</answer>"]}}
+OPTIONS = {
+    "openai": {"base_url": "http://127.0.0.1:9/v1", "model": "none"},
+    "scripted": {"turns": ["<answer>\\boxed{18}</answer>"]},
+}
 
 
 @pytest.fixture

@@ -32,6 +32,8 @@ def serving(model: Path, log: Path) -> Iterator[str]:
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model)]
     command += ["--host", "127.0.0.1", "--port", str(port), "--served-model-name", SERVED_NAME]
     command += ["--dtype", "float32", "--enforce-eager", "--kv-cache-memory-bytes", str(64 << 20)]
+    # On a CPU, vLLM cannot draw with a seed after a prompt that it computed in parts.
+    command += ["--no-enable-chunked-prefill"]
     command += ["--logprobs-mode", "processed_logprobs", "--max-num-seqs", "64", "--disable-uvicorn-access-log"]
     command += ["--worker-extension-cls", "rstar2_env.rollout.vllm_worker.FullLogprobs"]
     own = {"VLLM_SERVER_DEV_MODE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "VLLM_NO_USAGE_STATS": "1"}

@@ -1,0 +1,106 @@
+"""Plays with the model behind any OpenAI-compatible endpoint: chat completions, text in and text out.
+
+Covered: what is needed to evaluate: retries when the endpoint is overloaded (429, with ``Retry-After``) or lost, time
+limits, a key from the environment. Not covered: training (an endpoint gives no token ids: use the engine
+``vllm-server``), the endpoint's own tool calls (the environment's dialect is written as text), streaming.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from rstar2_env.errors import ConfigurationError, ServiceError
+from rstar2_env.http_client import HttpClient
+
+from .base import agents
+
+
+class OpenAIChat:
+    """Asks an OpenAI-compatible endpoint for every turn; text only.
+
+    Args:
+        base_url: The endpoint up to and with its version, such as ``http://127.0.0.1:8000/v1``.
+        model: The name under which it serves the model.
+        api_key_env: Environment variable that holds the key; without one in it, none is sent.
+        temperature: Of sampling; ``None`` leaves it to the endpoint, as for the options below.
+        top_p: Of sampling.
+        max_tokens: Most tokens of one turn.
+        stop: Texts at which the endpoint ends a turn; it leaves them out of the turn.
+        seeded: Send a seed for each turn, which follows from the episode's; few endpoints keep the promise in it.
+        extra: Further fields of the request, such as ``{"reasoning_effort": "low"}``.
+        timeout_s: Longest time for one turn.
+        retries: Further attempts for one turn.
+
+    Raises:
+        ConfigurationError: ``base_url`` is no address.
+        MissingExtraError: httpx is not installed.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        model: str,
+        api_key_env: str = "OPENAI_API_KEY",
+        temperature: float | None = None,
+        top_p: float | None = None,
+        max_tokens: int | None = None,
+        stop: Sequence[str] = (),
+        seeded: bool = True,
+        extra: Mapping[str, Any] | None = None,
+        timeout_s: float = 600.0,
+        retries: int = 6,
+    ) -> None:
+        if not str(base_url).startswith(("http://", "https://")):
+            raise ConfigurationError(f"base_url must be an address such as http://127.0.0.1:8000/v1, not {base_url!r}.")
+        given = {"temperature": temperature, "top_p": top_p, "max_tokens": max_tokens, "stop": list(stop) or None}
+        self._fields = {"model": model, **{name: value for name, value in given.items() if value is not None}}
+        self._fields |= extra or {}
+        self._base, self._seeded = str(base_url).rstrip("/"), seeded
+        self._http = _client(timeout_s, retries, os.environ.get(api_key_env))
+        self._messages: list[dict[str, str]] = []
+        self._seed = 0
+
+    def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:
+        """Begin a conversation with the system message, if there is one."""
+        self._messages = [{"role": "system", "content": str(info["system"])}] if info.get("system") else []
+        self._seed = seed
+
+    def act(self, observation: str, info: Mapping[str, Any]) -> str:
+        """Send what the environment shows with everything before it, and return the answer's text.
+
+        Raises:
+            ServiceError: The endpoint did not answer, or refused; the message has its words.
+        """
+        role = str(info.get("role", "user")) if self._spoken else "user"
+        self._messages.append({"role": role, "content": observation})
+        body: dict[str, Any] = {**self._fields, "messages": self._messages}
+        if self._seeded:
+            # Every turn of an episode draws anew; endpoints take seeds of 31 bits at least.
+            body["seed"] = (self._seed + self._spoken * 7919) % (1 << 31)
+        answer = self._http.run_now(self._http.ask("POST", self._base, "/chat/completions", body))
+        try:
+            turn = answer["choices"][0]["message"]["content"] or ""
+        except (KeyError, IndexError, TypeError) as error:
+            raise ServiceError(
+                f"{self._base} answered something that is no chat completion: {str(answer)[:300]}"
+            ) from error
+        self._messages.append({"role": "assistant", "content": turn})
+        return str(turn)
+
+    @property
+    def _spoken(self) -> int:
+        return sum(message["role"] == "assistant" for message in self._messages)
+
+
+@cache
+def _client(timeout_s: float, retries: int, api_key: str | None) -> HttpClient:
+    """One client for the agents of all episodes in flight; it lives as long as the process."""
+    return HttpClient(
+        needed_for="The agent 'openai'", extra="remote", timeout_s=timeout_s, retries=retries, api_key=api_key
+    )
+
+
+agents.register("openai", OpenAIChat)
