@@ -40,9 +40,9 @@ class MathToolEnv(ToolEnv):
     ## Information
     The same for the same seed and actions. On ``reset``: ``problem_id``, ``tools`` (JSON schemas), ``system`` (the
     system message), ``stop`` (strings after which an engine should stop). On ``step``: ``role`` of the returned text,
-    ``tool_calls`` (a list with ``name``, ``status``, ``error_type``, ``exit_code``, ``truncated``, ``injected``);
-    at the end also ``end``, ``answer``, ``correct``, ``turns``, ``tool_errors`` and ``tool_calls_total``
-    (``unavailable`` and injected ones are in neither), and ``answer_tags``.
+    ``tool_calls`` (a list with ``name``, ``status``, ``error_type``, ``exit_code``, ``truncated``, ``injected``)
+    and ``answer_tags`` so far; at the end also ``end``, ``answer``, ``correct``, ``turns``, ``tool_errors`` and
+    ``tool_calls_total`` (``unavailable`` and injected ones are in neither).
 
     ## Version history
     v0: the first.

@@ -177,9 +177,11 @@ class GameEnv(FamilyEnv):
             "intermediate": self._tally.record(),
             "illegal_moves": self._illegal,
             "reward_components": self._parts(end),
-            # One answer a turn is what the rules ask for, so an episode's sum would look like a broken format.
-            "answer_tags": self.dialect.answer_tags(self.turns[-1:]),
         }
+
+    def answer_tags(self) -> int:
+        """Those of the last turn: the rules ask for one a turn, and their sum would look like a broken format."""
+        return self.dialect.answer_tags(self.turns[-1:])
 
     @property
     def _outcome(self) -> float:

@@ -1,9 +1,9 @@
 """``ToolEnv``: a multi-turn text environment with tools, on which environment families build.
 
 Covered: the turn loop, its budgets, the honest report of every call, the reward for a right final answer, rendering.
-A family that needs more overrides ``begin``, ``answer_turn`` or ``end_info``, and nothing else. Not covered: where
-problems come from (``rstar2_env.problems``), how a model writes (``rstar2_env.dialects``), how answers are compared
-(``rstar2_env.verify``), how programs run (``rstar2_env.sandbox``).
+A family that needs more overrides ``begin``, ``answer_turn``, ``end_info`` or ``answer_tags``, and nothing else. Not
+covered: where problems come from (``rstar2_env.problems``), how a model writes (``rstar2_env.dialects``), how answers
+are compared (``rstar2_env.verify``), how programs run (``rstar2_env.sandbox``).
 """
 
 from __future__ import annotations
@@ -153,6 +153,10 @@ class ToolEnv(gym.Env[str, str]):
             return Ended(answer, end="unavailable")
         return Ended(answer, float(verdict.correct), verdict.correct)
 
+    def answer_tags(self) -> int:
+        """Override it where more than one answer is asked for: how often the policy has marked an answer so far."""
+        return self.dialect.answer_tags(self._turns)
+
     def end_info(self, end: str) -> Mapping[str, Any]:
         """Override it to say more in ``info`` at every end of an episode, also where a budget ended it.
 
@@ -299,7 +303,9 @@ class ToolEnv(gym.Env[str, str]):
     def _on(self, action: str, text: str, results: Sequence[ToolResult], more: Mapping[str, Any] | None = None) -> Step:
         self._transcript.turn(action, results, text)
         self._show()
-        return text, 0.0, False, False, self._info(results) | dict(more or {})
+        # Told on every step, not at the end alone: whoever plays may end the episode too, after any turn.
+        info = self._info(results) | {"answer_tags": self.answer_tags()} | dict(more or {})
+        return text, 0.0, False, False, info
 
     def _end(self, action: str, ended: Ended, end: str, results: Sequence[ToolResult] = ()) -> Step:
         self._over = True
@@ -316,7 +322,7 @@ class ToolEnv(gym.Env[str, str]):
             "turns": len(self._turns),
             "tool_errors": sum(status.is_error for status in own),
             "tool_calls_total": sum(status.counts for status in own),
-            "answer_tags": self.dialect.answer_tags(self._turns),
+            "answer_tags": self.answer_tags(),
         }
         info |= dict(ended.info)
         info |= dict(self.end_info(end))

@@ -14,7 +14,7 @@ from rstar2_env.errors import ConfigurationError
 from rstar2_env.wrappers.base import EpisodeSeeds, Step, TextEnv, TextWrapper, copied, log_parts
 
 FEEDBACK = "That answer is not right. Think it over and answer again."
-_OF_THE_END = ("end", "answer", "correct", "turns", "tool_errors", "tool_calls_total", "answer_tags")
+_OF_THE_END = ("end", "answer", "correct", "turns", "tool_errors", "tool_calls_total")
 
 
 class UnaryFeedback(TextWrapper, gym.utils.RecordConstructorArgs):

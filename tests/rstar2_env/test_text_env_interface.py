@@ -31,6 +31,12 @@ class TestInfo:
         _, info = env.reset(seed=1)
         assert info["stop"] == ["\n```\n", "```output"]
 
+    def test_every_step_tells_the_answers_marked_so_far_since_the_player_may_end_the_episode(self):
+        env, _ = make()
+        env.reset(seed=1, **GOLD)
+        tags = [env.step(turn)[4]["answer_tags"] for turn in (call(), call() + WRONG, call(), RIGHT)]
+        assert tags == [0, 1, 1, 2]
+
     def test_the_gold_answer_is_in_no_text_and_no_info(self):
         env, _ = make(problems=[{"id": "x", "question": "?", "answer": "271828"}])
         seen = [env.reset(seed=1), env.step(call()), env.step(WRONG)]
@@ -47,7 +53,7 @@ class TestInfo:
             "truncated": True,
             "injected": False,
         }
-        assert info == {"role": "user", "tool_calls": [record]}
+        assert info == {"role": "user", "tool_calls": [record], "answer_tags": 0}
 
     @pytest.mark.parametrize("turns", [[RIGHT], ["no"], [call()] * 10])
     def test_every_end_tells_the_same_things(self, turns):
