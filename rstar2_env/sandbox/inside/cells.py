@@ -59,7 +59,7 @@ class Cells:
         self._kill = kill
         self._answer = answer
         self._lose = lose
-        self.book = Sessions(options, loop, queue.append, self._evict)
+        self.book = Sessions(options, loop, queue, self._evict)
 
     def begin(self, child: Child, call: Call) -> None:
         """A cell is about to be sent to its process, which may be a fresh one."""
@@ -93,7 +93,6 @@ class Cells:
             self._loop.rewatch(descriptor, 0)
         if any(child.slot.unbounded(child.limits)):
             self._zygote.rest(child)
-        session.cells += 1
         session.turn = None
         if call.cancelled:
             session.note = "The cell before this one was cancelled and interrupted; what it had done by then is kept."
@@ -135,8 +134,8 @@ class Cells:
             call.cancelled = True
             self.stop(call.child, "cancelled")
             return
-        self._queue.remove(call)
-        session.turn = None
+        self.book.recall(session)
+        session.pending.remove(call)
         if session.child is None:
             self.book.lose_process(session)
         else:
@@ -147,13 +146,9 @@ class Cells:
         found = self.book.end(name)
         if found is None:
             return
-        session, calls = found
-        if session.child is not None:
-            self._evict(session.child)
-            session.child = None
-        elif session.turn is not None:
-            self._queue.remove(session.turn)
-            calls.insert(0, session.turn)
+        child, calls = found
+        if child is not None:
+            self._evict(child)
         for call in calls:
             self._answer(call, *_ended_by_caller())
 

@@ -8,7 +8,8 @@ import select
 import time
 from collections.abc import Callable
 
-IN, OUT = select.EPOLLIN, select.EPOLLOUT
+IN, OUT, ENDED = select.EPOLLIN, select.EPOLLOUT, select.EPOLLHUP | select.EPOLLERR
+"""What to wait for; ``ENDED`` comes unasked, when the other side is closed."""
 
 Callback = Callable[[int], None]
 

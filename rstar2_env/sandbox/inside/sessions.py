@@ -21,7 +21,7 @@ _MOST_EPITAPHS = 65_536
 class Session:
     """One session, from its first call until nobody asks for it any more. Its process may come and go."""
 
-    __slots__ = ("cells", "child", "deadline_at", "held", "memory", "name", "note", "pending", "signalled", "turn")
+    __slots__ = ("child", "deadline_at", "held", "memory", "name", "note", "pending", "signalled", "turn")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -30,7 +30,6 @@ class Session:
         self.child: Child | None = None
         self.held = False  # whether it counts against the bounds
         self.memory = 0
-        self.cells = 0  # cells that its process has come through
         self.note: str | None = None  # what the next cell has to be told
         self.signalled = False  # whether an interrupt is on its way, which must not reach the next cell
         self.deadline_at = 0.0  # when the timer of its deadline fires
@@ -42,7 +41,7 @@ class Sessions:
     Args:
         options: ``max_sessions``, ``session_idle_s``, ``session_memory_bytes`` (0 is no bound).
         loop: Where the timer of idle sessions runs.
-        enqueue: Called with a call whose turn has come.
+        queue: Where calls whose turn has come wait for a worker.
         evict: Called with the child of a session that has to go.
     """
 
@@ -50,14 +49,14 @@ class Sessions:
         self,
         options: dict[str, Any],
         loop: Loop,
-        enqueue: Callable[[Call], None],
+        queue: deque[Call],
         evict: Callable[[Child], None],
     ) -> None:
         self._most: int = options["max_sessions"]
         self._idle_s: float = options["session_idle_s"]
         self._most_memory: int = options["session_memory_bytes"]
         self._loop = loop
-        self._enqueue = enqueue
+        self._queue = queue
         self._evict = evict
         self._named: dict[str, Session] = {}
         self._resting: OrderedDict[Session, float] = OrderedDict()  # idle since when; least recently used first
@@ -94,7 +93,7 @@ class Sessions:
             self._memory += memory
         self._resting.pop(session, None)
         session.turn = session.pending.popleft()
-        self._enqueue(session.turn)
+        self._queue.append(session.turn)
 
     def withdraw(self, call: Call) -> bool:
         """Take back a call that waits for its turn; false when it has had it."""
@@ -113,8 +112,9 @@ class Sessions:
             session: Whose.
             epitaph: What the next call is told, if it was not told yet.
         """
+        self.recall(session)
         self._release(session)
-        session.child, session.turn, session.cells, session.note, session.signalled = None, None, 0, None, False
+        session.child, session.turn, session.note, session.signalled = None, None, None, False
         if epitaph is not None:
             self.bury(session.name, epitaph)
         if session.pending:
@@ -123,18 +123,31 @@ class Sessions:
             self._drop(session)
         self._admit()
 
-    def end(self, name: str) -> tuple[Session, list[Call]] | None:
-        """Forget a session; returns it and the calls that still waited for their turn, or ``None`` if there is none."""
+    def recall(self, session: Session) -> None:
+        """Take back the turn of a call that still waits for a worker."""
+        if session.turn is not None and session.turn.child is None:
+            self._queue.remove(session.turn)
+            session.pending.appendleft(session.turn)
+            session.turn = None
+
+    def end(self, name: str) -> tuple[Child | None, list[Call]] | None:
+        """Forget a session.
+
+        Returns:
+            Its process and the calls that never began, or ``None`` if there is no such session.
+        """
         self._epitaphs.pop(name, None)
         session = self._named.get(name)
         if session is None:
             return None
-        pending = list(session.pending)
+        self.recall(session)
+        found = session.child, list(session.pending)
+        session.child = None
         session.pending.clear()
         self._release(session)
         self._drop(session)
         self._admit()
-        return session, pending
+        return found
 
     def bury(self, name: str, epitaph: str) -> None:
         """Note why a session is gone, for its next call."""

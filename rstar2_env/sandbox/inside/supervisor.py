@@ -18,7 +18,7 @@ from . import orders, wire
 from .call import Call, Child, Slot, Stream
 from .caller_link import CallerLink
 from .cells import MAX_RESTARTS, Cells
-from .loop import OUT, Loop
+from .loop import ENDED, OUT, Loop
 from .nursery import Nursery
 from .zygote_link import ZygoteLink
 
@@ -220,7 +220,9 @@ class Supervisor:
                 self._greeting = None
             self._dispatch()
 
-    def _on_output(self, child: Child, stream: Stream, _: int) -> None:
+    def _on_output(self, child: Child, stream: Stream, events: int) -> None:
+        if child.session is not None and child.call is None and not events & ENDED:
+            return  # written since the cell has ended: it waits for the next
         try:
             data = os.read(stream.descriptor, _READ)
         except BlockingIOError:

@@ -223,6 +223,7 @@ def test_limits_hold_also_when_the_first_cell_cannot_begin(cell: Run) -> None:
     assert cell("bytearray(256 << 20)", limits=limits).status is ToolStatus.MEMORY
 
 
+@pytest.mark.slow
 def test_processes_that_share_the_limit_and_exceed_it_end_the_session(cell: Run) -> None:
     hog = """
 import os, time
@@ -234,7 +235,7 @@ for _ in range(6):
         os._exit(0)
 held = bytearray(60 << 20)
 for at in range(0, len(held), 4096): held[at] = 1
-time.sleep(3)
+time.sleep(1)
 """
     first = cell(hog, limits=Limits(memory_mb=200, wall_s=10))
     # The kernel chooses whom it ends; the first process may live on.
@@ -418,7 +419,7 @@ def test_sessions_that_were_ended_leave_nothing_behind(small: LocalSandbox, look
     for name in ("a", "b"):
         small.end_session(name)
     before = look.settled(small)
-    for _ in range(5):
+    for _ in range(3):
         small.run(Job("import os\nif os.fork() == 0:\n    import time; time.sleep(60)", session="a"))
         small.run(Job(STUBBORN, session="b", limits=Limits(wall_s=0.1)))
         small.end_session("a")
@@ -436,6 +437,19 @@ def test_a_call_in_flight_when_its_session_is_ended_is_unavailable(local: LocalS
     assert [(outcome.status, outcome.session) for outcome in outcomes] == [(ToolStatus.UNAVAILABLE, "ended")] * 2
     assert local.run(Job("1", session="cut")).session == "new"
     local.end_session("cut")
+
+
+def test_a_cell_that_waits_for_a_worker_when_its_session_is_ended_never_runs() -> None:
+    with LocalSandbox(workers=1, waiting=1, preload=()) as sandbox, ThreadPoolExecutor(2) as pool:
+        sandbox.run(Job("x = 1", session="a"))
+        busy = pool.submit(sandbox.run, Job("import time\ntime.sleep(1)\n'busy'"))
+        time.sleep(0.3)
+        waits = pool.submit(sandbox.run, Job("x = 2", session="a"))
+        time.sleep(0.2)
+        sandbox.end_session("a")
+        assert (waits.result(20).status, waits.result(20).session) == (ToolStatus.UNAVAILABLE, "ended")
+        assert busy.result(20).value == "'busy'"
+        assert sandbox.run(Job("'x' in globals()", session="a")).value == "False"
 
 
 # Cancelling
@@ -532,6 +546,20 @@ def test_a_session_killed_from_outside_while_idle_is_replaced(small: LocalSandbo
     after = small.run(Job("'x' in globals()", session="a"))
     assert (after.session, after.value) == ("replaced", "False")
     assert "between two cells: its process was ended by SIGKILL" in (after.session_note or "")
+
+
+def test_a_session_killed_while_its_next_cell_waits_for_a_worker_is_replaced(look: Any) -> None:
+    with LocalSandbox(workers=1, waiting=1, preload=()) as sandbox, ThreadPoolExecutor(2) as pool:
+        sandbox.run(Job("import os\nos.open('mark', os.O_CREAT)", session="a"))
+        busy = pool.submit(sandbox.run, Job("import time\ntime.sleep(1)\n'busy'"))
+        time.sleep(0.3)
+        waits = pool.submit(sandbox.run, Job("'os' in globals()", session="a"))
+        time.sleep(0.2)
+        [process] = [pid for pid in look.descendants(look.pids(sandbox)[1]) if holds_mark(pid)]
+        os.kill(process, signal.SIGKILL)
+        assert (waits.result(20).value, waits.result(20).session) == ("False", "replaced")
+        assert busy.result(20).value == "'busy'"
+        assert sandbox.run(Job("1", session="a")).session == "kept"
 
 
 def test_a_pid_1_killed_from_outside_loses_the_cell_and_not_the_others(small: LocalSandbox, look: Any) -> None:
