@@ -40,13 +40,18 @@ def test_the_readmes_own_environment_conforms(tmp_path, monkeypatch):
     from rstar2_env.testing import check_text_env
 
     # In a module of its own: what is defined by exec cannot be pickled.
-    (tmp_path / "capitals.py").write_text(block((ROOT / "README.md").read_text(), "python", 1))
+    (tmp_path / "capitals.py").write_text(block((ROOT / "README.md").read_text(), "python", 2))
     monkeypatch.syspath_prepend(tmp_path)
     importlib.import_module("capitals")
     try:
         check_text_env("me/Capitals-v0")
     finally:
         del gym.registry["me/Capitals-v0"]
+
+
+def test_the_readmes_sandbox_prints_the_answer(capsys):
+    exec(block((ROOT / "README.md").read_text(), "python", 1), {})
+    assert capsys.readouterr().out == "42\n"
 
 
 def test_every_training_option_is_documented():
