@@ -2,66 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import gymnasium as gym
-import numpy as np
 
-from rstar2_env.errors import ConfigurationError
-from rstar2_env.options import call_with_options
-from rstar2_env.problems import Draft, ProceduralSource
+from rstar2_env.adapters.bootcamp import Bootcamp, instances, load_bootcamp
 from rstar2_env.tools import Tool
 from rstar2_env.vector_env import vector_entry_point
 
 from ._adapted import AdaptedEnv, Grade
 
 _DEFAULT = "rstar2_env.envs_registry._congruence:Congruence"
-
-
-@runtime_checkable
-class Bootcamp(Protocol):
-    """InternBootcamp's protocol. ``reference(identity)`` and ``verify_score(text, identity)`` may come beside it.
-
-    The instance must depend on the seed alone: a generator that draws from the global random state neither replays nor
-    leaves that state as it was.
-    """
-
-    def case_generator(self, seed: int, /) -> Any:
-        """The instance of a seed, as JSON can hold it."""
-        ...
-
-    def prompt_func(self, identity: Any, /) -> str:
-        """What the policy reads, with how to write the answer."""
-        ...
-
-    def extract_output(self, text: str, /) -> Any:
-        """The answer in a text, the last one of several, or ``None``."""
-        ...
-
-    def verify(self, answer: Any, identity: Any, /) -> bool:
-        """Whether the answer solves the instance."""
-        ...
-
-
-@dataclass(frozen=True)
-class _Draw:
-    camp: Bootcamp
-
-    def __call__(self, rng: np.random.Generator, /) -> Draft:
-        identity = self.camp.case_generator(int(rng.integers(2**31)))
-        try:
-            key = json.dumps(identity, sort_keys=True, allow_nan=False)
-        except (TypeError, ValueError) as error:
-            raise ConfigurationError(
-                f"{type(self.camp).__name__}.case_generator must give what JSON can hold, but: {error}."
-            ) from error
-        reference = getattr(self.camp, "reference", None)
-        answer = str(reference(identity)) if callable(reference) else ""
-        return Draft(self.camp.prompt_func(identity), answer, key, {"identity": identity})
 
 
 class BootcampEnv(AdaptedEnv):
@@ -117,14 +69,11 @@ class BootcampEnv(AdaptedEnv):
         tools: Sequence[Tool] = (),
         **options: Any,
     ) -> None:
-        self.bootcamp = _load(bootcamp, bootcamp_options or {})
+        self.bootcamp = load_bootcamp(bootcamp, bootcamp_options or {})
         if options.get("dialect", "rstar2") == "rstar2" and not tools:
             # A bootcamp's prompt says itself how the answer is written.
             options.setdefault("dialect_options", {"system": "", "instruction": "%s"})
-        name = f"bootcamp/{type(self.bootcamp).__name__}"
-        if bootcamp_options:
-            name += ":" + ",".join(f"{key}={value}" for key, value in sorted(bootcamp_options.items()))
-        source = ProceduralSource(name, _Draw(self.bootcamp), split)
+        source = instances(self.bootcamp, bootcamp_options or {}, split)
         super().__init__(source, tools=tools, options=options)
 
     def grade(self, turn: str) -> Grade:
@@ -137,28 +86,6 @@ class BootcampEnv(AdaptedEnv):
         scorer = getattr(self.bootcamp, "verify_score", None)
         score = float(scorer(turn, identity)) if callable(scorer) else float(correct)
         return Grade(str(answer), score, correct)
-
-
-def _load(bootcamp: Bootcamp | str, options: Mapping[str, Any]) -> Bootcamp:
-    found: Any = bootcamp
-    if isinstance(bootcamp, str):
-        module, colon, name = bootcamp.partition(":")
-        try:
-            found = getattr(importlib.import_module(module), name) if colon else None
-        except (ImportError, AttributeError) as error:
-            raise ConfigurationError(f"There is no bootcamp {bootcamp!r}: {error}.") from error
-        if found is None:
-            raise ConfigurationError(f'A bootcamp is named as "package.module:name", not {bootcamp!r}.')
-        if isinstance(found, type):
-            found = call_with_options(f"bootcamp {bootcamp!r}", found, options)
-            options = {}
-    if options:
-        raise ConfigurationError("bootcamp_options go with a class given by name; pass an object that is made already.")
-    if not isinstance(found, Bootcamp):
-        needed = ("case_generator", "prompt_func", "extract_output", "verify")
-        missing = ", ".join(name for name in needed if not hasattr(found, name))
-        raise ConfigurationError(f"{found!r} lacks {missing} of InternBootcamp's protocol.")
-    return found
 
 
 gym.register(

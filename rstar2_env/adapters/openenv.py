@@ -10,6 +10,7 @@ Any OpenEnv client talks to it; an action is ``{"text": "..."}``. The problem's 
 
 from __future__ import annotations
 
+import inspect
 import json
 import socket
 from collections.abc import Callable, Mapping
@@ -18,7 +19,6 @@ from typing import Any
 
 import gymnasium as gym
 
-from rstar2_env.cards import card
 from rstar2_env.errors import ConfigurationError, MissingExtraError
 
 try:
@@ -129,10 +129,13 @@ class ServedEnvironment(Environment):
         return self._state
 
     def get_metadata(self) -> EnvironmentMetadata:
-        """The environment's own card."""
-        own = card(self._state.env_id)
-        version = self._state.env_id.rpartition("-v")[2]
-        return EnvironmentMetadata(name=own.env_id, description=own.line, readme_content=own.text, version=version)
+        """The environment's own specification."""
+        text = inspect.getdoc(type(self._env.unwrapped)) or ""
+        name, _, version = self._state.env_id.rpartition("-v")
+        line = text.partition("\n")[0]
+        return EnvironmentMetadata(
+            name=self._state.env_id, description=line or name, readme_content=text, version=version
+        )
 
     def close(self) -> None:
         """Close the environment."""
@@ -171,13 +174,12 @@ def make_app(
 
     Raises:
         ConfigurationError: A number is out of its range, or the environment refuses its options.
-        UnknownNameError: There is no environment of that id.
+        gymnasium.error.UnregisteredEnv: There is no environment of that id.
     """
     if sessions < 1:
         raise ConfigurationError(f"sessions must be at least 1, not {sessions}.")
     if idle_s is not None and not idle_s > 0:
         raise ConfigurationError(f"idle_s must be a positive number of seconds or None, not {idle_s!r}.")
-    card(env_id)
     factory = partial(ServedEnvironment, env_id, dict(env_options or {}))
     factory().close()  # so that wrong options are told now, and not to every client
     limits = ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=idle_s)

@@ -1,9 +1,11 @@
 """An environment as an OpenEnv server: a real server on loopback, and the real package's clients."""
 
+import json
 import re
 import signal
 import subprocess
 import sys
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
 import gymnasium as gym
@@ -11,7 +13,7 @@ import pytest
 
 import rstar2_env  # noqa: F401  # registers the ids
 from rstar2_env.dialects import make_dialect
-from rstar2_env.errors import ConfigurationError, UnknownNameError
+from rstar2_env.errors import ConfigurationError
 
 pytest.importorskip("openenv", reason="the extra 'openenv' is not installed")
 
@@ -92,6 +94,13 @@ def test_the_state_names_the_episode_and_its_problem(server):
         assert text == gym.make(ID).reset(options={"problem_id": state.problem_id})[0]
 
 
+def test_the_metadata_is_the_environments_specification(server):
+    with urllib.request.urlopen(f"{server}/metadata", timeout=30) as answer:
+        told = json.load(answer)
+    assert (told["name"], told["version"]) == (ID, "0")
+    assert "## Episode end" in told["readme_content"]
+
+
 def test_what_is_wrong_is_told_and_the_connection_lives_on(server):
     with TextEnvClient(base_url=server).sync() as client:
         with pytest.raises(RuntimeError, match=r"before calling env.reset\(\)"):
@@ -122,7 +131,7 @@ def test_one_client_too_many_is_turned_away(server):
 
 
 def test_wrong_options_are_told_before_anything_is_served():
-    with pytest.raises(UnknownNameError, match="TicTacToe"):
+    with pytest.raises(gym.error.UnregisteredEnv, match="TicTacTo"):
         make_app("rstar2/TicTacTo-v0")
     with pytest.raises(ConfigurationError, match="strength"):
         make_app(ID, env_options={"strength": 7})

@@ -1,0 +1,106 @@
+"""InternBootcamp's protocol (F27): instances from a seed, a prompt, a verifier; and problems made of it.
+
+Covered: the protocol, finding an object by its name, its instances as problems. Not covered: the environment, which is
+``rstar2/Bootcamp-v0``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.options import call_with_options
+from rstar2_env.problems import Draft, ProceduralSource
+
+
+@runtime_checkable
+class Bootcamp(Protocol):
+    """InternBootcamp's protocol. ``reference(identity)`` and ``verify_score(text, identity)`` may come beside it.
+
+    The instance must depend on the seed alone: a generator that draws from the global random state neither replays nor
+    leaves that state as it was.
+    """
+
+    def case_generator(self, seed: int, /) -> Any:
+        """The instance of a seed, as JSON can hold it."""
+        ...
+
+    def prompt_func(self, identity: Any, /) -> str:
+        """What the policy reads, with how to write the answer."""
+        ...
+
+    def extract_output(self, text: str, /) -> Any:
+        """The answer in a text, the last one of several, or ``None``."""
+        ...
+
+    def verify(self, answer: Any, identity: Any, /) -> bool:
+        """Whether the answer solves the instance."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Draw:
+    camp: Bootcamp
+
+    def __call__(self, rng: np.random.Generator, /) -> Draft:
+        identity = self.camp.case_generator(int(rng.integers(2**31)))
+        try:
+            key = json.dumps(identity, sort_keys=True, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ConfigurationError(
+                f"{type(self.camp).__name__}.case_generator must give what JSON can hold, but: {error}."
+            ) from error
+        reference = getattr(self.camp, "reference", None)
+        answer = str(reference(identity)) if callable(reference) else ""
+        return Draft(self.camp.prompt_func(identity), answer, key, {"identity": identity})
+
+
+def instances(camp: Bootcamp, options: Mapping[str, Any], split: str) -> ProceduralSource:
+    """The instances of a bootcamp as problems; a hash of the instance decides its split.
+
+    Args:
+        camp: The bootcamp.
+        options: What it was made with; part of the problems' ids.
+        split: "train", "validation" or "test".
+    """
+    name = f"bootcamp/{type(camp).__name__}"
+    if options:
+        name += ":" + ",".join(f"{key}={value}" for key, value in sorted(options.items()))
+    return ProceduralSource(name, _Draw(camp), split)
+
+
+def load_bootcamp(bootcamp: Bootcamp | str, options: Mapping[str, Any]) -> Bootcamp:
+    """Find a bootcamp.
+
+    Args:
+        bootcamp: The object, or where it is, as ``"package.module:name"``.
+        options: What a class given by name is called with.
+
+    Raises:
+        ConfigurationError: There is no such object, it lacks a method of the protocol, or the options are not its own.
+    """
+    found: Any = bootcamp
+    if isinstance(bootcamp, str):
+        module, colon, name = bootcamp.partition(":")
+        try:
+            found = getattr(importlib.import_module(module), name) if colon else None
+        except (ImportError, AttributeError) as error:
+            raise ConfigurationError(f"There is no bootcamp {bootcamp!r}: {error}.") from error
+        if found is None:
+            raise ConfigurationError(f'A bootcamp is named as "package.module:name", not {bootcamp!r}.')
+        if isinstance(found, type):
+            found = call_with_options(f"bootcamp {bootcamp!r}", found, options)
+            options = {}
+    if options:
+        raise ConfigurationError("bootcamp_options go with a class given by name; pass an object that is made already.")
+    if not isinstance(found, Bootcamp):
+        needed = ("case_generator", "prompt_func", "extract_output", "verify")
+        missing = ", ".join(name for name in needed if not hasattr(found, name))
+        raise ConfigurationError(f"{found!r} lacks {missing} of InternBootcamp's protocol.")
+    return found
