@@ -1,0 +1,346 @@
+"""Multi-turn episodes a second: this package's rollout beside TRL's own ``environment_factory`` loop.
+
+    python benchmarks/rollout.py [--groups 8] [--group-size 16] [--repeats 5] [--policy FOLDER] [--rows ...] [--vllm]
+                                 [--json FILE]
+
+Both sides play the same tiny policy (``rollout_policy.py``), which really calls the tool, in the same environment with
+the same problems and seeds, the same chat template, budget and sampling parameters, with one thread. The tool answers at
+once, or after a time drawn from a heavy tail, the same times for both. TRL's side is one call of the trainer's own
+generation step, as its training loop makes it (environments reset, turns, tools, grading; no loss); ours is
+``Player.play``. They alternate, so that a busy machine slows both; each figure is the median of the repeats, and each
+ratio the median of the ratios of neighbouring runs.
+
+``step`` is an optimizer step, rollouts aside: GRPO-RoC chooses from 2G recorded episodes and trains on G, and TRL's
+trainer is handed those same G. ``reuse`` is our rollout with and without the cache that is kept between turns.
+
+What it does not show: models of real size, where arithmetic outweighs the loops' own work; accelerators; what the two
+sides would do with different random lengths (each draws its own, from the same distribution).
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import statistics
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+from env import ANSWER, TARGET_US, Nothing, best_us, episode
+from rich.console import Console
+from rich.table import Table
+from rollout_policy import QUESTION, RESPONSE, make_policy
+from rollout_trainers import EpisodeSteps, TrlLoop, trl_config
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from rstar2_env.episode import Episode
+from rstar2_env.rollout import Budget, ChatCodec, EpisodeRequest, Player, SamplingParams, make_engine
+from rstar2_env.sandbox.job import Job, Outcome
+from rstar2_env.testing import StubSandbox
+
+ENV = "rstar2/MathTool-v0"
+TOKENS = 320
+ROWS = ("instant", "tail", "reuse", "overhead", "step")
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What one run of a side took and did.
+
+    Attributes:
+        seconds: Of the clock.
+        cpu: Seconds of CPU, all threads.
+        episodes: Episodes played.
+        calls: Calls of the tool that ran.
+        policy_tokens: Tokens that the policy wrote.
+        computed: Tokens of prompts that were computed, where the engine says.
+    """
+
+    seconds: float
+    cpu: float
+    episodes: int
+    calls: int
+    policy_tokens: int
+    computed: int = 0
+
+
+class SlowSandbox(StubSandbox):
+    """Answers each job after the next of the given times, again and again from the start."""
+
+    def __init__(self, waits: Sequence[float]) -> None:
+        super().__init__(RESPONSE)
+        self.waits = list(waits)
+        self.rewind()
+
+    def rewind(self) -> None:
+        """Begin with the first time."""
+        self._next = itertools.cycle(self.waits)
+        self.jobs.clear()
+
+    def run(self, job: Job) -> Outcome:
+        """Wait and answer."""
+        wait = next(self._next)
+        if wait:
+            time.sleep(wait)
+        return super().run(job)
+
+
+def heavy_tail(count: int, seed: int = 0, *, median: float = 0.02, tail: float = 2.0) -> list[float]:
+    """Times of calls in seconds: log-normal around ``median``, and one in a hundred is ``tail``."""
+    rng = np.random.default_rng(seed)
+    waits = median * np.exp(0.5 * rng.standard_normal(count))
+    waits[rng.permutation(count)[: round(count / 100)]] = tail
+    return [float(wait) for wait in waits]
+
+
+class Bench:
+    """One policy, one environment, and both sides of the comparison.
+
+    Args:
+        policy: Folder of the policy.
+        groups: Problems.
+        group_size: Episodes of each.
+        waits: Times of the tool's calls.
+        engine: Name of our engine.
+        **engine_options: Its options.
+    """
+
+    def __init__(
+        self,
+        policy: Path,
+        groups: int,
+        group_size: int,
+        *,
+        waits: Sequence[float] = (0.0,),
+        engine: str = "transformers",
+        **engine_options: Any,
+    ) -> None:
+        self.sandbox = SlowSandbox(waits)
+        self.tokenizer = AutoTokenizer.from_pretrained(policy, padding_side="left")
+        self.model = AutoModelForCausalLM.from_pretrained(policy)
+        self.groups, self.group_size = groups, group_size
+        self.engine = make_engine(engine, self.model, self.tokenizer, max_rows=1024, **engine_options)
+        self.player = Player(
+            self.make_env,
+            self.engine,
+            ChatCodec(self.tokenizer),
+            sampling=SamplingParams(max_tokens=1),
+            budget=Budget(tokens=TOKENS),
+        )
+        self._trl: TrlLoop | None = None
+
+    def make_env(self) -> gym.Env[str, str]:
+        """One environment."""
+        problems = [
+            {"id": f"p{n}", "question": QUESTION % (17 + n, 31 + n), "answer": str((17 + n) * (31 + n))}
+            for n in range(self.groups)
+        ]
+        plain = {"system": "", "instruction": ""}
+        env: gym.Env[str, str] = gym.make(
+            ENV,
+            disable_env_checker=True,
+            problems=problems,
+            sandbox=self.sandbox,
+            dialect_options=plain,
+            max_turns=8,
+        )
+        return env
+
+    def ours(self, seed: int) -> Played:
+        """Play every episode once."""
+        return self._measure(lambda: self.play(seed))
+
+    def trl(self, seed: int) -> Played:
+        """Let TRL play every episode once."""
+        if self._trl is None:
+            config = trl_config(self.groups * self.group_size, self.group_size, TOKENS)
+            self._trl = TrlLoop(self.model, self.tokenizer, self.make_env, config)
+        loop = self._trl
+        return self._measure(lambda: loop.play([f"p{n}" for n in range(self.groups)], seed))
+
+    def play(self, seed: int) -> list[Episode]:
+        """Our episodes."""
+        requests = [
+            EpisodeRequest(
+                group=number // self.group_size,
+                seed=seed,
+                options={"problem_id": f"p{number // self.group_size}"},
+                sampling_seed=seed * 1_000_003 + number,
+            )
+            for number in range(self.groups * self.group_size)
+        ]
+        return self.player.play(requests)
+
+    def close(self) -> None:
+        """Close environments and the engine."""
+        self.player.close()
+        self.engine.close()
+
+    def _measure(self, play: Callable[[], Sequence[Episode] | int]) -> Played:
+        self.sandbox.rewind()
+        before = self._computed()
+        clock, cpu = time.perf_counter(), time.process_time()
+        played = play()
+        clock, cpu = time.perf_counter() - clock, time.process_time() - cpu
+        tokens = played if isinstance(played, int) else sum(sum(episode.mask) for episode in played)
+        episodes = self.groups * self.group_size
+        return Played(clock, cpu, episodes, len(self.sandbox.jobs), tokens, self._computed() - before)
+
+    def _computed(self) -> int:
+        stats = self.engine.stats()  # type: ignore[attr-defined]  # both engines of make_engine have it
+        return int(stats.prompt_tokens - stats.cached_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table.
+
+    Attributes:
+        what: What is compared.
+        ours: Our figure.
+        beside: The other's.
+        ratio: How many times as good ours is, or by what ours is longer.
+        target: What is wanted.
+        runs: The single runs.
+    """
+
+    what: str
+    ours: str
+    beside: str
+    ratio: float | None
+    target: str
+    runs: Any
+
+
+def compare(
+    what: str, target: str, one: Callable[[int], Played], other: Callable[[int], Played], repeats: int
+) -> Row:
+    """Run two sides in turn, after one run of each to warm up."""
+    one(0), other(0)
+    runs = [(one(seed), other(seed)) for seed in range(1, repeats + 1)]
+    ratios = [(b.seconds / b.episodes) / (a.seconds / a.episodes) for a, b in runs]
+
+    def figure(side: int) -> str:
+        rate = statistics.median(run[side].episodes / run[side].seconds for run in runs)
+        cpu = statistics.median(run[side].cpu for run in runs)
+        tokens = statistics.median(run[side].policy_tokens / run[side].episodes for run in runs)
+        return f"{rate:.1f} episodes/s ({cpu:.2f} s of CPU, {tokens:.0f} tokens an episode)"
+
+    return Row(what, figure(0), figure(1), statistics.median(ratios), target, [[asdict(r) for r in run] for run in runs])
+
+
+def reuse(policy: Path, groups: int, group_size: int, repeats: int) -> Row:
+    """Our rollout with the cache between turns, and without."""
+    kept = Bench(policy, groups, group_size)
+    anew = Bench(policy, groups, group_size, max_tokens_in_cache=0)
+    try:
+        kept.ours(0), anew.ours(0)
+        runs = [(kept.ours(seed), anew.ours(seed)) for seed in range(1, repeats + 1)]
+    finally:
+        kept.close(), anew.close()
+    computed = [statistics.median(run[side].computed for run in runs) for side in (0, 1)]
+    cpu = [statistics.median(run[side].cpu for run in runs) for side in (0, 1)]
+    figures = [f"{t:,.0f} prompt tokens computed, {c:.2f} s of CPU" for t, c in zip(computed, cpu, strict=True)]
+    ratio = statistics.median(b.cpu / a.cpu for a, b in runs)
+    what = "cache kept between turns, beside none (ratio: CPU)"
+    return Row(what, *figures, ratio, "–", [[asdict(r) for r in run] for run in runs])
+
+
+def overhead() -> Row:
+    """``reset`` and ``step`` without a call, less an empty environment's; ``env.py`` measures more of it."""
+    env = gym.make(ENV, problems=[{"question": "What is 3 + 4?", "answer": "7"}]).unwrapped
+    own = best_us(episode(env)) - best_us(episode(Nothing()))
+    row = f"reset + step without a call ({len(ANSWER)} characters)"
+    return Row(row, f"{own:.1f} µs", "–", None, f"{TARGET_US:.0f} µs or less", own)
+
+
+def step(policy: Path, groups: int, group_size: int, repeats: int) -> Row:
+    """An optimizer step of GRPO-RoC on recorded episodes beside TRL's on the rows that it keeps."""
+    bench = Bench(policy, groups, 2 * group_size)
+    try:
+        episodes = bench.play(0)
+    finally:
+        bench.close()
+    # The policy solves nothing; a coin decides which episodes are right, so that every group trains.
+    for number, one in enumerate(episodes):
+        one.reward, one.correct = float(number % 2), bool(number % 2)
+    size = 2 * group_size
+    recorded = [episodes[at : at + size] for at in range(0, len(episodes), size)]
+    steps = EpisodeSteps(policy, recorded, group_size, TOKENS)
+    runs = [(steps.ours(), steps.trl()) for _ in range(repeats + 1)][1:]
+    figures = [f"{statistics.median(run[side] for run in runs):.3f} s of CPU" for side in (0, 1)]
+    what = "optimizer step, GRPO-RoC beside TRL's GRPO on the same rows"
+    ratio = statistics.median(a / b for a, b in runs)
+    return Row(what, *figures, ratio, "1.05 or less", runs)
+
+
+def measure(arguments: argparse.Namespace) -> list[Row]:
+    """Measure the rows that are asked for."""
+    rows = []
+    with tempfile.TemporaryDirectory() as scratch:
+        policy = make_policy(arguments.policy or Path(scratch) / "policy", steps=arguments.policy_steps)
+        shape = (arguments.groups, arguments.group_size)
+        tail = heavy_tail(400)
+        for name, what, waits, target in (
+            ("instant", "episodes, tool latency 0", (0.0,), "2 x"),
+            ("tail", "episodes, tool latency median 20 ms, 1 % 2 s", tail, "5 x"),
+        ):
+            if name in arguments.rows:
+                bench = Bench(policy, *shape, waits=waits)
+                rows.append(compare(what, target, bench.ours, bench.trl, arguments.repeats))
+                bench.close()
+        if arguments.vllm:
+            for what, waits in (("through vLLM, tool latency 0", (0.0,)), ("through vLLM, heavy tail", tail)):
+                beside = Bench(policy, *shape, waits=waits)
+                bench = Bench(policy, *shape, waits=waits, engine="vllm", max_model_len=1024)
+                rows.append(compare(what, "reported", bench.ours, beside.trl, arguments.repeats))
+                bench.close(), beside.close()
+        if "reuse" in arguments.rows:
+            rows.append(reuse(policy, *shape, arguments.repeats))
+        if "overhead" in arguments.rows:
+            rows.append(overhead())
+        if "step" in arguments.rows:
+            rows.append(step(policy, *shape, arguments.repeats))
+    return rows
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Measure, print the table and the same as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--groups", type=int, default=8, help="problems")
+    parser.add_argument("--group-size", type=int, default=16, help="episodes of each")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--policy", type=Path, help="folder to keep the tiny policy in, so that it is made once")
+    parser.add_argument("--policy-steps", type=int, default=120, help="training steps of the tiny policy")
+    parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
+    parser.add_argument("--vllm", action="store_true", help="also play through vLLM")
+    parser.add_argument("--json", type=Path, help="file for the single runs")
+    arguments = parser.parse_args(given)
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    load = os.getloadavg()[0]
+    rows = measure(arguments)
+    table = Table("what", "ours", "beside", "ratio", "target")
+    for row in rows:
+        table.add_row(row.what, row.ours, row.beside, "–" if row.ratio is None else f"{row.ratio:.2f}", row.target)
+    Console().print(table)
+    note = f"load {load:.1f} before and {os.getloadavg()[0]:.1f} after, {os.cpu_count()} cores, one thread"
+    print(note)
+    record = {"load": note, "rows": [asdict(row) for row in rows]}
+    print(json.dumps({**record, "rows": [{k: v for k, v in row.items() if k != "runs"} for row in record["rows"]]}))
+    if arguments.json:
+        arguments.json.write_text(json.dumps(record, indent=2))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
