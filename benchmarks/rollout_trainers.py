@@ -14,7 +14,14 @@ os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
 import gymnasium as gym
 import torch
 from datasets import Dataset
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    PrinterCallback,
+    TrainerCallback,
+)
 from trl import GRPOConfig, GRPOTrainer
 from trl.chat_template_utils import qwen3_template
 
@@ -45,6 +52,7 @@ def trl_config(rows: int, group_size: int, tokens: int, **options: Any) -> GRPOC
             "report_to": [],
             "disable_tqdm": True,
             "logging_steps": 1000,
+            "log_level": "error",
             "epsilon_high": 0.28,
             **options,
         }
@@ -116,7 +124,7 @@ class EpisodeSteps:
 
     def __init__(self, policy: Path, recorded: Sequence[Sequence[Episode]], group_size: int, tokens: int) -> None:
         self._policy, self._recorded, self._size, self._tokens = policy, recorded, group_size, tokens
-        self._kept: list[dict[str, Any]] = []
+        self._kept: list[Any] = []
 
     def ours(self) -> float:
         """Mean CPU seconds of a step of GRPO-RoC."""
@@ -125,6 +133,7 @@ class EpisodeSteps:
         recipe = trainers.get("grpo_roc").configure({"model": str(self._policy)})
 
         def on_batch(batch: Any) -> dict[str, float]:
+            self._kept.append(batch)
             figures = metrics(batch.played)
             return {name: value for name, value in figures.items() if value == value}
 
@@ -141,33 +150,28 @@ class EpisodeSteps:
                 **options,
             )
 
-        seconds, trainer = self._run(build)
-        batch = trainer._batch
-        self._kept = [
-            {
-                "prompt_ids": row.prompt_ids,
-                "completion_ids": row.completion_ids,
-                "env_mask": row.mask,
-                "logprobs": row.logprobs,
-                REWARD_COLUMN: reward,
-            }
-            for row, reward in zip(batch.rows, batch.rewards, strict=True)
-            if row is not None
-        ]
-        return seconds
+        self._kept.clear()
+        return self._run(build)
 
     def trl(self) -> float:
-        """Mean CPU seconds of a step of TRL's trainer on the rows that the last step of ``ours`` kept."""
+        """Mean CPU seconds of a step of TRL's trainer on the rows that the steps of ``ours`` kept."""
 
         def rows(prompts: Sequence[Any], trainer: GRPOTrainer) -> dict[str, Any]:
-            return {name: [row[name] for row in self._kept] for name in self._kept[0]}
+            batch = self._kept[trainer.state.global_step]
+            return {
+                "prompt_ids": [row.prompt_ids for row in batch.rows],
+                "completion_ids": [row.completion_ids for row in batch.rows],
+                "env_mask": [row.mask for row in batch.rows],
+                "logprobs": [row.logprobs for row in batch.rows],
+                REWARD_COLUMN: batch.rewards,
+            }
 
         def reward(**columns: Any) -> list[float]:
             return list(columns[REWARD_COLUMN])
 
-        return self._run(lambda **options: GRPOTrainer(rollout_func=rows, reward_funcs=[reward], **options))[0]
+        return self._run(lambda **options: GRPOTrainer(rollout_func=rows, reward_funcs=[reward], **options))
 
-    def _run(self, build: Callable[..., Any]) -> tuple[float, Any]:
+    def _run(self, build: Callable[..., Any]) -> float:
         clock = _Clock()
         count = len(self._recorded) * self._size
         with tempfile.TemporaryDirectory() as folder:
@@ -178,5 +182,6 @@ class EpisodeSteps:
                 train_dataset=Dataset.from_dict({"prompt": ["-"] * count}),
                 callbacks=[clock],
             )
+            trainer.remove_callback(PrinterCallback)
             trainer.train()
-        return sum(clock.steps[1:]) / (len(clock.steps) - 1), trainer
+        return sum(clock.steps[1:]) / (len(clock.steps) - 1)

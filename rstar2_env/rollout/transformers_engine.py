@@ -21,6 +21,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from rstar2_env.errors import ConfigurationError
+from rstar2_env.rollout import attention
 from rstar2_env.rollout.batch import Request, RowBatch
 from rstar2_env.rollout.engine import EngineStats, FinishReason, Generation, SamplingParams, settle
 from rstar2_env.rollout.kv import room_for_tokens
@@ -85,6 +86,7 @@ class TransformersEngine:
         self._used_at = 0.0
         self._idle: threading.Timer | None = None
         self._former: list[torch.nn.Module] | None = None
+        self._grouped = attention.can_group(model)
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
         """Continue ``ids``; requests in flight are computed together.
@@ -295,11 +297,15 @@ class TransformersEngine:
     def _to_evaluation_mode(self) -> None:
         # In training mode dropout would disturb the draws, and gradient checkpointing silently drops the cache.
         if self._former is None:
+            if self._grouped:
+                self.model.config._attn_implementation = attention.NAME
             self._former = [module for module in self.model.modules() if module.training]
             for module in self._former:
                 module.training = False
 
     def _to_former_mode(self) -> None:
+        if self._grouped and self._former is not None:
+            self.model.config._attn_implementation = "sdpa"
         for module in self._former or ():
             module.training = True
         self._former = None
