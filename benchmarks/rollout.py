@@ -4,14 +4,15 @@
                                  [--json FILE]
 
 Both sides play the same tiny policy (``rollout_policy.py``), which really calls the tool, in the same environment with
-the same problems and seeds, the same chat template, budget and sampling parameters, with one thread. The tool answers at
-once, or after a time drawn from a heavy tail, the same times for both. TRL's side is one call of the trainer's own
+the same problems and seeds, the same chat template, budget and sampling parameters, with one thread. The tool answers
+at once, or after a time drawn from a heavy tail, the same times for both. TRL's side is one call of the trainer's own
 generation step, as its training loop makes it (environments reset, turns, tools, grading; no loss); ours is
 ``Player.play``. They alternate, so that a busy machine slows both; each figure is the median of the repeats, and each
 ratio the median of the ratios of neighbouring runs.
 
 ``step`` is an optimizer step, rollouts aside: GRPO-RoC chooses from 2G recorded episodes and trains on G, and TRL's
-trainer is handed those same G. ``reuse`` is our rollout with and without the cache that is kept between turns.
+trainer is handed those same G. ``reuse`` is our engine with and without the cache that is kept between turns. vLLM
+computes in further threads of its own, so its CPU seconds say little.
 
 What it does not show: models of real size, where arithmetic outweighs the loops' own work; accelerators; what the two
 sides would do with different random lengths (each draws its own, from the same distribution).
@@ -20,6 +21,7 @@ sides would do with different random lengths (each draws its own, from the same 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import itertools
 import json
 import os
@@ -43,7 +45,16 @@ from rollout_trainers import EpisodeSteps, TrlLoop, trl_config
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from rstar2_env.episode import Episode
-from rstar2_env.rollout import Budget, ChatCodec, EpisodeRequest, Player, SamplingParams, make_engine
+from rstar2_env.rollout import (
+    Budget,
+    ChatCodec,
+    Engine,
+    EpisodeRequest,
+    Player,
+    SamplingParams,
+    TransformersEngine,
+    make_engine,
+)
 from rstar2_env.sandbox.job import Job, Outcome
 from rstar2_env.testing import StubSandbox
 
@@ -187,17 +198,13 @@ class Bench:
 
     def _measure(self, play: Callable[[], Sequence[Episode] | int]) -> Played:
         self.sandbox.rewind()
-        before = self._computed()
+        before = computed(self.engine)
         clock, cpu = time.perf_counter(), time.process_time()
         played = play()
         clock, cpu = time.perf_counter() - clock, time.process_time() - cpu
         tokens = played if isinstance(played, int) else sum(sum(episode.mask) for episode in played)
         episodes = self.groups * self.group_size
-        return Played(clock, cpu, episodes, len(self.sandbox.jobs), tokens, self._computed() - before)
-
-    def _computed(self) -> int:
-        stats = self.engine.stats()  # type: ignore[attr-defined]  # both engines of make_engine have it
-        return int(stats.prompt_tokens - stats.cached_tokens)
+        return Played(clock, cpu, episodes, len(self.sandbox.jobs), tokens, computed(self.engine) - before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,13 +228,12 @@ class Row:
     runs: Any
 
 
-def compare(
-    what: str, target: str, one: Callable[[int], Played], other: Callable[[int], Played], repeats: int
-) -> Row:
+def compare(what: str, target: str, one: Callable[[int], Played], other: Callable[[int], Played], repeats: int) -> Row:
     """Run two sides in turn, after one run of each to warm up."""
     one(0), other(0)
     runs = [(one(seed), other(seed)) for seed in range(1, repeats + 1)]
-    ratios = [(b.seconds / b.episodes) / (a.seconds / a.episodes) for a, b in runs]
+    ratios = [b.seconds / a.seconds for a, b in runs]
+    of_cpu = statistics.median(b.cpu / a.cpu for a, b in runs)
 
     def figure(side: int) -> str:
         rate = statistics.median(run[side].episodes / run[side].seconds for run in runs)
@@ -235,24 +241,45 @@ def compare(
         tokens = statistics.median(run[side].policy_tokens / run[side].episodes for run in runs)
         return f"{rate:.1f} episodes/s ({cpu:.2f} s of CPU, {tokens:.0f} tokens an episode)"
 
-    return Row(what, figure(0), figure(1), statistics.median(ratios), target, [[asdict(r) for r in run] for run in runs])
+    what += f" (CPU alone: {of_cpu:.2f})"
+    single = [[asdict(played) for played in run] for run in runs]
+    return Row(what, figure(0), figure(1), statistics.median(ratios), target, single)
 
 
-def reuse(policy: Path, groups: int, group_size: int, repeats: int) -> Row:
-    """Our rollout with the cache between turns, and without."""
-    kept = Bench(policy, groups, group_size)
-    anew = Bench(policy, groups, group_size, max_tokens_in_cache=0)
+def reuse(policy: Path, count: int, repeats: int, *, turns: int = 6, shown: int = 80, new: int = 20) -> Row:
+    """Long conversations through our engine with the cache between turns, and without."""
+    model = AutoModelForCausalLM.from_pretrained(policy)
+    engines = TransformersEngine(model), TransformersEngine(model, max_tokens_in_cache=0)
+
+    def run(engine: TransformersEngine, seed: int) -> tuple[int, float]:
+        async def converse(number: int) -> None:
+            rng, ids = np.random.default_rng([seed, number]), list[int]()
+            for turn in range(turns):
+                ids += [int(i) for i in rng.integers(4, 90, size=shown)]
+                ids += (await engine.generate(ids, SamplingParams(new, seed=turn))).ids
+
+        async def every() -> None:
+            await asyncio.gather(*map(converse, range(count)))
+
+        before, cpu = computed(engine), time.process_time()
+        asyncio.run(every())
+        return computed(engine) - before, time.process_time() - cpu
+
     try:
-        kept.ours(0), anew.ours(0)
-        runs = [(kept.ours(seed), anew.ours(seed)) for seed in range(1, repeats + 1)]
+        runs = [tuple(run(engine, seed) for engine in engines) for seed in range(repeats + 1)][1:]
     finally:
-        kept.close(), anew.close()
-    computed = [statistics.median(run[side].computed for run in runs) for side in (0, 1)]
-    cpu = [statistics.median(run[side].cpu for run in runs) for side in (0, 1)]
-    figures = [f"{t:,.0f} prompt tokens computed, {c:.2f} s of CPU" for t, c in zip(computed, cpu, strict=True)]
-    ratio = statistics.median(b.cpu / a.cpu for a, b in runs)
-    what = "cache kept between turns, beside none (ratio: CPU)"
-    return Row(what, *figures, ratio, "–", [[asdict(r) for r in run] for run in runs])
+        for engine in engines:
+            engine.close()
+    middle = [[statistics.median(run[side][what] for run in runs) for what in (0, 1)] for side in (0, 1)]
+    figures = [f"{tokens:,.0f} prompt tokens computed, {cpu:.2f} s of CPU" for tokens, cpu in middle]
+    what = f"cache between turns, beside none: {count} conversations of {turns} turns, {shown} + {new} tokens each"
+    return Row(what, *figures, statistics.median(b[1] / a[1] for a, b in runs), "–", runs)
+
+
+def computed(engine: Engine) -> int:
+    """Tokens of prompts that an engine has computed."""
+    stats = engine.stats()  # type: ignore[attr-defined]  # both engines of make_engine have it
+    return int(stats.prompt_tokens - stats.cached_tokens)
 
 
 def overhead() -> Row:
@@ -305,7 +332,7 @@ def measure(arguments: argparse.Namespace) -> list[Row]:
                 rows.append(compare(what, "reported", bench.ours, beside.trl, arguments.repeats))
                 bench.close(), beside.close()
         if "reuse" in arguments.rows:
-            rows.append(reuse(policy, *shape, arguments.repeats))
+            rows.append(reuse(policy, arguments.groups * arguments.group_size, arguments.repeats))
         if "overhead" in arguments.rows:
             rows.append(overhead())
         if "step" in arguments.rows:

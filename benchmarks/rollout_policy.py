@@ -45,14 +45,25 @@ MOST_CALLS = 3
 MEAN_DIGITS = 20
 
 
-def make_policy(folder: Path, *, steps: int = 150, hidden: int = 128, layers: int = 3, seed: int = 0) -> Path:
-    """Write the model and its tokenizer to ``folder``; a folder that holds them already is kept."""
+def make_policy(
+    folder: Path, *, steps: int = 120, rows: int = 16, hidden: int = 128, layers: int = 3, seed: int = 0
+) -> Path:
+    """Write the model and its tokenizer to ``folder``; a folder that holds them already is kept.
+
+    Args:
+        folder: Where to.
+        steps: Training steps.
+        rows: Conversations in each.
+        hidden: Width of the residual stream.
+        layers: Number of layers.
+        seed: Of the initial weights and of what it learns from.
+    """
     if (folder / "config.json").exists():
         return folder
     make_tiny_model(folder, hidden=hidden, layers=layers, seed=seed)
     model = AutoModelForCausalLM.from_pretrained(folder)
     tokenizer = policy_tokenizer()
-    _train(model, ChatCodec(tokenizer), steps, np.random.default_rng(seed))
+    _train(model, ChatCodec(tokenizer), steps, rows, np.random.default_rng(seed))
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
@@ -72,10 +83,7 @@ def conversation(codec: ChatCodec, question: str, rng: np.random.Generator) -> t
     calls = 1 + int(rng.random() < MORE_CALLS) * (1 + int(rng.random() < MORE_CALLS) * (MOST_CALLS - 2))
     for call in range(calls + 1):
         digits = "".join(str(d) for d in rng.integers(0, 10, size=rng.geometric(1 / MEAN_DIGITS)))
-        if call < calls:
-            text = CALL % digits
-        else:
-            text = f"<answer>\\boxed{{{digits}}}</answer>"
+        text = CALL % digits if call < calls else f"<answer>\\boxed{{{digits}}}</answer>"
         turn = codec.turn(text)
         ids += turn
         mask += [1] * len(turn)
@@ -86,12 +94,12 @@ def conversation(codec: ChatCodec, question: str, rng: np.random.Generator) -> t
     return ids, mask
 
 
-def _train(model: PreTrainedModel, codec: ChatCodec, steps: int, rng: np.random.Generator) -> None:
+def _train(model: PreTrainedModel, codec: ChatCodec, steps: int, rows: int, rng: np.random.Generator) -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.0)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1.0, step / 10, (steps - step) / 40))
     model.train()
     for _ in range(steps):
-        batch = [conversation(codec, QUESTION % tuple(rng.integers(10, 1000, size=2)), rng) for _ in range(16)]
+        batch = [conversation(codec, QUESTION % tuple(rng.integers(10, 1000, size=2)), rng) for _ in range(rows)]
         width = max(len(ids) for ids, _ in batch)
         ids, labels = torch.zeros(len(batch), width, dtype=torch.long), torch.full((len(batch), width), -100)
         for row, (own, mask) in enumerate(batch):

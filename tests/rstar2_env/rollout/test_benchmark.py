@@ -1,0 +1,80 @@
+"""``benchmarks/rollout.py`` in a small form: both sides play the same conversations, and a table comes out."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+from rstar2_env.status import ToolStatus
+
+BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def rollout() -> Iterator[ModuleType]:
+    pytest.importorskip("trl", reason="needs the extra 'train'")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(BENCHMARKS))
+        yield importlib.import_module("rollout")
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def policy(rollout: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder: Path = rollout.make_policy(tmp_path_factory.mktemp("policy"), steps=60, rows=8, hidden=64, layers=2)
+    return folder
+
+
+def test_both_sides_play_the_same_conversations_and_really_call_the_tool(rollout: ModuleType, policy: Path) -> None:
+    bench = rollout.Bench(policy, groups=2, group_size=6)
+    try:
+        ours = bench.play(1)
+        played = bench.trl(1)
+        theirs = bench._trl.episodes
+        assert sum(episode.statuses.count(ToolStatus.OK) for episode in ours) >= 6
+        assert played.calls >= 6
+        assert played.episodes == len(theirs) == len(ours) == 12
+        assert played.policy_tokens > 12 * 10
+        # What TRL renders is what our codec renders: the same prompt, and the same ids between two turns.
+        trainer = bench._trl._trainer
+        for episode in ours[::6]:
+            messages = [{"role": "user", "content": episode.messages[0].content}]
+            assert trainer._tokenize_prompts([messages] * 12)[0][0] == episode.prompt_ids
+        suffix = bench.player.chat.suffix("user", "<tool_response>\nstub\n</tool_response>", ended=True)
+        message = {"role": "tool", "name": "any", "content": "stub"}
+        assert trainer._get_tool_suffix_ids([message]) == suffix
+    finally:
+        bench.close()
+
+
+def test_it_prints_a_table_and_writes_every_run(
+    rollout: ModuleType, policy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "runs.json"
+    shape = ["--groups", "2", "--group-size", "4", "--repeats", "1"]
+    assert rollout.main(["--policy", str(policy), *shape, "--json", str(file)]) == 0
+    rows = json.loads(file.read_text())["rows"]
+    assert len(rows) == len(rollout.ROWS) == 5
+    assert all(row["ratio"] is None or row["ratio"] > 0 for row in rows)
+    ((kept, anew),) = next(row["runs"] for row in rows if "cache between turns" in row["what"])
+    assert kept[0] < anew[0] / 2
+    printed = capsys.readouterr().out
+    assert "ratio" in printed
+    assert json.loads(printed.strip().splitlines()[-1])["load"] in printed
+
+
+def test_the_tail_is_one_call_in_a_hundred(rollout: ModuleType) -> None:
+    waits = rollout.heavy_tail(400)
+    assert sorted(waits)[-4:] == [2.0] * 4
+    assert sorted(waits)[-5] < 0.2
+    assert sorted(waits)[200] == pytest.approx(0.02, rel=0.2)
