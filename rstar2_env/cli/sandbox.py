@@ -21,6 +21,10 @@ app.command()(serve)
 app.command()(image)
 
 Provider = Annotated[str, typer.Option(help="Which sandbox.")]
+Option = Annotated[
+    list[str] | None,
+    typer.Option("--option", "-o", metavar="KEY=VALUE", help="An option of the provider; the value may be JSON."),
+]
 Isolation = Annotated[
     str, typer.Option(help="strict: refuse to run without a required layer; best: run with what there is; none.")
 ]
@@ -34,6 +38,7 @@ def run(
     processes: Annotated[int, typer.Option(help="Processes and threads alive at once.")] = 64,
     output: Annotated[int, typer.Option(help="Bytes that stdout and stderr may hold each.")] = 1 << 20,
     provider: Provider = "local",
+    option: Option = None,
     isolation: Isolation = "strict",
     stdin: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="What the program reads.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of random and numpy.random.")] = 0,
@@ -46,12 +51,13 @@ def run(
 
     Exits with 0 when every program succeeded, with 1 when one did not, with 2 when the sandbox cannot start.
     """
+    from rstar2_env.options import parse_options
     from rstar2_env.sandbox import Job, Limits, make_sandbox
 
     limits = Limits(wall_s=wall, memory_mb=memory, processes=processes, output_bytes=output)
     text = stdin.read_text(encoding="utf-8", errors="surrogateescape") if stdin is not None else ""
     jobs = [Job(_source(file), stdin=text, limits=limits, seed=seed, session=session) for file in files]
-    with make_sandbox(provider, isolation=isolation, limits=limits) as sandbox:
+    with make_sandbox(provider, **{"isolation": isolation, "limits": limits, **parse_options(option or ())}) as sandbox:
         outcomes = sandbox.run_many(jobs)
     for file, outcome in zip(files, outcomes, strict=True):
         if as_json:
@@ -65,6 +71,7 @@ def run(
 @app.command()
 def check(
     provider: Provider = "local",
+    option: Option = None,
     isolation: Isolation = "best",
     as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
 ) -> None:
@@ -74,12 +81,13 @@ def check(
     """
     import warnings
 
+    from rstar2_env.options import parse_options
     from rstar2_env.sandbox import make_sandbox
     from rstar2_env.sandbox.check import try_to_escape
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the gaps are what is printed here
-        sandbox = make_sandbox(provider, isolation=isolation)
+        sandbox = make_sandbox(provider, **{"isolation": isolation, **parse_options(option or ())})
     with sandbox:
         layers = sandbox.capabilities()
         trials = {trial.layer: trial for trial in try_to_escape(sandbox)}

@@ -39,9 +39,11 @@ class Trial:
 def try_to_escape(sandbox: Sandbox) -> list[Trial]:
     """Run every attempt on a promise, and on a mechanism that is in force; return how each went."""
     inactive = {layer.name for layer in sandbox.capabilities() if not layer.active and not layer.required}
+    # Where a call has a container to itself, the other processes in it are the warden's own.
+    from_pid = 400 if getattr(sandbox, "wall", "call") == "container" else 3
     with _baits() as baits:
         return [
-            _trial(sandbox, name, code.format(**baits), held)
+            _trial(sandbox, name, code.format(**baits, from_pid=from_pid), held)
             for name, (code, held) in _ATTEMPTS.items()
             if name not in inactive
         ]
@@ -99,7 +101,7 @@ for family, address in ((socket.AF_INET, ("127.0.0.1", {port})), (socket.AF_INET
 _PROCESSES = """
 import os
 seen = []
-for pid in [{pid}, *range(3, 400)]:
+for pid in [{pid}, *range({from_pid}, 400)]:
     try:
         os.kill(pid, 0)
         seen.append(pid)

@@ -144,8 +144,11 @@ class Connection:
             why = f"{why}: {type(error).__name__}: {error}"
         finally:
             self._shut()
-            if words := self._host.end(_CLOSE_S if self._closing else 0.2):
-                why = f"{why}; its last words: {words}"
+            try:
+                if words := self._host.end(_CLOSE_S if self._closing else 0.2):
+                    why = f"{why}; its last words: {words}"
+            except Exception as error:  # those who wait must hear of it all the same
+                why = f"{why}; it could not be ended: {type(error).__name__}: {error}"
         with self._lock:  # no send may reach a descriptor that was closed and given out anew
             if self._socket is not None:
                 self._socket.close()

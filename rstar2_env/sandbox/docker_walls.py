@@ -73,7 +73,7 @@ def capabilities(inside: Sequence[Capability], info: dict[str, Any], options: Do
         ),
         Capability("container: system-call filter", _filters(info), "" if _filters(info) else "the engine has none"),
     ]
-    mechanisms = [replace(layer, name=f"call: {layer.name}") for layer in inside if not layer.required]
+    mechanisms = [layer for layer in inside if not layer.required]
     return [kept, *promises, *walls, *mechanisms]
 
 

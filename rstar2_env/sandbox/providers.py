@@ -9,7 +9,10 @@ from rstar2_env.registry import Registry
 from rstar2_env.sandbox.job import Sandbox
 
 PROVIDERS: Registry[Callable[..., Sandbox]] = Registry("sandbox", entry_points="rstar2_env.sandboxes")
-"""Every provider: a callable that takes its options by keyword and returns a running ``Sandbox``."""
+"""Every provider: a callable that takes its options by keyword and returns a running ``Sandbox``.
+
+The command line gives every one of them ``isolation`` and ``limits``, as ``LocalOptions`` has them.
+"""
 
 
 # Each provider is imported when it is asked for: none of them is needed to make an environment.

@@ -121,14 +121,14 @@ def any_engine() -> Iterator[str]:
     with contextlib.ExitStack() as stack:
         usual = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
         url = usual if answers(usual) else stack.enter_context(own_engine()).url
-        build_image(url)
+        build_image(url, "numpy", "sympy")
         yield url
 
 
-def build_image(url: str) -> None:
+def build_image(url: str, *packages: str) -> None:
     """Make the image of this machine's Python: no registry is needed."""
     from rstar2_env.sandbox import docker_engine, docker_image
 
     engine = docker_engine.connect(url, timeout=300)
-    docker_image.build_from_host(engine, IMAGE, say=lambda _: None)
+    docker_image.build_from_host(engine, IMAGE, packages, say=lambda _: None)
     engine.close()
