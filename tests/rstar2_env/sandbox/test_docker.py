@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import pickle
 import signal
@@ -12,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +25,7 @@ from rstar2_env.status import ToolStatus
 
 pytestmark = pytest.mark.slow
 
+ATTACKS = Path(__file__).resolve().parents[3] / ".." / "shared" / "attacks"
 NOTHING_INSIDE = ("pid", "mount", "net", "ipc", "uts", "cgroup", "user", "cgroups", "seccomp", "landlock")
 SLEEP = Job("import time\ntime.sleep(3)\n'slept'", limits=Limits(wall_s=30))
 
@@ -270,6 +273,25 @@ def test_behind_that_wall_no_escape_succeeds(walled: Any) -> None:
     assert {trial.layer for trial in try_to_escape(walled) if not trial.held} == set()
 
 
+HARSH = (
+    "block_signals daemon_holds_stdout disk_fill double_fork_escape forge_via_fds fork_bomb memory_bomb signal_everyone"
+)
+
+
+def test_behind_that_wall_attacks_end_as_expected_and_touch_no_other_call(walled: Any) -> None:
+    if not ATTACKS.is_dir():
+        pytest.skip("no ../shared/attacks beside the repository")
+    codes = [(ATTACKS / f"{name}.py").read_text() for name in HARSH.split()]
+    limits = Limits(wall_s=2.0, output_bytes=64 << 10)
+    outcomes = walled.run_many([job for code in codes for job in (Job(code, limits=limits), Job("6 * 7"))])
+    ended = dict(zip(HARSH.split(), [outcome.status.value for outcome in outcomes[::2]], strict=True))
+    expected = {
+        name: json.loads(code.partition("\n")[0][1:])["expect"] for name, code in zip(ended, codes, strict=True)
+    }
+    assert {name: status for name, status in ended.items() if status not in expected[name]} == {}
+    assert [outcome.value for outcome in outcomes[1::2]] == ["42"] * len(codes)
+
+
 def test_behind_that_wall_an_outcome_cannot_be_forged(walled: Any) -> None:
     forge = """
 import os
@@ -305,15 +327,17 @@ def test_behind_that_wall_there_are_no_sessions(walled: Any) -> None:
 
 
 def test_behind_that_wall_closing_answers_the_calls_in_flight(
-    make: Callable[..., Any], containers: Callable[[], list[str]]
+    docker_options: dict[str, Any], make: Callable[..., Any], engine: Any
 ) -> None:
-    before = containers()
-    sandbox = make(without=NOTHING_INSIDE, containers=1)
+    image = "rstar2-sandbox-test:closing"
+    engine.tag(docker_options["image"], *image.split(":"))
+    sandbox = make(without=NOTHING_INSIDE, containers=1, image=image)
     with ThreadPoolExecutor(2) as pool:
         calls = [pool.submit(sandbox.run, SLEEP) for _ in range(2)]
         threading.Timer(1.0, sandbox.close).start()
         assert [call.result(30).status for call in calls] == [ToolStatus.UNAVAILABLE] * 2
-    assert containers() == before
+    assert [found for found in engine.containers(all=True) if found["Image"] == image] == []
+    engine.remove_image(image)
 
 
 # Mistakes
