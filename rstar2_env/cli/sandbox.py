@@ -77,7 +77,8 @@ def check(
 ) -> None:
     """Show each layer of isolation on this machine, and try to break out of the sandbox.
 
-    Exits with 1 when a promise that strict isolation needs is not kept, or did not hold.
+    The escapes of a remote sandbox are to be tried where its servers are: run this there. Exits with 1 when a promise
+    that strict isolation needs is not kept, or did not hold.
     """
     import warnings
 
@@ -90,7 +91,8 @@ def check(
         sandbox = make_sandbox(provider, **{"isolation": isolation, **parse_options(option or ())})
     with sandbox:
         layers = sandbox.capabilities()
-        trials = {trial.layer: trial for trial in try_to_escape(sandbox)}
+        # What programs must not reach is put up on this machine, and a remote one could not reach it anyway.
+        trials = {trial.layer: trial for trial in try_to_escape(sandbox)} if provider != "remote" else {}
     rows = []
     for layer in layers:
         trial = trials.get(layer.name)

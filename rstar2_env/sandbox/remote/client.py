@@ -117,13 +117,9 @@ class RemoteSandbox:
             if self._closed:
                 return
             self._closed = True
-            calls = list(self._calls)
-        if os.getpid() != self._pid:
-            return
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
-        for call in calls:
-            call.lose("The sandbox was closed.")
+        if os.getpid() == self._pid:
+            self._loop.call_soon_threadsafe(self._stop.set)
+            self._thread.join()
 
     def __enter__(self) -> Self:
         """Start using it."""
@@ -180,9 +176,15 @@ class RemoteSandbox:
         asyncio.set_event_loop(self._loop)
         try:
             self._loop.run_until_complete(self._serve(failed, ready))
-        finally:
-            self._loop.close()
-            ready.set()
+        except Exception as error:  # whatever it is, those who wait must hear of it
+            failed.append(f"{type(error).__name__}: {error}")
+        with self._lock:
+            self._closed = True
+            calls = list(self._calls)
+        for call in calls:
+            call.lose("The sandbox was closed." if not failed else f"The client of the servers failed: {failed[0]}")
+        self._loop.close()
+        ready.set()
 
     async def _serve(self, failed: list[str], ready: threading.Event) -> None:
         import httpx

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import warnings
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rstar2_env.errors import ConfigurationError
@@ -54,7 +54,6 @@ class Dispatcher:
         self._dark_since = 0.0
         self._balance = Balance(options.batch, options.linger_ms / 1e3, self._pump)
         self._sweeping = False
-        self._cut_told = False
         self._closed = False
 
     async def start(self) -> None:
@@ -177,7 +176,7 @@ class Dispatcher:
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             self._back(left)  # nothing of it was sent
             self._down(link, str(error) or type(error).__name__)
-        except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
+        except Exception as error:  # whatever it is, the calls must be asked for again
             self._doubt(link, boot, left, str(error) or type(error).__name__)
         finally:
             self._forget(link, left)
@@ -207,7 +206,7 @@ class Dispatcher:
             if call.home is not None:
                 outcome = self.homes.tell(call.home, outcome)
             if said.get("cut"):
-                self._tell_of_cut(link, said["cut"])
+                link.tell_of_cut(said["cut"])
             call.resolve(outcome)
         self._finish(call)
 
@@ -294,12 +293,9 @@ class Dispatcher:
 
     def _returned(self, link: Link) -> None:
         """A server is up again: if it is another boot, what the old one had is lost."""
-        kept: deque[Call] = deque()
-        gone: list[Call] = []
-        for call in link.pinned:
-            lost = call.doubt != link.boot if call.doubt is not None else self._homeless(call)
-            (gone if lost else kept).append(call)
-        link.pinned = kept
+        gone, link.pinned = _part(
+            link.pinned, lambda call: call.doubt != link.boot if call.doubt is not None else self._homeless(call)
+        )
         for call in reversed(gone):
             if call.doubt is not None:
                 call.doubt = None
@@ -327,9 +323,7 @@ class Dispatcher:
         for link in self.links:
             if link.up:
                 continue
-            all_late = link.down_since < horizon
-            late = [call for call in link.pinned if call.since < horizon and (call.doubt is not None or all_late)]
-            link.pinned = deque(call for call in link.pinned if call not in late)
+            late, link.pinned = _part(link.pinned, partial(_late, link, horizon))
             for call in late:
                 if call.doubt is None and call.home is not None and any_up and not call.given_up:
                     self.homes.move(call.home, f"The server {link.url}, where the session lived, is down: {link.why}.")
@@ -338,8 +332,8 @@ class Dispatcher:
                     self._lose(call, f"The sandbox server {link.url} is down: {link.why}")
         if not any_up and self._dark_since < horizon:
             whys = "; ".join(f"{link.url}: {link.why}" for link in self.links)
-            for call in [call for call in self._queue if call.since < horizon]:
-                self._queue.remove(call)
+            late, self._queue = _part(self._queue, lambda call: call.since < horizon)
+            for call in late:
                 self._lose(call, f"No sandbox server answers: {whys}")
         if any(not link.up and link.pinned for link in self.links) or (self._queue and not any_up):
             self._sweep()
@@ -376,13 +370,6 @@ class Dispatcher:
         )
         self._finish(call)
 
-    def _tell_of_cut(self, link: Link, names: list[str]) -> None:
-        if not self._cut_told:
-            self._cut_told = True
-            bounds = ", ".join(f"{name} {link.max_limits.get(name)}" for name in names)
-            text = f"The sandbox server {link.url} cut the limits of a job down to its own: {bounds}."
-            warnings.warn(text, RuntimeWarning, stacklevel=2)
-
     async def _first_word(self, link: Link) -> None:
         try:
             await link.ask(self._options.start_s)
@@ -396,3 +383,16 @@ class Dispatcher:
         task: asyncio.Task[None] = self._loop.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _late(link: Link, horizon: float, call: Call) -> bool:
+    """Whether a call has waited too long for a server that is down."""
+    return call.since < horizon and (call.doubt is not None or link.down_since < horizon)
+
+
+def _part(calls: Iterable[Call], chosen: Callable[[Call], bool]) -> tuple[deque[Call], deque[Call]]:
+    """The calls for which ``chosen`` holds, and the others, each in their order."""
+    parts: tuple[deque[Call], deque[Call]] = (deque(), deque())
+    for call in calls:
+        parts[not chosen(call)].append(call)
+    return parts

@@ -7,6 +7,7 @@ runs in the client's event loop.
 from __future__ import annotations
 
 import json
+import warnings
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -60,6 +61,7 @@ class Link:
         self._http = http
         self._strict = strict
         self._read_s = 10.0
+        self._cut_told = False
 
     async def ask(self, within_s: float) -> None:
         """Ask the server what it is; after that it is up.
@@ -74,7 +76,7 @@ class Link:
             if answer.status_code != 200:
                 raise LinkError(refusal(answer.status_code, answer.content))
             self._learn(answer.json())
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise LinkError(str(error) or type(error).__name__) from None
         except (KeyError, TypeError, ValueError) as error:
             raise LinkError(f"it does not answer as a sandbox server ({type(error).__name__}: {error})") from None
@@ -100,6 +102,14 @@ class Link:
 
         with suppress(httpx.HTTPError):
             await self._http.post(f"{self.url}{path}", content=dump(value), timeout=2.0)
+
+    def tell_of_cut(self, names: Sequence[str]) -> None:
+        """Warn, once, that the server cut these limits of a job."""
+        if not self._cut_told:
+            self._cut_told = True
+            bounds = ", ".join(f"{name} {self.max_limits.get(name)}" for name in names)
+            text = f"The sandbox server {self.url} cut the limits of a job down to its own: {bounds}."
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
 
     def _learn(self, said: dict[str, Any]) -> None:
         if said["protocol"] != PROTOCOL:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import hmac
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -47,7 +48,8 @@ class Guard:
             await self._app(scope, receive, send)
             return
         answer = self._refusal(Request(scope)) or self._app
-        await answer(scope, receive, _closing(send) if self._service.draining else send)
+        with contextlib.suppress(ClientDisconnect):  # it went away before its request was whole
+            await answer(scope, receive, _closing(send) if self._service.draining else send)
 
     def _refusal(self, request: Request) -> Response | None:
         if request.url.path in _OPEN:

@@ -40,7 +40,7 @@ class Call:
     Attributes:
         id: The client's name for it.
         answer: Its outcome or refusal as a JSON object, once there is one and while it is remembered.
-        outcome: The outcome itself; ``None`` when it never ran.
+        outcome: The outcome itself, while its watchers are told; ``None`` when it never ran.
     """
 
     __slots__ = ("answer", "arrived", "cut", "done", "done_at", "id", "job", "outcome", "size", "task", "watchers")
@@ -237,6 +237,7 @@ class Service:
         self._answers.append(call)
         self._answer_bytes += call.size
         self._tell(call)
+        call.outcome = None
         self._forget()
 
     def _refuse(self, call: Call, why: str) -> None:
@@ -258,7 +259,7 @@ class Service:
         while self._answer_bytes > self.options.remember_mb * (1 << 20) and len(self._answers) > 1:
             oldest = self._answers.popleft()
             self._answer_bytes -= oldest.size
-            oldest.answer, oldest.outcome = None, None
+            oldest.answer = None
         horizon = asyncio.get_running_loop().time() - self.options.remember_s
         while self._finished and self._finished[0].done_at < horizon:
             call = self._finished.popleft()

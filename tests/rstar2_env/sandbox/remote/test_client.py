@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import pickle
 import subprocess
@@ -12,10 +13,13 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from rstar2_env.cli.sandbox import app
 from rstar2_env.errors import ConfigurationError, SandboxUnavailableError
 from rstar2_env.sandbox import Job, Limits, LocalSandbox, Sandbox, make_sandbox, shared_sandbox
 from rstar2_env.status import ToolStatus
@@ -245,3 +249,16 @@ def test_a_wrong_option_is_told(options: dict[str, Any], complaint: str, monkeyp
     monkeypatch.delenv("RSTAR2_SANDBOX_URL", raising=False)
     with pytest.raises(ConfigurationError, match=complaint):
         make_sandbox("remote", **options)
+
+
+def test_the_command_runs_files_on_a_server(server: Any, tmp_path: Path) -> None:
+    file = tmp_path / "x.py"
+    file.write_text("6 * 7")
+    words = ["--provider", "remote", "-o", f"url={server.url}"]
+    ran = CliRunner().invoke(app, ["run", str(file), "--json", *words])
+    assert json.loads(ran.output)["value"] == "42"
+    checked = CliRunner().invoke(app, ["check", "--isolation", "strict", "--json", *words])
+    assert checked.exit_code == 0
+    layers = json.loads(checked.output)["layers"]
+    assert any(layer["required"] and layer["active"] for layer in layers)
+    assert {layer["tested"] for layer in layers} == {None}  # an escape has to be tried where the server is
