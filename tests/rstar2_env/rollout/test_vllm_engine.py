@@ -1,0 +1,176 @@
+"""vLLM in process beyond the protocol: a small cache, what it leaves of this process, and how it is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import alone
+from transformers import AutoModelForCausalLM, PreTrainedModel
+from vllm_serve import needs_vllm
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.rollout import Generation, SamplingParams, VllmEngine
+
+pytestmark = pytest.mark.slow
+
+BLOCK = 32
+BLOCKS = 24
+
+
+@pytest.fixture(scope="module")
+def model(policy_folder: Path) -> PreTrainedModel:
+    model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(str(policy_folder), dtype=torch.float32).eval()
+    return model
+
+
+def here() -> dict[str, Any]:
+    """What vLLM likes to change of a process."""
+    return {
+        "environment": dict(os.environ),
+        "draws": (random.getstate(), str(np.random.get_state()), torch.get_rng_state().tolist()),
+        "threads": (torch.set_num_threads, torch.get_num_threads()),
+        "cores": os.sched_getaffinity(0),
+    }
+
+
+@pytest.fixture(scope="module")
+def engine(model: PreTrainedModel) -> Iterator[VllmEngine]:
+    """An engine whose cache holds 24 blocks of 32 tokens."""
+    needs_vllm()
+    before = here()
+    engine = VllmEngine(
+        model, dtype="float32", block_size=BLOCK, num_gpu_blocks_override=BLOCKS, max_model_len=BLOCK * 20
+    )
+    assert here() == before
+    yield engine
+    engine.close()
+    engine.close()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("rstar2-vllm")]
+    assert not torch.distributed.is_initialized()
+
+
+def ask(engine: VllmEngine, *jobs: tuple[list[int], SamplingParams]) -> list[Generation]:
+    async def every() -> list[Generation]:
+        return list(await asyncio.gather(*(engine.generate(ids, params) for ids, params in jobs)))
+
+    return asyncio.run(asyncio.wait_for(every(), 120))
+
+
+def prompt(length: int, seed: int = 0) -> list[int]:
+    return [int(i) for i in np.random.default_rng(seed).integers(4, 90, size=length)]
+
+
+def test_its_room_is_that_of_the_real_cache(engine: VllmEngine) -> None:
+    assert engine.capacity() == BLOCK * BLOCKS
+    assert engine.max_model_len == BLOCK * 20
+
+
+def test_the_next_turn_finds_the_last_one_in_the_cache(engine: VllmEngine) -> None:
+    first = prompt(100, seed=1)
+    (generation,) = ask(engine, (first, SamplingParams(60, temperature=0.0)))
+    before = engine.stats()
+    second = first + generation.ids + prompt(10)
+    ask(engine, (second, SamplingParams(4, temperature=0.0)))
+    after = engine.stats()
+    assert after.prompt_tokens - before.prompt_tokens == len(second)
+    # Whole blocks; the last drawn token was never computed.
+    assert after.cached_tokens - before.cached_tokens == (len(first) + 59) // BLOCK * BLOCK
+
+
+def test_a_cache_that_is_too_small_costs_time_and_changes_nothing(engine: VllmEngine, model: PreTrainedModel) -> None:
+    before = engine.stats()
+    jobs = [(prompt(120, seed=10 + i), SamplingParams(100, temperature=0.0)) for i in range(6)]
+    generations = ask(engine, *jobs)
+    after = engine.stats()
+    assert after.preemptions > before.preemptions
+    assert (after.recomputed_tokens or 0) > (before.recomputed_tokens or 0)
+    assert (after.running, after.waiting) == (0, 0)
+    for (ids, _), generation in zip(jobs, generations, strict=True):
+        assert generation.ids == alone(model, ids, 100)
+
+
+def test_a_turn_ends_where_the_model_can_take_no_more(engine: VllmEngine) -> None:
+    (generation,) = ask(engine, (prompt(BLOCK * 20 - 5), SamplingParams(50)))
+    assert (len(generation.ids), generation.finish_reason) == (5, "length")
+
+
+def test_generating_leaves_the_trainers_draws_alone(engine: VllmEngine) -> None:
+    torch.manual_seed(1)
+    expected = torch.rand(3)
+    torch.manual_seed(1)
+    ask(engine, *[(prompt(20, seed=i), SamplingParams(20)) for i in range(4)])
+    assert torch.equal(torch.rand(3), expected)
+
+
+@pytest.mark.parametrize(("temperature", "top_k", "top_p"), [(1.0, 0, 1.0), (1.5, 8, 1.0), (1.0, 0, 0.7)])
+def test_tokens_are_drawn_with_the_probabilities_asked_for(
+    engine: VllmEngine, model: PreTrainedModel, temperature: float, top_k: int, top_p: float
+) -> None:
+    ids, count = prompt(6), 1500
+    params = [SamplingParams(1, temperature=temperature, top_k=top_k, top_p=top_p, seed=i) for i in range(count)]
+    drawn = [generation.ids[0] for generation in ask(engine, *((ids, p) for p in params))]
+    with torch.no_grad():
+        expected = (model(torch.tensor([ids])).logits[0, -1] / temperature).softmax(-1).double().numpy()
+    order = np.argsort(-expected)
+    before = np.concatenate([[0.0], np.cumsum(expected[order])[:-1]])
+    kept = [i for rank, i in enumerate(order) if rank < (top_k or len(order)) and before[rank] < top_p]
+    probability = np.zeros(len(expected))
+    probability[kept] = expected[kept] / expected[kept].sum()
+    seen = np.bincount(drawn, minlength=len(expected))
+    # Five standard deviations of a binomial, and room for the rare ones: a chance of about one in a million a token.
+    assert (np.abs(seen - count * probability) <= 5 * np.sqrt(count * probability * (1 - probability)) + 5).all()
+
+
+def test_an_error_of_vllm_reaches_its_own_request_alone(engine: VllmEngine, model: PreTrainedModel) -> None:
+    async def both() -> list[Any]:
+        jobs = [engine.generate([10**9], SamplingParams(3)), engine.generate(prompt(9), SamplingParams(9, 0.0))]
+        return list(await asyncio.gather(*jobs, return_exceptions=True))
+
+    bad, good = asyncio.run(asyncio.wait_for(both(), 60))
+    assert isinstance(bad, ValueError)
+    assert good.ids == alone(model, prompt(9), 9)
+
+
+def test_diverged_weights_are_an_error_and_no_text(engine: VllmEngine, model: PreTrainedModel) -> None:
+    broken = {name: torch.full_like(tensor, float("nan")) for name, tensor in model.state_dict().items()}
+    engine.update_weights(1, broken)
+    with pytest.raises(FloatingPointError, match="not numbers"):
+        ask(engine, (prompt(5), SamplingParams(3)))
+    engine.update_weights(2, model)
+    assert ask(engine, (prompt(5), SamplingParams(9, 0.0)))[0].ids == alone(model, prompt(5), 9)
+
+
+def test_without_a_sleep_mode_sleeping_changes_nothing(engine: VllmEngine) -> None:
+    engine.sleep()
+    assert len(ask(engine, (prompt(5), SamplingParams(3)))[0].ids) == 3
+
+
+def test_what_it_cannot_be_is_refused_with_the_way_out(engine: VllmEngine, model: PreTrainedModel) -> None:
+    with pytest.raises(ConfigurationError, match="tokenizer"):
+        ask(engine, ([5], SamplingParams(3, stop=("x",))))
+    with pytest.raises(ConfigurationError, match="vllm-server"):
+        VllmEngine(model, tensor_parallel_size=2)
+    with pytest.raises(ConfigurationError, match="another vLLM engine"):
+        VllmEngine(model)
+
+
+def test_a_closed_engine_says_so(model: PreTrainedModel, engine: VllmEngine) -> None:
+    with pytest.raises(ConfigurationError, match="names are missing or unknown"):
+        engine.update_weights(3, {"model.norm.weight": torch.ones(64)})
+    engine.close()
+    with pytest.raises(ConfigurationError, match="closed"):
+        ask(engine, ([5], SamplingParams(3)))
+    with pytest.raises(ConfigurationError, match="closed"):
+        engine.update_weights(4)
+    with pytest.raises(ConfigurationError, match="refuses these options"):
+        VllmEngine(model, no_such_option=1)
+    assert not torch.distributed.is_initialized()

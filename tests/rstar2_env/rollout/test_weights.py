@@ -1,0 +1,48 @@
+"""Weights as a checkpoint has them: of plain modules, of adapters, on a disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from peft import LoraConfig, get_peft_model
+from safetensors.torch import load_file
+from tiny_models import tiny_qwen3
+
+from rstar2_env.rollout.weights import checkpoint_weights, write_weights
+
+
+def test_a_plain_modules_weights_are_its_own_and_not_copies() -> None:
+    model = tiny_qwen3()
+    found = dict(checkpoint_weights(model))
+    assert found.keys() == model.state_dict().keys()
+    assert found["model.norm.weight"].data_ptr() == model.model.norm.weight.data_ptr()
+
+
+def test_adapters_are_merged_on_the_way_out_and_stay_as_they_are() -> None:
+    plain = tiny_qwen3()
+    policy = get_peft_model(tiny_qwen3(), LoraConfig(r=2, target_modules="all-linear", init_lora_weights=False))
+    ids = torch.arange(3, 20)[None]
+    with torch.no_grad():
+        expected = policy(ids).logits
+        plain.load_state_dict(dict(checkpoint_weights(policy)))
+        assert torch.allclose(plain(ids).logits, expected, atol=1e-4)
+        assert torch.equal(policy(ids).logits, expected)
+        assert not torch.allclose(tiny_qwen3()(ids).logits, expected, atol=1e-2)
+
+
+def test_adapters_that_cannot_be_added_are_refused() -> None:
+    policy = get_peft_model(tiny_qwen3(), LoraConfig(r=2, target_modules="all-linear", use_dora=True))
+    with pytest.raises(NotImplementedError, match="plain LoRA"):
+        list(checkpoint_weights(policy))
+
+
+def test_large_weights_are_written_in_several_files_and_nothing_is_lost(tmp_path: Path) -> None:
+    weights = {f"w{number}": torch.full((10, 10), float(number)).t() for number in range(7)}
+    write_weights(weights, tmp_path / "new" / "folder", shard_bytes=900)
+    files = sorted((tmp_path / "new" / "folder").iterdir())
+    assert len(files) > 2
+    found = {name: tensor for file in files for name, tensor in load_file(file).items()}
+    assert found.keys() == weights.keys()
+    assert all(torch.equal(found[name], weights[name]) for name in weights)
