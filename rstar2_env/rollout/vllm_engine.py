@@ -128,8 +128,8 @@ class VllmEngine:
         A turn that reaches ``max_model_len`` ends there, with ``"length"``.
 
         Raises:
-            ConfigurationError: The prompt is empty or leaves no room for a token, the parameters cannot be kept by
-                vLLM, or the engine is closed or asleep.
+            ConfigurationError: The prompt is empty, leaves no room for a token, or has one that the model does not
+                know; or vLLM cannot keep what the parameters promise; or the engine is closed or asleep.
         """
         self._check(ids, params)
         with self._lock:
@@ -214,6 +214,11 @@ class VllmEngine:
                 f"The conversation has {len(ids)} tokens and the engine takes {self.max_model_len}, its own turn "
                 "included: raise max_model_len, or lower the budget of an episode."
             )
+        vocabulary = int(self._config.model_config.get_vocab_size())
+        if not 0 <= min(ids) <= max(ids) < vocabulary:
+            # vLLM looks only where it has a tokenizer, and else fails with everything that is in flight.
+            odd = min(ids) if min(ids) < 0 else max(ids)
+            raise ConfigurationError(f"The model knows {vocabulary} tokens, and the prompt has token {odd}.")
         if params.stop and self._core.tokenizer is None:
             raise ConfigurationError("Stop strings need a tokenizer: pass tokenizer= to VllmEngine.")
         check_temperature(params.temperature)

@@ -45,6 +45,8 @@ def tokenizer(policy_folder: Path) -> PreTrainedTokenizerBase:
 
 def load(folder: Path) -> PreTrainedModel:
     model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(str(folder), dtype=torch.float32).eval()
+    # Else ``generate`` would ban the token that ends a turn, to make the turn as long as it is told.
+    model.generation_config.eos_token_id = None
     return model
 
 
