@@ -11,9 +11,9 @@ from rstar2_env.sandbox.options import LocalOptions
 
 SCRATCH = "/scratch"
 _MIB = 1 << 20
-_WARM_MB, _SPARE_MB, _WAITING_MB = 1024, 128, 32
+_WARM_MB, _SPARE_MB, _WAITING_MB, _SESSION_MB = 1024, 128, 32, 64
 _SHARE_OF_MACHINE = 0.8
-_SPARE_PROCESSES = 64
+_SPARE_PROCESSES, _SESSION_PROCESSES = 64, 8
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,10 @@ class DockerOptions(LocalOptions):
         runtime: Name of the engine's runtime (``"runsc"`` for gVisor); ``None`` is the engine's default.
         containers: Warm containers. ``None``: one where the layers of each call keep calls apart, else twice as many as
             there are usable cores, as each serves one call and is replaced.
-        memory_mb: MiB of memory of a container; ``None`` adds up what its calls may use, at most 80 % of the machine.
+        memory_mb: MiB of memory of a container; ``None`` adds up what its calls may use and 64 for each session, at
+            most 80 % of the machine.
         cpus: Cores that a container may use; ``None`` is ``workers``.
-        pids: Processes and threads in a container; ``None`` adds up what its calls may use.
+        pids: Processes and threads in a container; ``None`` adds up what its calls may use and 8 for each session.
         apparmor: Name of the AppArmor profile on machines that have it. Docker's own refuses the mounts of each call's
             private view.
     """
@@ -77,7 +78,8 @@ class DockerOptions(LocalOptions):
         if self.memory_mb is not None:
             return self.memory_mb * _MIB
         each = self.limits.memory_mb + self.limits.file_mb + _SPARE_MB
-        wanted = (_WARM_MB + self.slots * each + self.prepared * _WAITING_MB) * _MIB
+        resting = self.session_memory_mb or self.max_sessions * _SESSION_MB
+        wanted = (_WARM_MB + self.slots * each + self.prepared * _WAITING_MB + resting) * _MIB
         return min(wanted, int(machine * _SHARE_OF_MACHINE)) if machine else wanted
 
     @property
@@ -85,7 +87,8 @@ class DockerOptions(LocalOptions):
         """Processes and threads that a container may have."""
         if self.pids is not None:
             return self.pids
-        return _SPARE_PROCESSES + self.slots * (self.limits.processes + 4) + 4 * self.prepared
+        sessions = self.max_sessions * _SESSION_PROCESSES
+        return _SPARE_PROCESSES + self.slots * (self.limits.processes + 4) + 4 * self.prepared + sessions
 
     @property
     def prepared(self) -> int:
