@@ -18,8 +18,8 @@ from rstar2_env.sandbox.inside import syscalls
 
 DANGEROUS = (
     "add_key bpf delete_module finit_module fanotify_init init_module io_uring_setup kexec_load keyctl "
-    "open_by_handle_at perf_event_open process_vm_readv process_vm_writev ptrace quotactl reboot request_key settimeofday swapon syslog "
-    "userfaultfd acct adjtimex clock_settime iopl ioperm personality vhangup"
+    "open_by_handle_at perf_event_open process_vm_readv process_vm_writev ptrace quotactl reboot request_key "
+    "settimeofday swapon syslog userfaultfd acct adjtimex clock_settime iopl ioperm personality vhangup"
 )
 
 
