@@ -64,7 +64,7 @@ class Saturn(Puzzle):
 
     def guess(self, meta: Meta, rng: np.random.Generator) -> str:
         """Random bits."""
-        return "".join(str(int(bit)) for bit in rng.integers(2, size=meta["variables"]))
+        return "".join(str(int(bit)) for bit in rng.integers(2, size=(meta["variables"],)))
 
 
 register("rstar2/Saturn-v0", Saturn)

@@ -7,7 +7,8 @@ import pytest
 
 import rstar2_env  # noqa: F401  # registers the ids
 from rstar2_env.errors import ConfigurationError, EpisodeOverError, UnknownNameError
-from rstar2_env.testing import StubSandbox, check_text_env
+from rstar2_env.problems.mixture import with_split
+from rstar2_env.testing import StubSandbox, ToyEnv, check_text_env
 from rstar2_env.wrappers import FaultInjection
 
 ID = "rstar2/Mixture-v0"
@@ -127,3 +128,48 @@ def test_the_bare_id_has_a_default_mixture():
 def test_sources_that_make_no_sense_are_refused(sources):
     with pytest.raises((ConfigurationError, TypeError)):
         gym.make(ID, sources=sources)
+
+
+def test_its_problems_are_those_of_its_sources_by_weight_and_come_again_by_their_ids():
+    problems = make().unwrapped.problems
+    drawn = [problems[index] for index in range(200)]
+    assert Counter(problem.source for problem in drawn)["math"] / 200 == pytest.approx(0.75, abs=0.1)
+    assert all(problem.id.startswith(f"{problem.source}:") for problem in drawn)
+    assert [problems.get(problem.id) for problem in drawn[:20]] == drawn[:20]
+
+
+def test_a_problem_of_its_own_is_played_by_its_source_under_the_same_id():
+    env = make()
+    for index in range(20):
+        problem = env.unwrapped.problems[index]
+        text, info = env.reset(seed=1, options={"problem": problem})
+        assert (info["problem_id"], info["source"]) == (problem.id, problem.source)
+        assert env.reset(seed=1, options={"problem_id": problem.id})[0] == text
+
+
+def test_another_split_is_another_split_of_every_source():
+    problems = make().unwrapped.problems
+    test = with_split(problems, "test")
+    assert (problems.split, test.split) == ("train", "test")
+    # Not the games' questions: all matches that the policy begins look alike.
+    questions = [
+        {p.question for p in (source[i] for i in range(100)) if p.source == "math"} for source in (problems, test)
+    ]
+    assert not questions[0] & questions[1]
+    assert all("/test/" in test[i].id for i in range(20))
+
+
+def test_a_mixture_with_a_source_that_has_no_list_of_problems_has_none():
+    gym.register("Test/Closed-v0", entry_point=Closed)
+    try:
+        assert make(closed={"id": "Test/Closed-v0"}).unwrapped.problems is None
+    finally:
+        gym.registry.pop("Test/Closed-v0")
+
+
+class Closed(ToyEnv):
+    """Keeps its problems to itself."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.problems = None

@@ -129,3 +129,27 @@ def test_a_call_is_written_for_the_first_tool_that_takes_code():
     assert python_call(DIALECT, [look, cell], "1") == DIALECT.format_call("cell", {"code": "1"})
     with pytest.raises(ConfigurationError, match="look"):
         python_call(DIALECT, [look], "1")
+
+
+class Follower:
+    """Plays as the environment's own reference does, where there is one."""
+
+    needs_problem: Literal[True] = True
+    needs_reference: Literal[True] = True
+
+    def reset(self, observation, info, *, seed, problem, reference=None):
+        self.problem, self.reference = problem, reference
+
+    def act(self, observation, info):
+        return DIALECT.format_answer(self.problem.answer) if self.reference is None else self.reference()
+
+
+def test_an_agent_that_asks_for_the_reference_player_plays_a_game_without_being_told_the_problem():
+    episode = play_episode(gym.make("rstar2/TicTacToe-v0"), Follower(), seed=3)
+    assert (episode.reward, episode.end) == (1.0, "answered")
+
+
+def test_where_there_is_no_reference_player_it_is_told_so_and_needs_the_problem(env):
+    assert play_episode(env, Follower(), problem=PROBLEM).reward == 1.0
+    with pytest.raises(ConfigurationError, match="problems="):
+        play_episode(env, Follower())
