@@ -5,6 +5,7 @@ A ROCm build of torch names its devices ``cuda``, so nothing here asks which ven
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import torch
@@ -23,9 +24,13 @@ def on_accelerator() -> bool:
     return torch.cuda.is_available()
 
 
-def processes() -> PartialState:
-    """The processes of this run; the first call joins them (over gloo where there is no accelerator)."""
-    return PartialState(cpu=not on_accelerator())
+def processes(timeout_s: float = 1800.0) -> PartialState:
+    """The processes of this run; the first call joins them (over gloo where there is no accelerator).
+
+    Args:
+        timeout_s: Seconds that one process waits for another before it ends with an error; the first call sets it.
+    """
+    return PartialState(cpu=not on_accelerator(), timeout=timedelta(seconds=timeout_s))
 
 
 def dtype_of(config: TrainConfig) -> torch.dtype:

@@ -54,7 +54,7 @@ class TrlRun:
         if config.threads is not None:
             torch.set_num_threads(config.threads)
         self._folder = Path(config.output_dir)
-        shape = batch_shape(config, processes().num_processes)
+        shape = batch_shape(config, processes(config.process_timeout_s).num_processes)
         self._checkpoint = self._find_checkpoint()
         model, tokenizer = load_policy(config)
         self._files = RunFiles(self._folder, rank=processes().process_index, keep_episodes=config.keep_episodes)

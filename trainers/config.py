@@ -69,6 +69,8 @@ class TrainConfig:
         gradient_checkpointing: Trade time for memory; ``None`` is on for an accelerator alone.
         lora_rank: Rank of LoRA adapters on every linear layer; 0 trains all weights.
         threads: CPU threads of torch; ``None`` leaves them as they are.
+        process_timeout_s: Seconds that one process of several waits for another before the run ends with an error; more
+            than the slowest step's rollouts may differ.
         report_to: transformers' trackers: ``"tensorboard"``, ``"wandb"``, ``"trackio"``, ...
         keep_episodes: Write every episode, kept and left out, to ``output_dir/episodes``.
         progress: Show a progress bar and a line of metrics now and then.
@@ -125,6 +127,7 @@ class TrainConfig:
     gradient_checkpointing: bool | None = None
     lora_rank: int = 0
     threads: int | None = None
+    process_timeout_s: float = 1800.0
     report_to: list[str] = field(default_factory=list)
     keep_episodes: bool = True
     progress: bool = True
@@ -181,6 +184,7 @@ _LEAST = {
     "keep_checkpoints": 1,
     "lora_rank": 0,
     "threads": 1,
+    "process_timeout_s": 1.0,
     "log_every": 1,
     "temperature": 0.0,
     "importance_cap": 1.0,

@@ -1,10 +1,11 @@
-"""Training on two processes: groups stay whole, the processes agree, a split group is refused."""
+"""Training on two processes: groups stay whole, the processes agree, one that is gone ends the other with an error."""
 
 import contextlib
 import gzip
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 
@@ -13,21 +14,32 @@ import pytest
 pytestmark = [pytest.mark.train, pytest.mark.slow]
 
 SCRIPT = """
-import json, sys
+import itertools, json, os, signal, sys
 import gymnasium as gym
 from rstar2_env import trainers
 from rstar2_env.spaces import UnicodeText
 
+RANK = int(os.environ["RANK"])
+steps = itertools.count()
+
 class LetterEnv(gym.Env):
-    def __init__(self, split="train"):
+    # uneven: on the second process, episodes have four turns, and no group has a difference to learn from.
+    # signal: the second process sends it to itself in its twentieth step.
+    def __init__(self, split="train", uneven=False, signal=0):
         self.observation_space = self.action_space = UnicodeText(1000)
+        self.uneven, self.signal = uneven and RANK == 1, signal if RANK == 1 else 0
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
+        self.left = 4 if self.uneven else 1
         return f"Say a letter. {int(self.np_random.integers(10))}", {}
 
     def step(self, action):
-        return "", float(action[:1].islower()), True, False, {}
+        if next(steps) == 19 and self.signal:
+            os.kill(os.getpid(), self.signal)
+        self.left -= 1
+        reward = 0.5 if self.uneven else float(action[:1].islower())
+        return "Another.", reward, self.left == 0, False, {}
 
 options = json.loads(sys.argv[1])
 trainer = trainers.make("grpo_roc", env=LetterEnv, **options)
@@ -38,8 +50,8 @@ print("RESULT", json.dumps({"pass": result.after["pass_rate"], "norm": norm}))
 """
 
 
-def run(tmp_path, tiny_model, **changes):
-    options = {
+def options_of(tmp_path, tiny_model, **changes):
+    return {
         "model": str(tiny_model),
         "output_dir": str(tmp_path / "run"),
         "steps": 2,
@@ -55,8 +67,16 @@ def run(tmp_path, tiny_model, **changes):
         "progress": False,
         **changes,
     }
+
+
+def script_in(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
+    return script
+
+
+def run(tmp_path, tiny_model, **changes):
+    options = options_of(tmp_path, tiny_model, **changes)
     command = [
         sys.executable,
         "-m",
@@ -64,7 +84,7 @@ def run(tmp_path, tiny_model, **changes):
         "--standalone",
         "--nproc_per_node",
         "2",
-        str(script),
+        str(script_in(tmp_path)),
     ]
     launcher = subprocess.Popen(
         [*command, json.dumps(options)],
@@ -102,3 +122,51 @@ def test_a_step_that_would_split_a_group_is_refused(tmp_path, tiny_model):
     done = run(tmp_path, tiny_model, problems_per_step=3)
     assert done.returncode != 0
     assert "use a multiple of 2" in done.stderr
+
+
+def test_processes_whose_episodes_differ_in_turns_and_whose_groups_are_rejected_go_on(tmp_path, tiny_model):
+    done = run(tmp_path, tiny_model, env_options={"uneven": True}, max_episode_tokens=200)
+    assert done.returncode == 0, done.stderr[-3000:]
+    turns, kept = [], []
+    for name in ("train-000001.jsonl.gz", "train-000001-rank1.jsonl.gz"):
+        with gzip.open(tmp_path / "run" / "episodes" / name, "rt") as file:
+            episodes = [json.loads(line) for line in file]
+        turns.append({episode["turns"] for episode in episodes})
+        kept.append(sum(episode["kept"] for episode in episodes))
+    assert turns == [{1}, {4}]
+    assert kept[0] > 0
+    results = [line.partition("RESULT ")[2] for line in done.stdout.splitlines() if "RESULT " in line]
+    assert len(results) == 2
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [(signal.SIGKILL, "Connection closed by peer"), (signal.SIGSTOP, "Timed out waiting")],
+    ids=["killed", "stopped"],
+)
+def test_a_process_that_is_gone_ends_the_other_with_an_error(tmp_path, tiny_model, how, says):
+    """Without torchrun, which ends what is left on its own machine: on another machine it cannot."""
+    changes = {"env_options": {"signal": int(how)}, "eval_every": 0, "process_timeout_s": 20}
+    options = options_of(tmp_path, tiny_model, **changes)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    world = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    ranks = []
+    try:
+        for rank in ("0", "1"):
+            with open(tmp_path / f"{rank}.log", "w") as log:
+                ranks.append(
+                    subprocess.Popen(
+                        [sys.executable, str(script_in(tmp_path)), json.dumps(options)],
+                        stdout=log,
+                        stderr=log,
+                        env={**os.environ, **world, "RANK": rank, "LOCAL_RANK": rank},
+                    )
+                )
+        assert ranks[0].wait(200) == 1
+        assert says in (tmp_path / "0.log").read_text()
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.wait()
