@@ -37,6 +37,13 @@ def _remote(**options: Any) -> Sandbox:
     return RemoteSandbox(**options)
 
 
+@PROVIDERS.register("ray")
+def _ray(**options: Any) -> Sandbox:
+    from rstar2_env.sandbox.ray import RaySandbox
+
+    return RaySandbox(**options)
+
+
 def make_sandbox(provider: str = "local", **options: Any) -> Sandbox:
     """Make a sandbox of one's own. Use it as a context manager, or close it.
 

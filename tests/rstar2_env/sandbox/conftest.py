@@ -37,12 +37,19 @@ def in_docker(request: pytest.FixtureRequest) -> Sandbox:
     return make_sandbox("docker", **request.getfixturevalue("docker_options"))
 
 
+def on_ray(request: pytest.FixtureRequest) -> Sandbox:
+    cluster = request.getfixturevalue("ray_nodes")
+    cluster.add(resources={"conformance": 1})
+    return make_sandbox("ray", address=cluster.address, resource="conformance")
+
+
 PROVIDERS: dict[str, Factory] = {
     "local": local_without(),
     # A container's default profile, or a machine that keeps user namespaces from ordinary users.
     "local-without-namespaces": local_without(*NO_NAMESPACES),
     "local-older-kernel": local_without(*NO_NAMESPACES, "scope"),
     "docker": in_docker,
+    "ray": on_ray,
     "remote": lambda request: make_sandbox("remote", url=request.getfixturevalue("server").url),
 }
 """What the conformance suite runs through: a new provider adds its line here. All but the first are slow tests."""

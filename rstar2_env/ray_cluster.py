@@ -1,0 +1,165 @@
+"""A Ray cluster, as the parts that use one share it: joining, leaving, and which of its nodes to use.
+
+Covered: use of a connection that is there, or else making one and ending it when its last user has gone; the nodes that
+live and have what was asked for; an actor on a certain node. Not covered: Ray's client protocol (``ray://``), and the
+start of a cluster of several machines (``ray start``).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rstar2_env.errors import ConfigurationError, MissingExtraError, SandboxUnavailableError
+
+_guard = threading.Lock()
+_members = 0
+_ours = False  # the connection was made here, so its last user ends it
+
+
+@dataclass(frozen=True, slots=True)
+class RayNode:
+    """A living node of the cluster.
+
+    Attributes:
+        id: Ray's name of it.
+        address: Its IP address.
+        cpus: CPUs that it offers, in Ray's count.
+    """
+
+    id: str
+    address: str
+    cpus: float
+
+    def __str__(self) -> str:
+        """As messages name it."""
+        return f"{self.address} ({self.id[:8]})"
+
+
+def import_ray(needed_for: str) -> Any:
+    """The module ``ray``.
+
+    Raises:
+        MissingExtraError: It is not installed.
+    """
+    try:
+        import ray
+    except ModuleNotFoundError as error:
+        if error.name != "ray":
+            raise
+        raise MissingExtraError("ray", needed_for) from error
+    return ray
+
+
+def join(address: str | None, needed_for: str) -> Any:
+    """Use this process's connection to Ray, or make one, and return the module ``ray``. Pair it with ``leave``.
+
+    Args:
+        address: Address of a cluster ("10.0.0.1:6379"); "auto" for the one that runs on this machine, "local" to start
+            one of this machine alone; ``None`` for ``$RAY_ADDRESS``, or else one that runs here, or else a new one.
+        needed_for: What needs Ray, for the error when it is missing.
+
+    Raises:
+        MissingExtraError: Ray is not installed.
+        ConfigurationError: The process is connected to another cluster already, or the address is a Ray Client's.
+        SandboxUnavailableError: No connection can be made.
+    """
+    global _members, _ours
+    if address is not None and "://" in address:
+        raise ConfigurationError(
+            f"Ray's client protocol ({address!r}) is not supported: give the address of the cluster itself, from a "
+            "machine that belongs to it."
+        )
+    ray = import_ray(needed_for)
+    with _guard:
+        if ray.is_initialized():
+            there = str(ray.get_runtime_context().gcs_address)
+            if address not in (None, "auto", "local", there):
+                raise ConfigurationError(
+                    f"This process is connected to the Ray cluster at {there}, and address= names {address!r}: leave "
+                    "it out, or call ray.shutdown() first."
+                )
+            if _members == 0:
+                _ours = False
+        else:
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+            try:
+                ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+            except Exception as error:  # Ray raises many kinds for an address where nobody answers
+                raise SandboxUnavailableError(f"There is no connection to a Ray cluster: {error}") from error
+            _members, _ours = 0, True
+        _members += 1
+    return ray
+
+
+def leave() -> None:
+    """Give up what ``join`` gave. The last to leave ends a connection, and a cluster, that was made by ``join``."""
+    global _members
+    import ray
+
+    with _guard:
+        _members = max(0, _members - 1)
+        if _members == 0 and _ours and ray.is_initialized():
+            ray.shutdown()
+
+
+def connected() -> Any:
+    """The module ``ray``, of a process that is connected: else Ray would start a cluster at the first question.
+
+    Raises:
+        SandboxUnavailableError: It is not connected any more.
+    """
+    import ray
+
+    if not ray.is_initialized():
+        raise SandboxUnavailableError("This process is not connected to Ray any more: ray.shutdown() was called.")
+    return ray
+
+
+def living_nodes(resource: str | None = None) -> list[RayNode]:
+    """The nodes that live, offer CPUs, and have the resource; in a fixed order.
+
+    Raises:
+        SandboxUnavailableError: This process is not connected to Ray any more.
+    """
+    found = []
+    for node in connected().nodes():
+        offers = node.get("Resources", {})
+        if node["Alive"] and offers.get("CPU", 0) > 0 and (resource is None or offers.get(resource, 0) > 0):
+            found.append(RayNode(node["NodeID"], node["NodeManagerAddress"], float(offers["CPU"])))
+    return sorted(found, key=lambda node: node.id)
+
+
+def no_node(resource: str | None) -> str:
+    """What to say when ``living_nodes`` finds none."""
+    if resource is None:
+        return "No living node of the Ray cluster offers CPUs."
+    return (
+        f"No living node of the Ray cluster offers CPUs and the resource {resource!r}: start nodes with "
+        f"ray start --resources='{{\"{resource}\": 1}}', or leave resource= out."
+    )
+
+
+def actor_on(node: RayNode, make: Callable[..., Any], *arguments: Any, threads: int, cpus: float = 0.0) -> Any:
+    """Start an actor on that node and nowhere else; Ray neither restarts it nor runs a call of it twice.
+
+    Args:
+        node: Where.
+        make: The actor's class.
+        *arguments: What it is made with.
+        threads: Calls of it that run at once.
+        cpus: CPUs that it reserves in Ray's count.
+    """
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    options: dict[str, Any] = {
+        "num_cpus": cpus,
+        "max_restarts": 0,
+        "max_task_retries": 0,
+        "max_concurrency": threads,
+        "scheduling_strategy": NodeAffinitySchedulingStrategy(node.id, soft=False),
+    }
+    return connected().remote(make).options(**options).remote(*arguments)

@@ -1,0 +1,84 @@
+"""The options of the ``ray`` provider: its own, and those of the sandbox on every node."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.sandbox.options import LocalOptions
+
+
+@dataclass(frozen=True)
+class RayOptions:
+    """How the ``ray`` provider runs.
+
+    Attributes:
+        address: Address of the cluster; ``None`` uses this process's connection, or else ``$RAY_ADDRESS``, or else a
+            cluster on this machine, or else starts one.
+        resource: Use only the nodes that offer this resource in Ray; ``None`` for every node with CPUs.
+        reserve_cpus: CPUs that the sandbox of each node reserves in Ray's count, so that Ray puts less else there.
+        ahead: Calls sent to a node per program that it runs at once, so that no worker waits for the network. What is
+            ahead is lost with its node, and run again.
+        retries: How often a call is started anew after a failure of our own, on whatever node.
+        stall_s: Seconds without an answer after which a node's actor is taken for stuck, and killed.
+        start_s: Seconds that the sandbox of a node may take to start.
+        grace_s: Seconds that calls wait while no node is there, before they are ``unavailable``.
+        watch_s: Seconds between two looks at which nodes there are.
+        local: Options of the sandbox on every node; see ``LocalOptions``. Without ``workers``, a node runs as many
+            programs at once as it offers CPUs to Ray.
+    """
+
+    address: str | None = None
+    resource: str | None = None
+    reserve_cpus: float = 0.0
+    ahead: int = 4
+    retries: int = 1
+    stall_s: float = 30.0
+    start_s: float = 180.0
+    grace_s: float = 60.0
+    watch_s: float = 1.0
+    local: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check every value.
+
+        Raises:
+            ConfigurationError: A value is out of its range or of the wrong kind.
+        """
+        for name in ("ahead", "retries"):
+            value, least = getattr(self, name), int(name == "ahead")
+            if not isinstance(value, int) or value < least:
+                raise ConfigurationError(f"{name} must be a whole number from {least}, not {value!r}.")
+        for name in ("stall_s", "start_s", "grace_s", "watch_s"):
+            if not getattr(self, name) > 0:
+                raise ConfigurationError(f"{name} must be a positive number of seconds, not {getattr(self, name)!r}.")
+        if not self.reserve_cpus >= 0:
+            raise ConfigurationError(f"reserve_cpus must be a number from 0, not {self.reserve_cpus!r}.")
+        # Paths are looked for where they will be read: on the nodes.
+        LocalOptions.of({name: value for name, value in self.local.items() if name != "readable"})
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> RayOptions:
+        """Options from names and values; those of the local sandbox may stand among them.
+
+        Raises:
+            ConfigurationError: There is no option of that name, or its value is wrong.
+        """
+        own = [option.name for option in fields(cls) if option.name != "local"]
+        inner = [option.name for option in fields(LocalOptions) if option.name not in own]
+        for name in given:
+            if name not in own and name not in inner:
+                known = [*own, *inner]
+                near = difflib.get_close_matches(name, known, n=1)
+                hint = f" Did you mean {near[0]!r}?" if near else ""
+                raise ConfigurationError(f"The ray sandbox has no option {name!r}.{hint} Known: {', '.join(known)}.")
+        local = {name: value for name, value in given.items() if name in inner}
+        return cls(**{name: value for name, value in given.items() if name in own}, local=local)
+
+    def as_given(self) -> dict[str, Any]:
+        """Names and values, from which the same options can be made."""
+        own = {option.name: getattr(self, option.name) for option in fields(self) if option.name != "local"}
+        return {**own, **self.local}

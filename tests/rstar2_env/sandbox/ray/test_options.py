@@ -1,0 +1,38 @@
+"""Wrong options of the ray provider are refused before any cluster is looked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from rstar2_env.errors import ConfigurationError
+from rstar2_env.sandbox import Limits, make_sandbox
+from rstar2_env.sandbox.ray import RayOptions
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"adress": "auto"}, "'address'"),
+        ({"worker": 2}, "'workers'"),
+        ({"workers": 0}, "workers"),
+        ({"ahead": 0}, "ahead"),
+        ({"retries": -1}, "retries"),
+        ({"stall_s": 0}, "stall_s"),
+        ({"reserve_cpus": -1}, "reserve_cpus"),
+        ({"isolation": "tight"}, "isolation"),
+        ({"address": "ray://somewhere:10001"}, "address of the cluster itself"),
+    ],
+)
+def test_a_wrong_option_is_named(options: dict[str, object], says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        make_sandbox("ray", **options)
+
+
+def test_options_come_back_as_they_were_given() -> None:
+    options = RayOptions.of({"address": "a:1", "retries": 3, "workers": 2, "limits": Limits(file_mb=7)})
+    assert RayOptions.of(options.as_given()) == options
+    assert (options.retries, options.local["workers"]) == (3, 2)
+
+
+def test_folders_to_read_are_looked_for_on_the_nodes_not_here() -> None:
+    assert RayOptions.of({"readable": ("/only/on/the/nodes",)}).local["readable"] == ("/only/on/the/nodes",)
