@@ -26,7 +26,7 @@ def blocks(page: str) -> list[str]:
 
 @pytest.mark.slow
 def test_the_example_of_a_rollout_plays() -> None:
-    (code,) = blocks("rollout.md")
+    code, _ = blocks("rollout.md")
     tokenizer = make_tokenizer(FAMILIES[0])
     model = tiny_qwen3(vocab_size=len(tokenizer), max_position_embeddings=8192)
     names: dict[str, Any] = {"gym": gym, "model": model, "tokenizer": tokenizer}

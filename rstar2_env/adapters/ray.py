@@ -1,0 +1,304 @@
+"""Environments played on the nodes of a Ray cluster, through ``reset`` and ``step`` here.
+
+    envs = RayEnvs("rstar2/MathTool-v0", address="auto")
+    with Player(envs, engine, chat, sampling=...) as player:
+        episodes = player.play(requests)
+    envs.close()
+
+Covered: any Gymnasium environment of text that can be made on the nodes; many of them in the threads of one actor;
+nodes that join and die. Not covered: asking a remote environment for anything but ``reset``, ``step``, ``render`` and
+``close`` (its ``problems``, say): a trainer then starts episodes by seed instead of going through the problems.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import gymnasium as gym
+
+from rstar2_env import ray_cluster
+from rstar2_env.errors import ConfigurationError, EpisodeOverError, Rstar2Error, SandboxUnavailableError
+
+_TRIES = 3
+_STOP_S = 10.0
+
+
+class NodeLostError(Rstar2Error, RuntimeError):
+    """The node that an episode was played on is gone, and the episode with it. ``reset`` starts one elsewhere."""
+
+
+class _Stage:
+    """The actor: makes environments in its own process and plays each call in a thread."""
+
+    def __init__(self, make_env: Callable[..., gym.Env[str, str]] | str) -> None:
+        self._make_env = make_env
+        self._envs: dict[int, gym.Env[str, str]] = {}
+
+    def make(self, key: int, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Make an environment; returns what its proxy shows of it."""
+        import rstar2_env  # noqa: F401  # its ids are Gymnasium's from here on
+
+        if isinstance(self._make_env, str):
+            env: gym.Env[str, str] = gym.make(self._make_env, disable_env_checker=True, **options)
+        else:
+            env = self._make_env(**options)
+        self._envs[key] = env
+        return {
+            "observation_space": env.observation_space,
+            "action_space": env.action_space,
+            "metadata": dict(env.metadata),
+            "render_mode": env.render_mode,
+        }
+
+    def call(self, key: int, method: str, *arguments: Any, **named: Any) -> Any:
+        """Call a method of an environment."""
+        return getattr(self._envs[key], method)(*arguments, **named)
+
+    def drop(self, key: int) -> None:
+        """Close an environment."""
+        env = self._envs.pop(key, None)
+        if env is not None:
+            env.close()
+
+    def stop(self) -> None:
+        """Close every environment."""
+        for key in list(self._envs):
+            with contextlib.suppress(Exception):  # one that does not close must not keep the others open
+                self.drop(key)
+
+
+@dataclass(eq=False, slots=True)
+class _Seat:
+    """An actor on a node, and how many environments are there."""
+
+    node: ray_cluster.RayNode
+    actor: Any
+    envs: int = 0
+
+
+class RayEnvs:
+    """Makes environments that live on the nodes of a Ray cluster; use it as ``make_env``, and close it in the end.
+
+    Each goes to the node with the fewest for its CPUs. Nodes that join are used. When one dies, its episodes end
+    with ``NodeLostError``, and the next ``reset`` takes a living one.
+
+    Args:
+        make_env: A Gymnasium id, or a function that makes an environment; it is sent to the nodes, where what it
+            imports must be installed.
+        address: Address of the cluster; see ``rstar2_env.ray_cluster.join``.
+        resource: Use only nodes that offer this resource in Ray; ``None`` for every node with CPUs.
+        actors_per_node: Processes that share a node's environments; more than one where Python itself is the limit.
+        threads: Calls that run at once in one actor.
+        reserve_cpus: CPUs that each actor reserves in Ray's count.
+        call_s: Seconds that one ``reset`` or ``step`` may take before its episode is given up; ``None`` for no limit.
+        watch_s: Seconds between two looks at which nodes there are.
+
+    Raises:
+        ConfigurationError: An option is out of its range, or the process is connected to another cluster.
+        MissingExtraError: Ray is not installed.
+        SandboxUnavailableError: There is no connection, or no node.
+    """
+
+    def __init__(
+        self,
+        make_env: Callable[..., gym.Env[str, str]] | str,
+        *,
+        address: str | None = None,
+        resource: str | None = None,
+        actors_per_node: int = 1,
+        threads: int = 256,
+        reserve_cpus: float = 0.0,
+        call_s: float | None = None,
+        watch_s: float = 1.0,
+    ) -> None:
+        for name, value in (("actors_per_node", actors_per_node), ("threads", threads)):
+            if not isinstance(value, int) or value < 1:
+                raise ConfigurationError(f"{name} must be a whole number from 1, not {value!r}.")
+        if not isinstance(make_env, str) and not callable(make_env):
+            raise ConfigurationError(f"make_env must be a Gymnasium id or a function, not {make_env!r}.")
+        self._make_env, self._resource = make_env, resource
+        self._per_node, self._threads, self._reserve_cpus = actors_per_node, threads, reserve_cpus
+        self._call_s, self._watch_s = call_s, watch_s
+        self._lock = threading.Lock()
+        self._seats: list[_Seat] = []
+        self._keys = itertools.count()
+        self._looked = float("-inf")
+        self._closed = False
+        ray_cluster.join(address, "RayEnvs")
+        try:
+            with self._lock:
+                self._look()
+        except BaseException:
+            self.close()
+            raise
+
+    def __call__(self, **options: Any) -> RemoteEnv:
+        """Make one environment, somewhere. ``options`` go to ``make_env``, or to ``gymnasium.make``."""
+        return RemoteEnv(self, options)
+
+    def close(self) -> None:
+        """End every environment and its actor. Closing twice is harmless."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            seats, self._seats = self._seats, []
+        with contextlib.suppress(Exception):  # a cluster that is gone has nothing to end
+            ray = ray_cluster.connected()
+            if ends := [seat.actor.stop.remote() for seat in seats]:
+                ray.wait(ends, num_returns=len(ends), timeout=_STOP_S)
+            for seat in seats:
+                ray.kill(seat.actor, no_restart=True)
+        ray_cluster.leave()
+
+    def __enter__(self) -> Self:
+        """Start using it."""
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Close it."""
+        self.close()
+
+    def _take(self) -> _Seat:
+        """The actor for one more environment."""
+        with self._lock:
+            if self._closed:
+                raise SandboxUnavailableError("These environments are closed; make others.")
+            if time.monotonic() - self._looked > self._watch_s or not self._seats:
+                self._look()
+            seat = min(self._seats, key=lambda seat: seat.envs / seat.node.cpus)
+            seat.envs += 1
+            return seat
+
+    def _leave(self, seat: _Seat) -> None:
+        with self._lock:
+            seat.envs -= 1
+
+    def _lose(self, seat: _Seat) -> None:
+        """An actor is gone; a node that lives gets another."""
+        with self._lock:
+            if seat in self._seats:
+                self._seats.remove(seat)
+                self._looked = float("-inf")
+
+    def _look(self) -> None:
+        """Have so many actors on every living node, and none elsewhere."""
+        nodes = ray_cluster.living_nodes(self._resource)
+        alive = {node.id for node in nodes}
+        self._seats = [seat for seat in self._seats if seat.node.id in alive]
+        for node in nodes:
+            for _ in range(self._per_node - sum(seat.node.id == node.id for seat in self._seats)):
+                actor = ray_cluster.actor_on(
+                    node, _Stage, self._make_env, threads=self._threads, cpus=self._reserve_cpus
+                )
+                self._seats.append(_Seat(node, actor))
+        if not self._seats:
+            raise SandboxUnavailableError(ray_cluster.no_node(self._resource))
+        self._looked = time.monotonic()
+
+
+class RemoteEnv(gym.Env[str, str]):
+    """An environment on another node. An exception there is raised here, with the traceback from there.
+
+    Made by ``RayEnvs``.
+    """
+
+    def __init__(self, envs: RayEnvs, options: Mapping[str, Any]) -> None:
+        self._envs, self._options = envs, dict(options)
+        self._seat: _Seat | None = None
+        self._key = 0
+        self._settle()
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+        """See ``gymnasium.Env.reset``. When its node has died, it moves to a living one.
+
+        Raises:
+            NodeLostError: Node after node died.
+        """
+        super().reset(seed=seed)
+        for left in reversed(range(_TRIES)):
+            if self._seat is None:
+                self._settle()
+            try:
+                first: tuple[str, dict[str, Any]] = self._ask("reset", seed=seed, options=options)
+                return first
+            except NodeLostError:  # no turn was played yet, so nothing is lost with it
+                if not left:
+                    raise
+        raise AssertionError("the last try returns or raises")
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """See ``gymnasium.Env.step``.
+
+        Raises:
+            NodeLostError: The node is gone, and the episode with it.
+            EpisodeOverError: It was gone before.
+        """
+        if self._seat is None:
+            raise EpisodeOverError("The node of this episode is gone: call reset() to start the next one elsewhere.")
+        turn: tuple[str, float, bool, bool, dict[str, Any]] = self._ask("step", action)
+        return turn
+
+    def render(self) -> Any:
+        """See ``gymnasium.Env.render``."""
+        return None if self._seat is None else self._ask("render")
+
+    def close(self) -> None:
+        """Close the environment, without waiting for that."""
+        seat, self._seat = self._seat, None
+        if seat is not None:
+            self._envs._leave(seat)
+            with contextlib.suppress(Exception):  # its actor is gone, or Ray is: so is the environment
+                ray_cluster.connected()
+                seat.actor.drop.remote(self._key)
+
+    def _settle(self) -> None:
+        for left in reversed(range(_TRIES)):
+            self._seat, self._key = self._envs._take(), next(self._envs._keys)
+            try:
+                shown = self._get(None, self._seat.actor.make, self._key, self._options)
+            except NodeLostError:
+                if not left:
+                    raise
+            except BaseException:
+                self.close()
+                raise
+            else:
+                for name, value in shown.items():
+                    setattr(self, name, value)
+                return
+
+    def _ask(self, method: str, *arguments: Any, **named: Any) -> Any:
+        assert self._seat is not None  # every caller has looked
+        return self._get(self._envs._call_s, self._seat.actor.call, self._key, method, *arguments, **named)
+
+    def _get(self, timeout_s: float | None, method: Any, *arguments: Any, **named: Any) -> Any:
+        """Call the actor and wait.
+
+        Raises:
+            NodeLostError: It is gone, or does not answer in time; whether the call was carried out is not known.
+        """
+        seat = self._seat
+        assert seat is not None  # every caller has looked
+        ray = ray_cluster.connected()
+        try:
+            return ray.get(method.remote(*arguments, **named), timeout=timeout_s)
+        except (
+            ray.exceptions.RayTaskError
+        ) as error:  # the environment's own: the very exception, and where it was raised
+            cause = error.cause
+            cause.add_note(f"On the node {seat.node}:\n{error}")
+            raise cause from None
+        except ray.exceptions.ActorDiedError as error:
+            self._envs._lose(seat)
+            self.close()
+            raise NodeLostError(f"The environments on the node {seat.node} are gone: {error}") from None
+        except (ray.exceptions.ActorUnavailableError, ray.exceptions.GetTimeoutError) as error:
+            self.close()
+            raise NodeLostError(f"The environment on the node {seat.node} does not answer: {error}") from None
