@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextlib
 import os
 import secrets
 import ssl
@@ -118,7 +119,8 @@ class RemoteSandbox:
                 return
             self._closed = True
         if os.getpid() == self._pid:
-            self._loop.call_soon_threadsafe(self._stop.set)
+            with contextlib.suppress(RuntimeError):  # the thread has ended by itself
+                self._loop.call_soon_threadsafe(self._stop.set)
             self._thread.join()
 
     def __enter__(self) -> Self:

@@ -196,7 +196,7 @@ class Dispatcher:
         if outcome is None and "error" not in said:
             call.doubt = None
             self._back({call.id: call})
-            self._hold(link, said.get("refused", ""), said.get("retry_after_s", 1.0))
+            self._hold(link, said["refused"], said["retry_after_s"])
             return
         if outcome is None:
             call.fail(ConfigurationError(said["error"]))
@@ -261,7 +261,7 @@ class Dispatcher:
         """The server refused calls: leave it alone for a while."""
         if why == "stopping":
             self._down(link, "it is stopping")
-        else:
+        elif why == "full":
             link.blocked_until = max(link.blocked_until, self._loop.time() + after_s)
             self._loop.call_at(link.blocked_until + 1e-3, self._pump)
 

@@ -57,42 +57,48 @@ def serve(
     except BaseException:
         listener.close()
         raise
-    # uvicorn puts back the handlers that it found and raises the signal again: it must not end the process then, since
-    # the sandbox is still to be closed.
-    before = {number: signal.signal(number, _ignore) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        with sandbox, listener:
-            service = Service(sandbox, options, provider)
-            config = uvicorn.Config(
-                build_app(service),
-                lifespan="off",
-                log_level="warning",
-                access_log=False,
-                ssl_certfile=options.tls_cert,
-                ssl_keyfile=options.tls_key,
-                timeout_graceful_shutdown=int(options.drain_s + _CLOSE_S) + 1,
-            )
+    with sandbox, listener:
+        service = Service(sandbox, options, provider)
+        config = uvicorn.Config(
+            build_app(service),
+            lifespan="off",
+            log_level="warning",
+            access_log=False,
+            ssl_certfile=options.tls_cert,
+            ssl_keyfile=options.tls_key,
+            timeout_graceful_shutdown=int(options.drain_s + _CLOSE_S) + 1,
+        )
+        try:
+            config.load()
+        except OSError as error:  # of TLS, too
+            raise ConfigurationError(f"The certificate or its key cannot be used: {error}") from None
+        with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+            loop = runner.get_loop()
+            stopping: list[asyncio.Task[None]] = []
 
-            with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
-                loop = runner.get_loop()
-                stopping: list[asyncio.Task[None]] = []
-
-                def drain() -> None:
+            def drain() -> None:
+                if not stopping:
+                    print("Stopping.", file=sys.stderr)
                     stopping.append(loop.create_task(service.drain()))
 
-                class Server(uvicorn.Server):
-                    """Tells the service of a signal at once."""
+            class Server(uvicorn.Server):
+                """Tells the service of a signal at once."""
 
-                    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-                        super().handle_exit(sig, frame)
-                        loop.call_soon_threadsafe(drain)
+                def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+                    super().handle_exit(sig, frame)
+                    loop.call_soon_threadsafe(drain)
 
+            server = Server(config)
+            # uvicorn listens to signals while it serves, then puts back what it found and raises them again: they must
+            # not end the process then, since the sandbox is still to be closed, nor be lost before.
+            before = {number: signal.signal(number, server.handle_exit) for number in (signal.SIGTERM, signal.SIGINT)}
+            try:
                 if announce is not None:
                     announce(_address(options, listener))
-                runner.run(Server(config).serve(sockets=[listener]))
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+                runner.run(server.serve(sockets=[listener]))
+            finally:
+                for number, handler in before.items():
+                    signal.signal(number, handler)
 
 
 def read_token(token: str | None, token_file: str | None) -> str | None:
@@ -126,8 +132,3 @@ def _address(options: ServeOptions, listener: socket.socket) -> str:
     scheme = "https" if options.tls_cert else "http"
     host = f"[{options.host.strip('[]')}]" if ":" in options.host else options.host
     return f"{scheme}://{host}:{listener.getsockname()[1]}"
-
-
-def _ignore(number: int, frame: FrameType | None) -> None:
-    """The server has heard of the signal already."""
-    print("Stopping.", file=sys.stderr)

@@ -21,6 +21,7 @@ from rstar2_env.sandbox.options import usable_cores
 from rstar2_env.sandbox.remote.codec import dump, outcome_to_json
 from rstar2_env.sandbox.serve.metrics import Metrics
 from rstar2_env.sandbox.serve.options import ServeOptions, cut_to
+from rstar2_env.sandbox.session_names import SessionNames
 
 _RETRY_S = (0.05, 30.0)
 _GIVEN_UP = "The call was ended, since its client had gone away or asked for it."
@@ -82,7 +83,7 @@ class Service:
             {
                 "queue_depth": (lambda: self.waiting, "Calls that wait."),
                 "in_flight": (lambda: self.running, "Calls given to the provider and not finished."),
-                "sessions": (lambda: len(self._sessions), "Sessions that were used and not seen to end."),
+                "sessions": (lambda: len(self._sessions.names()), "Sessions that were used and not seen to end."),
                 "remembered": (lambda: len(self._calls), "Calls known by their ids."),
             }
         )
@@ -91,7 +92,7 @@ class Service:
         self._finished: deque[Call] = deque()
         self._answers: deque[Call] = deque()
         self._answer_bytes = 0
-        self._sessions: dict[str, None] = {}
+        self._sessions = SessionNames()
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -157,7 +158,7 @@ class Service:
 
     def end_session(self, name: str) -> None:
         """End a session, without waiting for it."""
-        self._sessions.pop(name, None)
+        self._sessions.forget(name)
         asyncio.get_running_loop().run_in_executor(None, self.sandbox.end_session, name)
 
     async def drain(self) -> None:
@@ -215,19 +216,12 @@ class Service:
         self.running -= 1
         self.metrics.service.add(now - call.arrived)
         self.metrics.calls[outcome.status.value] += 1
-        self._note_session(session, outcome)
+        if session is not None and outcome.session is not None:
+            self._sessions.note(session, outcome.session)
         call.job, call.task, call.outcome = None, None, outcome
         self._finish(call, answer)
         self._start_what_fits()
         self._rest()
-
-    def _note_session(self, name: str | None, outcome: Outcome) -> None:
-        if name is None:
-            return
-        if outcome.session is None or outcome.session == "ended":
-            self._sessions.pop(name, None)
-        else:
-            self._sessions[name] = None
 
     def _finish(self, call: Call, answer: dict[str, Any]) -> None:
         call.done, call.done_at = True, asyncio.get_running_loop().time()

@@ -121,6 +121,25 @@ def test_cancelling_ends_the_program_on_the_server(remote: Sandbox, server: Any,
     assert server.metric("cancelled_total") == before + 1
 
 
+def test_cancelling_what_waits_on_the_server_holds_up_nothing(serve: Any, look: Any) -> None:
+    async def go(server: Any, sandbox: Sandbox) -> str | None:
+        running = asyncio.create_task(sandbox.arun(SLEEP))
+        await asyncio.to_thread(look.wait_for, lambda: server.metric("in_flight") == 1)
+        waiting = asyncio.create_task(sandbox.arun(SLEEP))
+        await asyncio.to_thread(look.wait_for, lambda: server.metric("queue_depth") == 1)
+        waiting.cancel()
+        await asyncio.to_thread(look.wait_for, lambda: server.metric("queue_depth") == 0)
+        running.cancel()
+        return (await sandbox.arun(Job("1 + 1"))).value
+
+    with (
+        serve(in_flight=1, provider_options={"preload": [], "workers": 1}) as server,
+        make_sandbox("remote", url=server.url) as sandbox,
+    ):
+        assert asyncio.run(go(server, sandbox)) == "2"
+        assert server.metric("started_total") == 2
+
+
 def test_the_callers_own_mistake_is_an_error(remote: Sandbox) -> None:
     with pytest.raises(ConfigurationError, match="relative path"):
         remote.run(Job("1", files={"../x": b""}))

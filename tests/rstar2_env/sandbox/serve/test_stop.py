@@ -115,3 +115,11 @@ def test_the_command_refuses_before_it_listens() -> None:
     assert done.returncode == 2
     assert "--token-file" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_certificate_that_is_none_is_told(tmp_path: Path) -> None:
+    (tmp_path / "cert").write_text("no certificate")
+    command = [*COMMAND, "--port", "0", "--tls-cert", str(tmp_path / "cert"), "--tls-key", str(tmp_path / "none")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "certificate or its key cannot be used" in done.stderr
