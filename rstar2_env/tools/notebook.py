@@ -26,6 +26,16 @@ _KEPT = "What it had done by then is kept, and so are the variables and imports 
 _GONE = "All variables and imports are gone: the next cell starts in a fresh notebook."
 
 
+# A session that is gone again as soon as it is rebuilt was not evicted: its cells end it, by a thread that exits, say.
+_ENDED_BY_ITSELF = Outcome(
+    ToolStatus.EXCEPTION,
+    error_type="SessionEnded",
+    error_message="earlier cells end the notebook's process while no cell runs",
+    session="ended",
+    session_note="The cell was not run.",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class _Cell:
     """A cell that ran, as it must be run again to rebuild the state."""
@@ -41,7 +51,7 @@ class NotebookTool(SandboxTool):
     An instance serves one environment. What a cell did wrong is its status, also where that ended the session (too much
     memory, an exit); the policy is told, and the next cell starts clean. Where the session is gone by no fault of the
     policy's (evicted, a provider that was started anew), and in a copy of an environment, the cells so far run again in
-    a new one; what cannot be rebuilt so is ``unavailable``.
+    a new one; what cannot be rebuilt so is ``unavailable``, unless it is the cells that end every session.
 
     The arguments are those of ``SandboxTool``; ``limits`` are a cell's wall clock and output, and the whole session's
     memory, processes and files.
@@ -84,7 +94,7 @@ class NotebookTool(SandboxTool):
             return self._result(replace(outcome, session=None))
         note = ""
         if outcome.session == "ended":
-            self._cells, self._name = [], None
+            self.end_episode()
             note = f"{outcome.session_note or 'The notebook has ended.'} {_GONE}"
         else:
             if outcome.session == "interrupted":
@@ -134,11 +144,15 @@ class NotebookTool(SandboxTool):
         self._end_session()
         for number, past in enumerate(self._cells):
             outcome = self._run(past)
-            gone = outcome.session in ("ended", "replaced") or (number > 0 and outcome.session == "new")
-            if gone or outcome.status is not past.status:
+            if outcome.status is ToolStatus.UNAVAILABLE:
+                return outcome
+            if outcome.session in ("ended", "replaced") or (number > 0 and outcome.session == "new"):
+                return _ENDED_BY_ITSELF
+            if outcome.status is not past.status:
                 return Outcome(ToolStatus.UNAVAILABLE, error_type="SessionLost")
         outcome = self._run(cell)
-        return Outcome(ToolStatus.UNAVAILABLE, error_type="SessionLost") if self._is_lost(outcome) else outcome
+        lost = self._is_lost(outcome) and outcome.status is not ToolStatus.UNAVAILABLE
+        return _ENDED_BY_ITSELF if lost else outcome
 
     def _end_session(self) -> None:
         name, live, self._name = self._name, self._is_live, None

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import time
 
 import pytest
 from cell_sandbox import CellSandbox
@@ -134,6 +135,15 @@ class TestALostSession:
         assert (result.status, result.error_type, result.session) == (ToolStatus.UNAVAILABLE, "SessionLost", None)
         assert not sandbox.sessions
 
+    def test_that_its_own_cells_end_every_time_is_the_policys_error(self):
+        replaced = Outcome(ToolStatus.OK, session="replaced", session_note="Its process exited between two cells.")
+        sandbox = StubSandbox([ToolStatus.OK, replaced])
+        tool = NotebookTool(sandbox)
+        _, result = run(tool, "start_a_thread_that_exits()", "1")
+        assert (result.status, result.error_type, result.session) == (ToolStatus.EXCEPTION, "SessionEnded", "ended")
+        assert result.text.startswith("SessionEnded: earlier cells end the notebook's process")
+        assert not sandbox.sessions
+
     def test_a_failure_of_the_sandbox_is_tried_once_more(self):
         tool = NotebookTool(StubSandbox([ToolStatus.OK, ToolStatus.UNAVAILABLE, ToolStatus.OK, "again"]))
         first, second = run(tool, "1", "2")
@@ -175,6 +185,14 @@ class TestInTheLocalSandbox:
         (rebuilt,) = run(local, "x", start=2)
         assert (rebuilt.status, rebuilt.session, rebuilt.text) == (ToolStatus.OK, "kept", again.text)
         assert first.session == "new"
+
+    def test_a_thread_that_ends_the_process_between_cells_never_makes_the_tool_unavailable(self, local):
+        code = "import os, threading; threading.Timer({}, lambda: os._exit(0)).start()"
+        run(local, code.format(0.02))
+        time.sleep(0.5)
+        (late,) = run(local, "import time; time.sleep(0.3)", start=1)
+        assert late.status is not ToolStatus.UNAVAILABLE
+        assert late.session == "ended"
 
     def test_a_copy_goes_on_where_the_original_was(self, local):
         run(local, "x = [1]")
