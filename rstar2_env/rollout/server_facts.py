@@ -49,8 +49,8 @@ async def find_facts(http: HttpClient, base: str, model: str | None, *, retries:
         ConfigurationError: It does not serve that model.
     """
     listing = await http.ask("GET", base, "/v1/models", retries=retries)
-    cards = {card["id"]: card for card in listing.get("data", ())} if isinstance(listing, Mapping) else {}
-    name = next(iter(cards), None) if model is None else model
+    cards = {str(card["id"]): card for card in listing.get("data", ())} if isinstance(listing, Mapping) else {}
+    name = next(iter(cards), "") if model is None else model
     if name not in cards:
         raise ConfigurationError(f"{base} serves {', '.join(cards) or 'nothing'}, and not {model!r}.")
     if "max_model_len" not in cards[name]:
@@ -64,7 +64,7 @@ async def find_facts(http: HttpClient, base: str, model: str | None, *, retries:
         cut = (await _probe(http, base, name, temperature=1.0, top_k=1))[at]
     metrics = await read_metrics(http, base)
     return ServerFacts(
-        model=str(name),
+        model=name,
         max_model_len=int(cards[name]["max_model_len"]),
         capacity=_capacity(metrics),
         scaled=abs(warm - plain[at]) > _SAME,

@@ -144,7 +144,9 @@ def start(
             chosen["kv_cache_memory_bytes"] = int(kv_cache_gib * 2**30)
         try:
             arguments = EngineArgs(**{**chosen, **options})
-            return LLMEngine.from_vllm_config(arguments.create_engine_config(), stat_loggers=[tally])
+            # A stat logger in all but its base class, which only vLLM could give it.
+            loggers: Any = [tally]
+            return LLMEngine.from_vllm_config(arguments.create_engine_config(), stat_loggers=loggers)
         except BaseException as error:
             cleanup_dist_env_and_memory()
             if isinstance(error, (TypeError, ValueError)):
