@@ -62,7 +62,8 @@ class Job:
         stdin: What the program reads from standard input.
         limits: What it may use.
         files: Files put into its working folder before it starts, by relative path.
-        seed: Seeds ``random`` and ``numpy.random`` before the program starts, so that a call replays exactly.
+        seed: Seeds ``random`` and ``numpy.random`` before the program starts, so that a call replays exactly. In a
+            session, a seed that differs from that of the cell before does so; with the same one they draw on.
         session: Name of a session whose state lives across calls, one cell after the other; ``None`` runs in a fresh
             process. The first job of a session makes it, with that job's memory, processes and file size; wall clock
             and output count for each cell.
