@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 BUCKETS = 64
 
+_DOUBT = 16
+"""Episodes that are taken to have gone on, besides those that were seen: without any, all reach their most."""
+
 _REFRESH = 0.02
 """The tables are worked out again when the observations have changed by this share."""
 
@@ -91,9 +94,10 @@ class Lengths:
         return True
 
     def _tabulate(self) -> None:
-        # One more that went on than was seen: without observations an episode is taken to reach its most.
-        at_risk = self._passed + self._ended + self._inside / 2 + 1
-        survive = np.append(1 - self._ended / at_risk, 1.0)
+        # Where few were, as ahead of a first wave of episodes, chance must not make all look short.
+        left = self._passed + self._ended
+        at_risk = left + self._inside / 2 + _DOUBT
+        survive = np.append(np.where(left >= self._inside, 1 - self._ended / at_risk, 1.0), 1.0)
         # reached[b] is the chance to reach bucket b from the start.
         reached = np.concatenate(([1.0], np.cumprod(np.maximum(survive[:BUCKETS], 1e-12))))
         ahead = np.minimum(self._ahead, BUCKETS)
