@@ -304,11 +304,12 @@ class Known:
     def __init__(self, capacities: Sequence[int], total: dict[int, int]) -> None:
         self._capacities, self._total = capacities, total
         self._here: list[dict[Stay, None]] = [{} for _ in capacities]
+        self._sums = [0] * len(capacities)
         self.tokens_of: Callable[[Stay], float] = lambda stay: stay.tokens
 
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:
         """See ``Policy``."""
-        engine = min(usable, key=lambda e: sum(self._total[other.number] for other in self._here[e]))
+        engine = min(usable, key=self._sums.__getitem__)
         size = np.array([PROMPT + self.tokens_of(other) for other in (*self._here[engine], stay)], dtype=float)
         left = np.array([self._total[other.number] for other in (*self._here[engine], stay)]) - size
         order = np.argsort(-left)
@@ -319,6 +320,7 @@ class Known:
     def enter(self, stay: Stay) -> None:
         """See ``Policy``."""
         self._here[stay.engine or 0][stay] = None
+        self._sums[stay.engine or 0] += self._total[stay.number]
 
     def turn_begins(self, stay: Stay) -> None:
         """See ``Policy``."""
@@ -329,6 +331,7 @@ class Known:
     def leave(self, stay: Stay, *, ended: bool) -> None:
         """See ``Policy``."""
         del self._here[stay.engine or 0][stay]
+        self._sums[stay.engine or 0] -= self._total[stay.number]
 
 
 def bound(episodes: Sequence[Episode], engines: int, capacity: int) -> float:

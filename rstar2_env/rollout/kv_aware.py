@@ -17,7 +17,7 @@ from rstar2_env.errors import ConfigurationError
 from rstar2_env.rollout.admission import Stay, policies
 from rstar2_env.rollout.lengths import BUCKETS, Lengths, bucket
 
-BLOCK = 16
+BLOCK = 32
 """Tokens of a block of a paged cache: an episode wastes at most one."""
 
 

@@ -116,8 +116,8 @@ def test_every_turn_of_an_episode_goes_to_the_engine_that_holds_its_prefix(polic
 
 
 def test_episodes_wait_for_room_in_the_order_in_which_they_asked() -> None:
-    # Without observations the most is reserved: (4 + 16 + 80) tokens an episode, so three at once.
-    engine = FakeEngine(300, delay_s=0.001)
+    # Without observations the most is reserved: (4 + 32 + 80) tokens an episode, so three at once.
+    engine = FakeEngine(350, delay_s=0.001)
     scheduler = Scheduler([engine])
 
     async def all_of_them() -> None:
@@ -144,7 +144,7 @@ def test_without_a_limit_nobody_waits() -> None:
 
 @pytest.mark.parametrize("way", ["end", "exception", "cancelled playing", "cancelled waiting"])
 def test_a_place_is_given_back_on_every_way_out(way: str) -> None:
-    engine = FakeEngine(120, delay_s=None if "playing" in way else 0.0)
+    engine = FakeEngine(150, delay_s=None if "playing" in way else 0.0)
     scheduler = Scheduler([engine])
 
     async def leave() -> None:
@@ -176,7 +176,7 @@ def test_a_place_is_given_back_on_every_way_out(way: str) -> None:
 
 
 def test_one_that_gives_up_just_as_it_gets_its_place_gives_it_back() -> None:
-    scheduler = Scheduler([FakeEngine(120)])
+    scheduler = Scheduler([FakeEngine(150)])
 
     async def race() -> None:
         async with scheduler.episode(1, 90):
@@ -315,7 +315,7 @@ def test_an_engine_that_cares_about_episodes_learns_of_them_through_the_schedule
 
 
 def test_episodes_of_several_event_loops_share_the_places() -> None:
-    engine = FakeEngine(130, delay_s=0.002)
+    engine = FakeEngine(150, delay_s=0.002)
     scheduler = Scheduler([engine])
     results: list[int] = []
 
