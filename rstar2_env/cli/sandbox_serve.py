@@ -21,6 +21,9 @@ def serve(
         list[str] | None, typer.Option("--option", "-o", help="An option of the provider, KEY=VALUE.")
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Programs that run at once; the default is one a core.")] = None,
+    slots: Annotated[
+        int | None, typer.Option(help="What the provider runs at once, where it is more: several containers or nodes.")
+    ] = None,
     isolation: Annotated[
         str, typer.Option(help="strict: refuse to start without a required layer; best: run with what there is; none.")
     ] = "strict",
@@ -51,6 +54,7 @@ def serve(
         port=port,
         token=read_token(token, token_file),
         queue=queue,
+        slots=slots,
         max_limits=Limits(
             wall_s=max_wall,
             cpu_s=2 * max_wall,

@@ -19,6 +19,8 @@ class ServeOptions:
         port: Port to listen on; 0 takes a free one.
         token: What a client must show; ``None`` is refused beyond loopback.
         queue: Calls that may wait; one more is answered with 429.
+        slots: Programs that the provider runs at once, as clients are told; ``None`` asks a provider that knows, or
+            counts the cores.
         in_flight: Calls given to the provider at once; ``None`` means twice what it runs at once, so that its next
             program is at hand when one ends.
         max_limits: The most that a call may ask for; more is cut down to it, and the client is told.
@@ -37,6 +39,7 @@ class ServeOptions:
     port: int = 8700
     token: str | None = field(default=None, repr=False)
     queue: int = 1024
+    slots: int | None = None
     in_flight: int | None = None
     max_limits: Limits = field(
         default_factory=lambda: Limits(
@@ -65,8 +68,10 @@ class ServeOptions:
         for name in ("drain_s", "orphan_s"):
             if not getattr(self, name) >= 0:
                 raise ConfigurationError(f"{name} must be a number of seconds from 0, not {getattr(self, name)!r}.")
-        if self.queue < 1 or (self.in_flight is not None and self.in_flight < 1):
-            raise ConfigurationError("queue and in_flight must be whole numbers from 1.")
+        for name in ("queue", "slots", "in_flight"):
+            value = getattr(self, name)
+            if value is not None and not value >= 1:
+                raise ConfigurationError(f"{name} must be a whole number from 1, not {value!r}.")
         if not 0 <= self.port < 1 << 16:
             raise ConfigurationError(f"port must be from 0 to 65535, not {self.port!r}.")
         if self.token is not None and (not self.token.isascii() or not self.token.isprintable() or " " in self.token):

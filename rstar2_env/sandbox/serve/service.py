@@ -75,7 +75,8 @@ class Service:
         self.provider = provider
         self.boot = secrets.token_hex(8)
         """Changes with every start: calls that another boot had taken are lost."""
-        self.slots = int(getattr(getattr(sandbox, "options", None), "slots", 0)) or usable_cores()
+        known = int(getattr(getattr(sandbox, "options", None), "slots", 0))
+        self.slots = options.slots or known or usable_cores()
         self.in_flight_limit = options.in_flight if options.in_flight is not None else 2 * self.slots
         self.draining = False
         self.running = 0

@@ -110,6 +110,7 @@ def test_the_token_comes_from_a_file_or_the_environment(tmp_path: Path, monkeypa
         ({"token": "short"}, "8 characters"),
         ({"token": "with a space in it"}, "spaces"),
         ({"queue": 0}, "queue"),
+        ({"slots": 0}, "slots"),
         ({"port": 70_000}, "port"),
         ({"drain_s": -1.0}, "drain_s"),
         ({"tls_cert": "cert.pem"}, "key"),
@@ -217,6 +218,12 @@ def test_an_outcome_that_is_not_kept_any_longer_is_not_found_by_running_again(se
         found = lines(httpx.post(server.url + "/v1/calls", json={"calls": calls[:1]}))
         assert found[0]["outcome"]["status"] == "unavailable"
         assert server.metric("started_total") == 3
+
+
+def test_clients_are_told_how_many_programs_run_at_once(serve: Any) -> None:
+    with serve(slots=8, provider_options=SMALL) as many, serve(provider_options=SMALL) as one:
+        assert httpx.get(many.url + "/capabilities").json()["slots"] == 8
+        assert httpx.get(one.url + "/capabilities").json()["slots"] == 1
 
 
 def test_what_is_remembered_is_bounded_in_time(serve: Any) -> None:
