@@ -69,11 +69,12 @@ print("RESULT", json.dumps({"history": history, "threads": threads, "process_gro
 """
 
 
-def run(tmp_path, options):
+def run(tmp_path, options, processes=1):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(processes)]
     done = subprocess.run(
-        [sys.executable, str(script), json.dumps(options)],
+        [sys.executable, *(launcher if processes > 1 else ()), str(script), json.dumps(options)],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
@@ -112,6 +113,14 @@ def test_a_server_follows_the_policy_of_adapters_step_by_step(vllm_server, polic
     served = {"base_urls": vllm_server, "weights_dir": str(tmp_path), "wait_s": 240}
     holds(run(tmp_path, {**options, "engine": "vllm-server", "engine_options": served, "lora_rank": 4}))
     assert not [path for path in tmp_path.iterdir() if "weights" in path.name]
+
+
+@pytest.mark.train
+@pytest.mark.slow
+def test_two_processes_share_a_server_and_its_weights(vllm_server, policy_folder, tmp_path):
+    options = options_of_a_run(policy_folder, tmp_path / "run")
+    served = {"base_urls": vllm_server, "weights_dir": str(tmp_path), "wait_s": 240}
+    holds(run(tmp_path, {**options, "engine": "vllm-server", "engine_options": served}, processes=2))
 
 
 def test_an_engine_that_is_not_there_is_named(letter_options):
