@@ -340,6 +340,8 @@ class RowBatch:
         else:
             self._plain.batch_select_indices(rows)
         self._changed()
+        # What runs has grown since the last prompt came in.
+        self.pool.shrink(self._room)
 
     def _changed(self) -> None:
         self._sampler = self._starts_tensor = None
