@@ -26,10 +26,11 @@ import itertools
 import json
 import os
 import statistics
+import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -310,9 +311,8 @@ def step(policy: Path, groups: int, group_size: int, repeats: int) -> Row:
     return Row(what, *figures, ratio, "1.05 or less", runs)
 
 
-def measure(arguments: argparse.Namespace) -> list[Row]:
-    """Measure the rows that are asked for."""
-    rows = []
+def measure(arguments: argparse.Namespace) -> Iterator[Row]:
+    """Measure the rows that are asked for, one after the other."""
     with tempfile.TemporaryDirectory() as scratch:
         policy = make_policy(arguments.policy or Path(scratch) / "policy", steps=arguments.policy_steps)
         shape = (arguments.groups, arguments.group_size)
@@ -323,21 +323,20 @@ def measure(arguments: argparse.Namespace) -> list[Row]:
         ):
             if name in arguments.rows:
                 bench = Bench(policy, *shape, waits=waits)
-                rows.append(compare(what, target, bench.ours, bench.trl, arguments.repeats))
+                yield compare(what, target, bench.ours, bench.trl, arguments.repeats)
                 bench.close()
         if arguments.vllm:
             for what, waits in (("through vLLM, tool latency 0", (0.0,)), ("through vLLM, heavy tail", tail)):
                 beside = Bench(policy, *shape, waits=waits)
                 bench = Bench(policy, *shape, waits=waits, engine="vllm", max_model_len=1024)
-                rows.append(compare(what, "reported", bench.ours, beside.trl, arguments.repeats))
+                yield compare(what, "reported", bench.ours, beside.trl, arguments.repeats)
                 bench.close(), beside.close()
         if "reuse" in arguments.rows:
-            rows.append(reuse(policy, arguments.groups * arguments.group_size, arguments.repeats))
+            yield reuse(policy, arguments.groups * arguments.group_size, arguments.repeats)
         if "overhead" in arguments.rows:
-            rows.append(overhead())
+            yield overhead()
         if "step" in arguments.rows:
-            rows.append(step(policy, *shape, arguments.repeats))
-    return rows
+            yield step(policy, *shape, arguments.repeats)
 
 
 def main(given: Sequence[str] | None = None) -> int:
@@ -355,9 +354,11 @@ def main(given: Sequence[str] | None = None) -> int:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     load = os.getloadavg()[0]
-    rows = measure(arguments)
+    rows = []
     table = Table("what", "ours", "beside", "ratio", "target")
-    for row in rows:
+    for row in measure(arguments):
+        rows.append(row)
+        print(f"measured: {row.what}: {row.ours}, beside {row.beside}", file=sys.stderr, flush=True)
         table.add_row(row.what, row.ours, row.beside, "–" if row.ratio is None else f"{row.ratio:.2f}", row.target)
     Console().print(table)
     note = f"load {load:.1f} before and {os.getloadavg()[0]:.1f} after, {os.cpu_count()} cores, one thread"
