@@ -174,17 +174,25 @@ class VllmEngine:
     def sleep(self) -> None:
         """Give the device's memory back until the next ``update_weights``; without ``sleep=True`` nothing happens.
 
+        Waits for requests in flight.
+
         Raises:
-            ConfigurationError: Requests are in flight.
+            ConfigurationError: New requests came meanwhile; or the engine is closed.
         """
         if not self.sleeps:
             return
+        if self._closed:
+            raise ConfigurationError("The engine is closed.")
+        # In the engine's thread, after everything that it has to do.
+        self._on_thread(self._fall_asleep)
+
+    def _fall_asleep(self) -> None:
         with self._lock:
-            if self._running or self._fresh:
-                raise ConfigurationError("The engine cannot sleep with requests in flight.")
+            if self._fresh:
+                raise ConfigurationError("The engine cannot sleep while requests come in.")
             self._asleep = True
         # Level 2 drops the weights as well: new ones come before the next request.
-        self._on_thread(self._core.sleep, 2)
+        self._core.sleep(2)
 
     def capacity(self) -> int:
         """Tokens that fit into vLLM's KV cache at once."""
@@ -239,27 +247,14 @@ class VllmEngine:
     def _run(self) -> None:
         """Compute until there is nothing left to do; runs in the engine's thread."""
         while True:
-            with same_draws():
-                last = self._work()
-            # After the generators are as they were, since who receives the last results may train at once.
-            for request, result in last:
-                settle(request.future, result)
-            with self._lock:
-                self._running = bool(self._updates or self._fresh)
-                if not self._running:
-                    return
-
-    def _work(self) -> list[tuple[_Request, Generation]]:
-        """Compute until no request is in flight; returns those that ended last, and settles the others on the way."""
-        while True:
             with self._lock:
                 updates, self._updates = self._updates, []
                 fresh, self._fresh = self._fresh, []
+                self._running = bool(updates or fresh or self._live)
+                if not self._running:
+                    return
             self._apply(updates)
-            ended = self._advance(fresh)
-            if not self._live:
-                return ended
-            for request, result in ended:
+            for request, result in self._advance(fresh):
                 settle(request.future, result)
 
     def _apply(self, updates: Iterable[tuple[int, Any, Future[None]]]) -> None:
@@ -311,7 +306,8 @@ class VllmEngine:
         if not self._live:
             return ended
         try:
-            outputs = self._core.step()
+            with same_draws():
+                outputs = self._core.step()
             version = self._last_version if self._overdue_steps else self._version
             self._overdue_steps = 0
             for output in outputs:

@@ -137,6 +137,20 @@ def test_without_a_sleep_mode_sleeping_changes_nothing(engine: VllmEngine) -> No
     assert len(ask(engine, (prompt(5), SamplingParams(3)))[0].ids) == 3
 
 
+def test_an_engine_that_sleeps_wakes_with_new_weights(engine: VllmEngine, model: PreTrainedModel) -> None:
+    engine.sleeps = True  # a CPU has no memory to give back; what vLLM does around that is the same
+    ask(engine, (prompt(5), SamplingParams(3)))
+    engine.sleep()
+    with pytest.raises(ConfigurationError, match="asleep"):
+        ask(engine, (prompt(5), SamplingParams(3)))
+    with pytest.raises(ConfigurationError, match="give it new ones"):
+        engine.update_weights(1)
+    engine.update_weights(2, model)
+    (generation,) = ask(engine, (prompt(5), SamplingParams(9, 0.0)))
+    assert (generation.ids, generation.policy_version) == (alone(model, prompt(5), 9), 2)
+    engine.sleeps = False
+
+
 def test_what_it_cannot_be_is_refused_with_the_way_out(engine: VllmEngine, model: PreTrainedModel) -> None:
     with pytest.raises(ConfigurationError, match=r"124 tokens.*1000"):
         ask(engine, ([5, 1000], SamplingParams(3)))
