@@ -82,7 +82,8 @@ class DockerSandbox(Caller):
                 "This sandbox belongs to the process that made it, and this is a fork of that one: make another here, "
                 "or use shared_sandbox, which does so by itself."
             )
-        if job.limits.memory_mb > (room := self.options.memory_bytes(int(self._info.get("MemTotal", 0))) >> 20):
+        options = self.options if self._single is None else self.options.for_one_call()
+        if job.limits.memory_mb > (room := options.memory_bytes(int(self._info.get("MemTotal", 0))) >> 20):
             raise ConfigurationError(
                 f"The job may use {job.limits.memory_mb} MiB, and a container of this sandbox has {room}: make the "
                 "sandbox with memory_mb=, or with the limits= that its jobs will have."

@@ -37,8 +37,9 @@ def seccomp_profile() -> str:
     return _PROFILE.read_text(encoding="utf-8")
 
 
-def walls(engine: APIClient, info: dict[str, Any], options: DockerOptions) -> dict[str, Any]:
+def walls(engine: APIClient, info: dict[str, Any], options: DockerOptions, *, alone: bool) -> dict[str, Any]:
     """The container's own walls, as the engine's host configuration."""
+    options = options.for_one_call() if alone else options
     memory = options.memory_bytes(int(info.get("MemTotal", 0)))
     security = ["no-new-privileges:true", f"seccomp={seccomp_profile()}"]
     if any("apparmor" in line for line in info.get("SecurityOptions") or ()):
@@ -111,7 +112,7 @@ class Container:
             stdin_open=True,
             user=USER,
             labels={docker_engine.OWNER_LABEL: docker_engine.owner()},
-            host_config=walls(engine, engine.info(), self._options),
+            host_config=walls(engine, engine.info(), self._options, alone=self._alone),
             network_disabled=True,
         )
         self.id = str(made["Id"])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 from rstar2_env.errors import ConfigurationError
 from rstar2_env.sandbox.docker_image import DEFAULT_TAG
@@ -94,6 +94,10 @@ class DockerOptions(LocalOptions):
     def prepared(self) -> int:
         """Children kept ready in a container."""
         return self.waiting if self.waiting is not None else self.slots
+
+    def for_one_call(self) -> Self:
+        """The same for containers that serve one call: their limits are that call's."""
+        return replace(self, workers=1, waiting=1, max_sessions=1, session_memory_mb=None)
 
     def for_container(self, *, alone: bool) -> dict[str, Any]:
         """The first message to the warden in a container.

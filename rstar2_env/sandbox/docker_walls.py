@@ -60,6 +60,7 @@ def capabilities(inside: Sequence[Capability], info: dict[str, Any], options: Do
     ]
     how = "by layers of its own around each call" if apart else "by a container for each call, replaced after it"
     kept = Capability(APART, not bare, how if not bare else "switched off", required=True)
+    options = options if apart or bare else options.for_one_call()
     memory = options.memory_bytes(int(info.get("MemTotal", 0))) >> 20
     limits = [f"{memory} MiB", f"{options.most_processes} processes", f"{options.cpus or options.slots:g} cores"]
     runtime = options.runtime or info.get("DefaultRuntime") or "the engine's own"

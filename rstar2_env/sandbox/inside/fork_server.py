@@ -47,17 +47,22 @@ class ForkServer:
         self._resting: set[int] = set()  # sessions between cells, which are looked at now and then
         self._tend_at = self._rest_at = 0.0
         self._poll = select.poll()
+        self._bell = -1 if linux.has_pidfds() else _ring_on_ends()  # rings when any child ends, for want of pidfds
         self._pausing = linux.Pausing(plan.flags("pid", "mount", "ipc", "uts")) if "pid" in plan.namespaces else None
         self._own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC) if self._pausing else -1
 
     def serve(self) -> None:
         """Serve until the warden closes its end."""
         self._poll.register(self._control, select.POLLIN)
+        if self._bell >= 0:
+            self._poll.register(self._bell, select.POLLIN)
         control = self._control.fileno()
         while True:
             interval = INTERVAL_S if self._tended else RESTING_INTERVAL_S if self._resting else None
             for descriptor, _ in self._poll.poll(None if interval is None else interval * 1000):
-                if descriptor != control:
+                if descriptor == self._bell:
+                    self._look_for_ends()
+                elif descriptor != control:
                     self._on_end(descriptor)
                 elif not self._obey():
                     return
@@ -115,11 +120,15 @@ class ForkServer:
             try:
                 tree.main = self._fork()
                 if tree.main == 0:
+                    if self._bell >= 0:
+                        signal.set_wakeup_fd(-1)
+                        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                     child.main(descriptors, order, self._isolation, init_fd)
             finally:
                 if self._pausing is not None:
                     linux.setns(self._own_pids, linux.CLONE_NEWPID)
-            self._watch(os.pidfd_open(tree.main), tree, False)
+            if self._bell < 0:
+                self._watch(os.pidfd_open(tree.main), tree, False)
             self._trees[tree.number] = tree
         except OSError as error:
             self._say(orders.pack_reply(orders.FORK_FAILED, order.number, text=str(error)))
@@ -135,6 +144,17 @@ class ForkServer:
         tree, is_init = self._watched.pop(pidfd)
         self._poll.unregister(pidfd)
         os.close(pidfd)
+        self._finish(tree, is_init)
+
+    def _look_for_ends(self) -> None:
+        """Find the children that have ended, where no descriptor tells."""
+        os.read(self._bell, 4096)
+        for tree in list(self._trees.values()):
+            wanted = os.WEXITED | os.WNOHANG | os.WNOWAIT
+            if not tree.ended and os.waitid(os.P_PID, tree.main, wanted) is not None:
+                self._finish(tree, False)
+
+    def _finish(self, tree: _Tree, is_init: bool) -> None:
         status, cpu_us, peak_kb = self._wait(tree.init if is_init else tree.main)
         if is_init:
             tree.init = 0
@@ -201,3 +221,12 @@ class ForkServer:
             self._control.send(message)
         except BrokenPipeError:  # the warden is gone, and the next poll will tell
             pass
+
+
+def _ring_on_ends() -> int:
+    """A descriptor that can be read from when a child has ended."""
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    return read

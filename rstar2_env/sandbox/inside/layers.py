@@ -49,6 +49,7 @@ class Layers:
         plan, spaces = self.plan, self.plan.namespaces
         grouped = self.groups.controllers if self.groups is not None else ()
         pinned = plan.seccomp and plan.landlock > 0
+        watched = os.path.exists(f"/proc/self/task/{os.getpid()}/children")  # how the warm parent finds a tree
         kept: dict[str, list[str]] = {
             "no network": _those({"network namespace": "net" in spaces, "system-call filter": plan.seccomp}),
             "no sight of other processes": _those(
@@ -65,14 +66,17 @@ class Layers:
             "bounded memory": _those(
                 {
                     "memory control group": "memory" in grouped,
-                    "rlimit and the warm parent's watch": "memory" not in grouped and plan.isolated,
+                    "rlimit and the warm parent's watch": "memory" not in grouped and plan.isolated and watched,
                 }
             ),
             "bounded processes": _those(
                 {
                     "pids control group": "pids" in grouped,
                     "rlimit of an own user": plan.own_user,
-                    "rlimit and the warm parent's watch": plan.isolated and not plan.own_user and "pids" not in grouped,
+                    "rlimit and the warm parent's watch": watched
+                    and plan.isolated
+                    and not plan.own_user
+                    and "pids" not in grouped,
                 }
             ),
             "bounded output": ["reader of the warden"],
@@ -181,6 +185,8 @@ def _find_namespaces(plan: Plan, missing: dict[str, str]) -> None:
         if error is not None:
             missing["user"] = error
         plan.user = error is None
+    if not linux.has_pidfds():
+        missing.setdefault("pid", "the kernel has no pidfds")
     base = linux.CLONE_NEWUSER if plan.user else 0
     for name, (_, flag) in NAMESPACES.items():
         if name not in missing and (error := _attempt(partial(linux.unshare, base | flag))) is not None:

@@ -80,9 +80,22 @@ def die_with_parent(sent: signal.Signals = signal.SIGKILL) -> None:
     prctl(PR_SET_PDEATHSIG, int(sent))
 
 
-def become_subreaper() -> None:
-    """Become the parent of descendants whose own parent ends."""
-    prctl(_PR_SET_CHILD_SUBREAPER, 1)
+def become_subreaper() -> bool:
+    """Become the parent of descendants whose own parent ends; false where the kernel has no such thing (gVisor)."""
+    try:
+        prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    except OSError:
+        return False
+    return True
+
+
+def has_pidfds() -> bool:
+    """Whether processes can be waited for through descriptors."""
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except OSError:
+        return False
+    return True
 
 
 def set_dumpable(on: bool) -> None:

@@ -20,7 +20,7 @@ import pytest
 from docker_engines import NoEngineError, build_image, own_engine
 
 from rstar2_env.errors import ConfigurationError, SandboxUnavailableError
-from rstar2_env.sandbox import Job, Limits, Sandbox, make_sandbox
+from rstar2_env.sandbox import Job, Limits, Sandbox, docker_container, make_sandbox
 from rstar2_env.status import ToolStatus
 
 pytestmark = pytest.mark.slow
@@ -338,6 +338,18 @@ def test_behind_that_wall_closing_answers_the_calls_in_flight(
         assert [call.result(30).status for call in calls] == [ToolStatus.UNAVAILABLE] * 2
     assert [found for found in engine.containers(all=True) if found["Image"] == image] == []
     engine.remove_image(image)
+
+
+def test_a_kernel_without_pidfds_serves_one_call_in_each_container(
+    make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As gVisor was in 2022, here by the container's filter.
+    profile = docker_container.seccomp_profile().replace('"pidfd_open",', "")
+    monkeypatch.setattr(docker_container, "seccomp_profile", lambda: profile)
+    sandbox = make(containers=1, without=("landlock",))
+    assert sandbox.wall == "container"
+    assert sandbox.run(Job("import os\nos.system('exit 3')")).value == "768"
+    assert sandbox.run(Job("while True: pass", limits=Limits(wall_s=0.5))).status is ToolStatus.TIMEOUT
 
 
 # Mistakes
