@@ -141,6 +141,7 @@ class Child:
         self.gone = self.settled = self.discarded = self.broken = False
         self.stopped_for: str | None = None
         self.compiled = False
+        self.reached = False  # whether any of the job could be written to it
         self.session: Session | None = None
         self._pid = 0
         self._reports: list[bytes] = []
@@ -167,17 +168,17 @@ class Child:
         try:
             while self.job_left:
                 self.job_left = self.job_left[os.write(self.job_fd, self.job_left) :]
+                self.reached = True
         except BlockingIOError:
             return False
         except OSError:
-            self.job_left = memoryview(b"")
+            pass
+        self.job_left = memoryview(b"")  # even an empty rest would keep the whole job
         return True
 
     def begin(self, call: Call) -> None:
         """Take on a job, or the next cell of a session."""
         if self.session is not None:
-            for stream in self.streams:
-                stream.kept, stream.left_out = bytearray(), 0
             self._reports, self._reported, self.stopped_for = [], 0, None
             self.compiled = True  # or rather: what ran before it did
             self.cpu_at_start = self._cpu_now()
@@ -187,6 +188,7 @@ class Child:
         self.limits = self.limits or call.limits
         self.call, call.child = call, self
         self.job_left = memoryview(call.raw)
+        self.reached = False
         self.started_at = time.monotonic()
 
     def hear(self) -> bytes:
@@ -217,6 +219,8 @@ class Child:
         self.cpu_s = max(0.0, self._cpu_now() - self.cpu_at_start)
         found = self.outcome()
         self.call, self._reports = None, []
+        for stream in self.streams:
+            stream.kept, stream.left_out = bytearray(), 0
         return found
 
     def _cpu_now(self) -> float:

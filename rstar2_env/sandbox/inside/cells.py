@@ -163,6 +163,13 @@ class Cells:
         if call is None:
             self.book.lose_process(session, "The earlier session was ended between two cells: " + _why_ended(child))
             return
+        if not (
+            child.reached or child.stopped_for or call.cancelled
+        ):  # it was dead already, and we had not heard of it yet
+            session.turn, call.child = None, None
+            session.pending.appendleft(call)
+            self.book.lose_process(session, "The earlier session was ended between two cells: " + _why_ended(child))
+            return
         why = None if call.cancelled else child.lost()
         if why is not None and not child.compiled and call.restarts < MAX_RESTARTS:
             call.restarts += 1  # nothing of it ran: it may as well be its first start

@@ -542,7 +542,7 @@ def test_a_session_killed_from_outside_while_idle_is_replaced(small: LocalSandbo
     small.run(Job("import os\nos.open('mark', os.O_CREAT)", session="a"))
     [process] = [pid for pid in look.descendants(look.pids(small)[1]) if holds_mark(pid)]
     os.kill(process, signal.SIGKILL)
-    time.sleep(1.0)
+    look.wait_for(lambda: not look.alive(process))
     after = small.run(Job("'x' in globals()", session="a"))
     assert (after.session, after.value) == ("replaced", "False")
     assert "between two cells: its process was ended by SIGKILL" in (after.session_note or "")
