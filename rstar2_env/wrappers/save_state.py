@@ -1,7 +1,8 @@
 """``SaveState``: branch an episode from any of its turns.
 
 Covered: every environment that is deterministic for its seed and actions, which the contract demands: a state is the
-seed and the turns so far, and restoring replays them, tool calls included. Not covered: environments with clocks in
+seed and the turns so far, and restoring replays them, tool calls and a notebook's cells included, which run again in a
+session of their own. Not covered: environments with clocks in
 what they return; restoring one says that the replay differs.
 """
 
