@@ -2,8 +2,8 @@
 
 Covered: every environment that is deterministic for its seed and actions, which the contract demands: a state is the
 seed and the turns so far, and restoring replays them, tool calls and a notebook's cells included, which run again in a
-session of their own. Not covered: environments with clocks in
-what they return; restoring one says that the replay differs.
+session of their own. Not covered: environments with clocks in what they return; restoring one says that the replay
+differs.
 """
 
 from __future__ import annotations
