@@ -99,6 +99,8 @@ class Container:
         deadline = time.monotonic() + self._patience
         while True:
             try:
+                if self._engine is not None:
+                    self._engine.close()
                 self._engine = docker_engine.connect(self._options.base_url)
                 return self._start(self._engine)
             except (SandboxUnavailableError, OSError) as error:
@@ -116,17 +118,26 @@ class Container:
             network_disabled=True,
         )
         self.id = str(made["Id"])
+        try:
+            stream = self._attach(engine)
+            try:
+                engine.start(self.id)
+            except BaseException:
+                stream.close()
+                raise
+        except BaseException:
+            docker_engine.remove(engine, self.id)
+            raise
+        return stream
+
+    def _attach(self, engine: APIClient) -> socket.socket:
+        """The stream to the container's standard input and output, as a socket of our own."""
         attached = engine.attach_socket(self.id, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
-        stream = socket.socket(fileno=os.dup(attached.fileno()))
         original = attached._sock  # else a fork of this process would hold the stream open through it
+        stream = socket.socket(fileno=os.dup(attached.fileno()))
         attached._response.close()
         attached.close()
         original.close()
-        try:
-            engine.start(self.id)
-        except BaseException:
-            stream.close()
-            raise
         return stream
 
     def options(self) -> dict[str, Any]:

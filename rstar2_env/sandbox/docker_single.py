@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 
-from rstar2_env.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.errors import ConfigurationError, Rstar2Error, SandboxUnavailableError
 from rstar2_env.sandbox.calls import Pending
 from rstar2_env.sandbox.client import WardenClient
 from rstar2_env.sandbox.job import Job, Outcome
@@ -87,6 +87,8 @@ class SingleUse:
             )
         waiting = _Waiting(job)
         self._queue.put(waiting)
+        if self._closed:  # it may have come too late for those who answer
+            self._answer_the_rest()
         return waiting
 
     def close(self) -> None:
@@ -100,9 +102,16 @@ class SingleUse:
             client.close()
         for thread in self._threads:
             thread.join()
-        while not self._queue.empty():
-            if (waiting := self._queue.get()) is not None:
-                waiting.resolve(lost(_CLOSED, 0))
+        self._answer_the_rest()
+
+    def _answer_the_rest(self) -> None:
+        with contextlib.suppress(queue.Empty):
+            while True:
+                if (waiting := self._queue.get_nowait()) is not None:
+                    waiting.resolve(lost(_CLOSED, 0))
+                elif any(thread.is_alive() for thread in self._threads):
+                    self._queue.put(None)  # it is for one of them
+                    return
 
     def _keep(self) -> None:
         """Keep one container warm, and serve one call after the other, each in a fresh one."""
@@ -112,7 +121,7 @@ class SingleUse:
             try:
                 client = client or self._make()
                 self._in_use.add(client)
-            except SandboxUnavailableError as error:
+            except Rstar2Error as error:
                 why = str(error)
             waiting = self._queue.get()
             if waiting is None:
