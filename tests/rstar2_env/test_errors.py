@@ -19,6 +19,7 @@ EXAMPLES = [
     errors.EpisodeOverError("reset"),
     errors.ProblemFormatError("line 3"),
     errors.SandboxUnavailableError("no"),
+    errors.ServiceError("no answer"),
 ]
 
 
