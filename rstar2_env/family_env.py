@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, ClassVar, TypeVar
 
+from rstar2_env.errors import ConfigurationError
 from rstar2_env.text_env import ToolEnv
 from rstar2_env.worlds.family import Family
 
@@ -54,7 +55,11 @@ def environment_class(base: type[EnvT], family: type[Family]) -> type[EnvT]:
     Args:
         base: What to build on.
         family: A class at the top of its module.
+
+    Raises:
+        ConfigurationError: It is no frozen dataclass at the top of a module, or lacks its name or its baseline.
     """
+    _check(family)
     name = f"{family.__name__}Env"
     made = type(
         name,
@@ -69,6 +74,19 @@ def environment_class(base: type[EnvT], family: type[Family]) -> type[EnvT]:
     )
     setattr(sys.modules[family.__module__], name, made)
     return made
+
+
+def _check(family: type[Family]) -> None:
+    missing = [name for name in ("name", "random_baseline") if not hasattr(family, name)]
+    if missing:
+        raise ConfigurationError(f"{family.__qualname__} lacks {' and '.join(missing)}, attributes of its class.")
+    # Not is_dataclass: that is true of a subclass without the decorator too, whose knobs would be no fields.
+    if "__dataclass_params__" not in vars(family):
+        raise ConfigurationError(f"{family.__qualname__} must be a dataclass: put @dataclass(frozen=True) above it.")
+    if "." in family.__qualname__:
+        raise ConfigurationError(
+            f"{family.__qualname__} must stand at the top of its module, where pickle and Gymnasium can find it."
+        )
 
 
 def specification(family: type[Family], base: type[FamilyEnv]) -> str:

@@ -72,7 +72,7 @@ class Family:
         Raises:
             ConfigurationError: There is no such knob, or a value is out of its range.
         """
-        return call_with_options(f"puzzle {cls.name!r}", cls, knobs)
+        return call_with_options(f"family {cls.name!r}", cls, knobs)
 
     @classmethod
     def defaults(cls) -> dict[str, Any]:

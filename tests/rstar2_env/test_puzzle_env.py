@@ -84,6 +84,35 @@ class TestAnAuthorsPuzzle:
         assert copy.reset(seed=4) == env.reset(seed=4)
 
 
+class Undecorated(Reversal):
+    """Its author forgot the decorator."""
+
+    length: int = knob(6, 3, 20)
+
+
+@dataclass(frozen=True)
+class Nameless(Puzzle):
+    """Its author forgot its name and its baseline."""
+
+
+class TestAnAuthorsMistakes:
+    def test_a_family_without_the_decorator_is_refused(self):
+        with pytest.raises(ConfigurationError, match=r"put @dataclass\(frozen=True\) above it"):
+            register("Test/Undecorated-v0", Undecorated)
+
+    def test_a_family_without_a_name_or_a_baseline_is_refused(self):
+        with pytest.raises(ConfigurationError, match="Nameless lacks name and random_baseline"):
+            register("Test/Nameless-v0", Nameless)
+
+    def test_a_family_inside_of_something_is_refused(self):
+        @dataclass(frozen=True)
+        class Inner(Reversal):
+            """Inside of a function."""
+
+        with pytest.raises(ConfigurationError, match="top of its module"):
+            register("Test/Inner-v0", Inner)
+
+
 class TestKnobs:
     def test_make_the_difficulty(self):
         env = gym.make(SATURN, variables=7, clauses=40).unwrapped
