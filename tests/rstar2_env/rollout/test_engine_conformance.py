@@ -270,7 +270,8 @@ def test_it_says_how_much_it_can_hold_and_what_it_does(engine: Any) -> None:
         after = engine.stats()
         assert after.generated_tokens - before.generated_tokens == 24
         assert after.prompt_tokens - before.prompt_tokens == len(prompts(1)[0])
-        assert (after.preemptions, after.kv_usage) == (before.preemptions, 0.0)
+        assert after.preemptions == before.preemptions
+        assert 0 <= after.kv_usage < 1
 
 
 @pytest.mark.parametrize(
