@@ -328,6 +328,8 @@ def measure(arguments: argparse.Namespace) -> Iterator[Row]:
         if arguments.vllm:
             for what, waits in (("through vLLM, tool latency 0", (0.0,)), ("through vLLM, heavy tail", tail)):
                 beside = Bench(policy, *shape, waits=waits)
+                # TRL's trainer must be there before vLLM, which begins a process group of its own.
+                beside.trl(0)
                 bench = Bench(policy, *shape, waits=waits, engine="vllm", max_model_len=1024)
                 yield compare(what, "reported", bench.ours, beside.trl, arguments.repeats)
                 bench.close(), beside.close()
