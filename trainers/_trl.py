@@ -9,6 +9,7 @@ experimental in TRL; nothing of TRL's code is repeated here. Verified with TRL 1
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,10 @@ from torch import Tensor
 
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
 
-from trl import GRPOTrainer
+with warnings.catch_warnings():
+    # TRL warns of every vLLM but its own few; we never use the two together.
+    warnings.filterwarnings("ignore", message="TRL currently supports vLLM")
+    from trl import GRPOTrainer
 
 from rstar2_env.episode import Episode
 

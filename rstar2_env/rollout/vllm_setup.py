@@ -117,7 +117,9 @@ def start(
             from vllm.platforms import current_platform
             from vllm.v1.engine.llm_engine import LLMEngine
         except ModuleNotFoundError as error:
-            raise MissingExtraError("vllm", "The engine 'vllm'") from error
+            if error.name == "vllm":
+                raise MissingExtraError("vllm", "The engine 'vllm'") from error
+            raise
         chosen: dict[str, Any] = {
             "model": str(model),
             # The logits divided by the temperature; what top-p and top-k do to them is undone by our own sampler.
