@@ -142,7 +142,7 @@ def test_processes_whose_episodes_differ_in_turns_and_whose_groups_are_rejected_
 
 @pytest.mark.parametrize(
     ("how", "says"),
-    [(signal.SIGKILL, "Connection closed by peer"), (signal.SIGSTOP, "Timed out waiting")],
+    [(signal.SIGKILL, "by peer"), (signal.SIGSTOP, "Timed out waiting")],
     ids=["killed", "stopped"],
 )
 def test_a_process_that_is_gone_ends_the_other_with_an_error(tmp_path, tiny_model, how, says):
