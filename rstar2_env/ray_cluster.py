@@ -8,12 +8,15 @@ start of a cluster of several machines (``ray start``).
 from __future__ import annotations
 
 import os
+import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from rstar2_env.errors import ConfigurationError, MissingExtraError, SandboxUnavailableError
+
+_KNOCK_S = 10.0
 
 _guard = threading.Lock()
 _members = 0
@@ -86,6 +89,8 @@ def join(address: str | None, needed_for: str) -> Any:
                 _ours = False
         else:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+            if address not in (None, "auto", "local"):
+                _knock(address)
             try:
                 ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
             except Exception as error:  # Ray raises many kinds for an address where nobody answers
@@ -93,6 +98,19 @@ def join(address: str | None, needed_for: str) -> Any:
             _members, _ours = 0, True
         _members += 1
     return ray
+
+
+def _knock(address: str) -> None:
+    """See that somebody answers there: Ray itself takes minutes to give up."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise ConfigurationError(
+            f'address must be that of a Ray cluster ("10.0.0.1:6379"), "auto" or "local", not {address!r}.'
+        )
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_KNOCK_S).close()
+    except (OSError, OverflowError) as error:
+        raise SandboxUnavailableError(f"There is no Ray cluster at {address}: {error}") from error
 
 
 def leave() -> None:

@@ -298,6 +298,8 @@ class Dispatcher:
         _log.warning("%s", why)
         tickets = [*node.flying.values(), *node.waiting]
         kept = {id(ticket) for ticket in tickets if not ticket.sent or (known and self._may_run_again(ticket, 1))}
+        node.flying.clear()
+        node.waiting.clear()
         self._homes.lose(node)
         for ticket in reversed(tickets):
             ticket.attempts += ticket.sent

@@ -1,10 +1,12 @@
-"""Wrong options of the ray provider are refused before any cluster is looked for."""
+"""Wrong options of the ray provider are refused, and said, before Ray starts anything."""
 
 from __future__ import annotations
 
 import pytest
 
-from rstar2_env.errors import ConfigurationError
+pytest.importorskip("ray", reason="Ray is in the extra 'ray'")
+
+from rstar2_env.errors import ConfigurationError, SandboxUnavailableError
 from rstar2_env.sandbox import Limits, make_sandbox
 from rstar2_env.sandbox.ray import RayOptions
 
@@ -21,11 +23,17 @@ from rstar2_env.sandbox.ray import RayOptions
         ({"reserve_cpus": -1}, "reserve_cpus"),
         ({"isolation": "tight"}, "isolation"),
         ({"address": "ray://somewhere:10001"}, "address of the cluster itself"),
+        ({"address": "somewhere"}, "10.0.0.1:6379"),
     ],
 )
 def test_a_wrong_option_is_named(options: dict[str, object], says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
         make_sandbox("ray", **options)
+
+
+def test_an_address_where_nobody_answers_is_an_error_at_once() -> None:
+    with pytest.raises(SandboxUnavailableError, match=r"no Ray cluster at 127\.0\.0\.1:1"):
+        make_sandbox("ray", address="127.0.0.1:1")
 
 
 def test_options_come_back_as_they_were_given() -> None:
