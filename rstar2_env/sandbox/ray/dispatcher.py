@@ -199,7 +199,7 @@ class Dispatcher:
             if ticket.since > last:
                 self._queue.append(ticket)
             else:
-                _resolve(ticket, lost(why, ticket.attempts))
+                self._give_up(ticket, why)
 
     async def _stop_nodes(self) -> None:
         starting = list(self._starting.values())
@@ -217,7 +217,7 @@ class Dispatcher:
         for node in self.nodes.values():
             tickets += [*node.flying.values(), *node.waiting]
         for ticket in tickets:
-            _resolve(ticket, lost(why, ticket.attempts + ticket.sent))
+            _resolve(ticket, lost(why, ticket.attempts + ticket.sent, ticket.job.session))
 
     # Which call goes where
 
@@ -321,10 +321,9 @@ class Dispatcher:
         self._queue.appendleft(ticket)
 
     def _give_up(self, ticket: Ticket, why: str) -> None:
-        outcome = lost(why, ticket.attempts)
-        if ticket.job.session is not None:
-            outcome = self._homes.tell(ticket.job.session, replace(outcome, session="ended", session_note=why))
-        _resolve(ticket, outcome)
+        session = ticket.job.session
+        outcome = lost(why, ticket.attempts, session)
+        _resolve(ticket, outcome if session is None else self._homes.tell(session, outcome))
 
 
 def _give(node: Node, ticket: Ticket) -> None:
