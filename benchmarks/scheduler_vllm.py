@@ -1,10 +1,11 @@
 """The scheduling policies for real: two vLLM engines on a CPU with small caches, each in a process of its own.
 
-    python benchmarks/scheduler_vllm.py [--episodes 96] [--blocks 64] [--policies kv_aware static least_requests]
+    python benchmarks/scheduler_vllm.py [--episodes 96] [--blocks 64] [--policies static kv_aware kv_aware:1]
 
 A tiny model with random weights writes episodes whose lengths are set in advance: log-normal with sigma 0.8 around 200
 tokens and at most 800, in one to four turns, with a tool after each but the last (median 20 ms, one in a hundred 2 s).
-All are asked for at once. A cache has 64 blocks of 32 tokens, which is eight episodes of average length.
+All are asked for at once. ``kv_aware:1`` is that policy with ``margin=1``. A cache has 64 blocks of 32 tokens, which is
+about six episodes of average length.
 
 Pre-emptions and tokens of prompts are vLLM's own counts; recomputed is what it computed of prompts beyond what was new
 in them, up to 32 tokens a turn being due to its cache holding whole blocks alone. Idle is the share of the time in
@@ -177,7 +178,7 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=96)
     parser.add_argument("--blocks", type=int, default=64)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--policies", nargs="*", default=["static", "least_requests", "kv_aware"])
+    parser.add_argument("--policies", nargs="*", default=["static", "least_requests", "kv_aware", "kv_aware:1"])
     arguments = parser.parse_args()
     engines = [Remote(arguments.blocks, arguments.threads) for _ in range(2)]
     as_engines: list[Engine] = list(engines)
@@ -185,7 +186,8 @@ def main() -> None:
         print(f"two engines of {engines[0].capacity()} tokens, {arguments.episodes} episodes")
         print(f"{'policy':15} {'makespan':>9} {'pre-emptions':>13} {'recomputed':>11} {'idle':>6}")
         for name in arguments.policies:
-            scheduler = Scheduler(as_engines, name)
+            policy, _, margin = name.partition(":")
+            scheduler = Scheduler(as_engines, policy, **({"margin": float(margin)} if margin else {}))
             # Its first step lets it see the lengths; its prompts are not in the cache of the second any more.
             for measured in (False, True):
                 before = [engine.stats() for engine in engines]

@@ -10,9 +10,11 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from chat_families import FAMILIES, make_tokenizer
+from scripted_engine import EchoEnv, scripted
 from tiny_models import tiny_qwen3
 
 from rstar2_env.episode import Episode
+from rstar2_env.rollout import ChatCodec, EpisodeRequest, Player, SamplingParams
 from rstar2_env.status import ToolStatus
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
@@ -26,13 +28,25 @@ def blocks(page: str) -> list[str]:
 
 @pytest.mark.slow
 def test_the_example_of_a_rollout_plays() -> None:
-    code, _ = blocks("rollout.md")
+    code, *_ = blocks("rollout.md")
     tokenizer = make_tokenizer(FAMILIES[0])
     model = tiny_qwen3(vocab_size=len(tokenizer), max_position_embeddings=8192)
     names: dict[str, Any] = {"gym": gym, "model": model, "tokenizer": tokenizer}
     exec(code.replace("range(32)", "range(4)").replace("tokens=4096", "tokens=64"), names)
     assert [episode.group for episode in names["episodes"]] == [0] * 4
     assert all(episode.available for episode in names["episodes"])
+
+
+@pytest.mark.slow
+def test_the_example_of_a_scheduler_plays_on_both_engines() -> None:
+    (code,) = [block for block in blocks("rollout.md") if "Scheduler(" in block]
+    engines = [scripted(lambda text: "stop", delay_s=0.001) for _ in range(2)]
+    names: dict[str, Any] = {"engine": engines[0], "other_engine": engines[1], "make_env": EchoEnv}
+    names |= {"ChatCodec": ChatCodec, "tokenizer": engines[0].codec.tokenizer, "Player": Player}
+    names |= {"SamplingParams": SamplingParams, "EpisodeRequest": EpisodeRequest}
+    exec(code, names)
+    assert [episode.end for episode in names["episodes"]] == ["terminated"] * 64
+    assert all(engine.calls for engine in engines)
 
 
 def test_the_example_of_a_selector_chooses() -> None:
