@@ -37,7 +37,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rstar2_env.rollout.admission import Admission, Policy, Stay, policies
+from rstar2_env.rollout.admission import Admission, LeastRequests, Policy, Stay, policies
 from rstar2_env.rollout.kv_aware import KvAware
 
 OVERHEAD_S, WEIGHTS_S, TOKEN_S, CACHE_S = 2e-3, 29.6e9 / 3.2e12, 2 * 14.8e9 / 520e12, 163_840 / 3.2e12
@@ -298,10 +298,11 @@ class Simulation:
         heapq.heappush(self._events, (when, self._number, number, episode, version))
 
 
-class Known:
+class Known(LeastRequests):
     """Is told every length: lets an episode in where the sum over its engine's episodes never passes the capacity."""
 
     def __init__(self, capacities: Sequence[int], total: dict[int, int]) -> None:
+        super().__init__(capacities)
         self._capacities, self._total = capacities, total
         self._here: list[dict[Stay, None]] = [{} for _ in capacities]
         self._sums = [0] * len(capacities)
@@ -321,12 +322,6 @@ class Known:
         """See ``Policy``."""
         self._here[stay.engine or 0][stay] = None
         self._sums[stay.engine or 0] += self._total[stay.number]
-
-    def turn_begins(self, stay: Stay) -> None:
-        """See ``Policy``."""
-
-    def turn_ends(self, stay: Stay, tokens: int) -> None:
-        """See ``Policy``."""
 
     def leave(self, stay: Stay, *, ended: bool) -> None:
         """See ``Policy``."""
