@@ -6,6 +6,7 @@ ends when the stream closes, and with it when this process dies. Not covered: wh
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import socket
@@ -27,6 +28,7 @@ _OUTPUT = 1
 _LAST_WORDS = 2000
 _SCRATCH_SIZE = "256m"
 _RETRY_S = 0.25
+_GONE_S = 5
 
 _PROFILE = Path(__file__).with_name("docker_seccomp.json")
 
@@ -166,8 +168,9 @@ class Container:
     def end(self, patience: float) -> str:
         """Remove the container, whatever runs in it; returns its last words."""
         if self._engine is not None:
-            if self.id:
-                docker_engine.remove(self._engine, self.id)
+            if self.id and not docker_engine.remove(self._engine, self.id):
+                with contextlib.suppress(OSError):  # it ended by itself, and the engine is removing it
+                    self._engine.wait(self.id, timeout=_GONE_S, condition="removed")
             self._engine.close()
         return self._words.decode("utf-8", "replace").strip()
 
