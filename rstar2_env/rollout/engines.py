@@ -7,11 +7,13 @@ Another distribution adds one through the entry-point group ``rstar2_env.engines
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from rstar2_env.errors import ConfigurationError
 from rstar2_env.options import call_with_options
 from rstar2_env.registry import Registry
 from rstar2_env.rollout.engine import Engine
@@ -127,10 +129,27 @@ def _vllm_server(
     seed: int,
     options: Mapping[str, Any],
 ) -> Engine:
+    from rstar2_env.rollout.scheduler import Scheduler
     from rstar2_env.rollout.server_engine import VllmServerEngine
 
     # The servers have the model, the tokenizer, and a queue for what they cannot take at once.
-    return _with("vllm-server", VllmServerEngine, {"seed": seed}, options)
+    options = dict(options)
+    policy, bases = options.pop("scheduler", None), options.get("base_urls")
+    if policy is None:
+        return _with("vllm-server", VllmServerEngine, {"seed": seed}, options)
+    if not isinstance(bases, list | tuple):
+        raise ConfigurationError(
+            f"The option scheduler={policy!r} parts episodes between servers: give base_urls as a list, not {bases!r}."
+        )
+    with ExitStack() as made:
+        each: list[Engine] = []
+        for number, base in enumerate(bases):
+            own = {**options, "base_urls": base}
+            each.append(_with("vllm-server", VllmServerEngine, {"seed": seed + number}, own))
+            made.callback(each[-1].close)
+        scheduler = Scheduler(each, policy)
+        made.pop_all()
+    return scheduler
 
 
 engines.register(

@@ -15,7 +15,8 @@ from flaky_server import Answer, Asked, FlakyServer, flaky
 from safetensors.torch import load_file
 
 from rstar2_env.errors import ConfigurationError, ServiceError
-from rstar2_env.rollout import Generation, SamplingParams, VllmServerEngine
+from rstar2_env.rollout import Engine, Generation, SamplingParams, Scheduler, VllmServerEngine
+from rstar2_env.rollout.engines import make_engine
 
 pytest.importorskip("httpx", reason="servers need the extra 'remote'")
 
@@ -106,7 +107,7 @@ def serve() -> Any:
 Serve = Callable[..., VllmServerEngine]
 
 
-def ask(engine: VllmServerEngine, *prompts: list[int], **options: Any) -> list[Generation]:
+def ask(engine: Engine, *prompts: list[int], **options: Any) -> list[Generation]:
     async def every() -> list[Generation]:
         params = SamplingParams(3, **options)
         return list(await asyncio.gather(*(engine.generate(prompt, params) for prompt in prompts)))
@@ -280,3 +281,22 @@ def test_closing_ends_what_is_in_flight_and_leaves_no_thread(serve: Serve) -> No
     server.held.set()
     assert all(isinstance(outcome, asyncio.CancelledError) for outcome in outcomes)
     assert not [thread for thread in set(threading.enumerate()) - others if thread.name == "rstar2-http"]
+
+
+def test_servers_by_name_may_stand_behind_the_scheduler(tmp_path: Path) -> None:
+    servers = [Server(extended=True), Server(extended=True)]
+    with ExitStack() as stack:
+        for server in servers:
+            server.http = stack.enter_context(flaky(server))
+        model, tokenizer = torch.nn.Linear(2, 2), object()
+        options = {"wait_s": 0, "weights_dir": tmp_path, "base_urls": [server.http.address for server in servers]}
+        with pytest.raises(ConfigurationError, match="base_urls as a list"):
+            make_engine("vllm-server", model, tokenizer, **{**options, "base_urls": "http://x"}, scheduler="kv_aware")
+        scheduler = make_engine("vllm-server", model, tokenizer, **options, scheduler="least_requests")
+        stack.callback(scheduler.close)
+        assert isinstance(scheduler, Scheduler)
+        ask(scheduler, PROMPT, PROMPT[:-1])
+        assert [len(server.generations) for server in servers] == [1, 1]
+        scheduler.update_weights(1, model)
+        assert all(set(server.loaded[0]) == {"weight", "bias"} for server in servers)
+        assert list(tmp_path.iterdir()) == []
