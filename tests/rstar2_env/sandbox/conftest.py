@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # for docker_engines, which the tests here import by its name
+sys.path.insert(0, str(Path(__file__).parent))  # for what the tests import by name
 from docker_engines import IMAGE, NoEngineError, any_engine
 
 from rstar2_env.sandbox import Job, LocalSandbox, Outcome, Sandbox, make_sandbox
@@ -278,3 +278,10 @@ class Look:
         while not condition():
             assert time.monotonic() < deadline, "the condition did not come true in time"
             time.sleep(0.02)
+
+
+@pytest.fixture
+def small() -> Iterator[LocalSandbox]:
+    """A sandbox of one's own that starts fast."""
+    with LocalSandbox(workers=2, waiting=2, preload=(), max_sessions=2) as made:
+        yield made

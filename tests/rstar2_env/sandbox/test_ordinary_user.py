@@ -100,7 +100,16 @@ def test_a_session_keeps_its_state_and_is_interrupted() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "module", ["test_conformance", "test_isolation", "test_limits", "test_sessions", "test_soak", "test_faults"]
+    "module",
+    [
+        "test_conformance",
+        "test_isolation",
+        "test_limits",
+        "test_sessions",
+        "test_session_life",
+        "test_soak",
+        "test_faults",
+    ],
 )
 def test_the_others_pass_as_an_ordinary_user(module: str) -> None:
     options = ["-p", "no:cacheprovider", "-q", "-m", "not slow"]
