@@ -34,7 +34,7 @@ test: $(VENV)/.tested
 	$(RUN)/python -m pytest $(ARGS)
 
 test-fast: $(VENV)/.tested
-	$(RUN)/python -m pytest -m "not slow and not train" $(ARGS)
+	$(RUN)/python -m pytest -m "not slow and not train and not deadlines" $(ARGS)
 
 lint: $(VENV)/.tested
 	$(RUN)/ruff check .

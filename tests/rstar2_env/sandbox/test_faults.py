@@ -19,7 +19,7 @@ import pytest
 from rstar2_env.sandbox import Job, Limits, LocalSandbox, Outcome
 from rstar2_env.status import ToolStatus
 
-pytestmark = pytest.mark.slow  # waits for real deadlines
+pytestmark = pytest.mark.deadlines
 
 SLEEP = "import time\ntime.sleep(0.7)\n"
 

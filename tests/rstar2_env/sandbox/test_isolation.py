@@ -16,7 +16,7 @@ from rstar2_env.sandbox import Job, Limits, LocalSandbox, Outcome, Sandbox
 from rstar2_env.sandbox.check import try_to_escape
 from rstar2_env.status import ToolStatus
 
-pytestmark = pytest.mark.slow  # a sandbox for nearly every test
+pytestmark = pytest.mark.deadlines
 
 Run = Callable[..., Outcome]
 PROMISES = 9

@@ -12,7 +12,7 @@ from rstar2_env.errors import ConfigurationError
 from rstar2_env.sandbox import Job, Limits, LocalSandbox, Outcome
 from rstar2_env.status import ToolStatus
 
-pytestmark = pytest.mark.slow  # waits for real limits
+pytestmark = pytest.mark.deadlines
 
 Run = Callable[..., Outcome]
 

@@ -17,6 +17,8 @@ from session_tools import STUBBORN, cpu_of, holds_mark
 from rstar2_env.sandbox import Job, Limits, LocalSandbox, Outcome
 from rstar2_env.status import ToolStatus
 
+pytestmark = pytest.mark.deadlines
+
 # Turns
 
 

@@ -16,6 +16,9 @@ from rstar2_env.sandbox import Job, Limits, LocalSandbox, Outcome
 from rstar2_env.status import ToolStatus
 
 Run = Callable[..., Outcome]
+
+pytestmark = pytest.mark.deadlines
+
 NUMBERS = itertools.count()
 
 

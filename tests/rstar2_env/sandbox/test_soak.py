@@ -50,7 +50,7 @@ def soak(calls: int, look: Any) -> None:
         assert sandbox.run(Job("print(1)")).status is ToolStatus.OK
 
 
-@pytest.mark.slow
+@pytest.mark.deadlines
 def test_hundreds_of_calls_leave_nothing_behind(look: Any) -> None:
     soak(270, look)
 
