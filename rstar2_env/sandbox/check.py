@@ -14,10 +14,26 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from rstar2_env.sandbox.docker_walls import APART
 from rstar2_env.sandbox.job import Job, Limits, Outcome, Sandbox
 from rstar2_env.status import ToolStatus
 
 _DEATH_S = 2.0
+_LOOKS = 4
+"""More than one, since several containers take turns."""
+_LEAVE = """
+import os
+for folder in (".", "/tmp", "/dev/shm"):
+    try:
+        open(os.path.join(folder, "{mark}"), "w").close()
+    except OSError:
+        pass
+"""
+_LOOK = """
+import glob, os
+found = [path for folder in (".", "/tmp", "/dev/shm") for path in glob.glob(os.path.join(folder, "{mark}*"))]
+print(f"REACHED {{found}}" if found else "nothing")
+"""
 _LIMITS = Limits(wall_s=3.0, memory_mb=128, processes=32, output_bytes=1 << 16, file_mb=16)
 
 
@@ -42,11 +58,24 @@ def try_to_escape(sandbox: Sandbox) -> list[Trial]:
     # Where a call has a container to itself, the other processes in it are the warden's own.
     from_pid = 400 if getattr(sandbox, "wall", "call") == "container" else 3
     with _baits() as baits:
-        return [
+        trials = [
             _trial(sandbox, name, code.format(**baits, from_pid=from_pid), held)
             for name, (code, held) in _ATTEMPTS.items()
             if name not in inactive
         ]
+    if any(layer.name == APART for layer in sandbox.capabilities()):
+        trials.append(_leave_and_look(sandbox))
+    return trials
+
+
+def _leave_and_look(sandbox: Sandbox) -> Trial:
+    """Leave files behind wherever a program may write, and look for them from later calls."""
+    mark = f"rstar2-left-{os.getpid()}-{time.monotonic_ns()}"
+    for _ in range(_LOOKS):
+        sandbox.run(Job(_LEAVE.format(mark=mark), limits=_LIMITS))
+    seen = [sandbox.run(Job(_LOOK.format(mark=mark), limits=_LIMITS)) for _ in range(_LOOKS)]
+    held = all(outcome.status is ToolStatus.OK and outcome.stdout == "nothing\n" for outcome in seen)
+    return Trial(APART, held, f"{seen[-1].status.value}: {seen[-1].stdout.strip()[:60]}")
 
 
 def _trial(sandbox: Sandbox, layer: str, code: str, held: Callable[[Outcome], bool]) -> Trial:

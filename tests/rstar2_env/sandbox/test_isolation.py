@@ -24,7 +24,7 @@ PROMISES = 9
 
 def test_every_promise_is_kept_and_named(any_sandbox: Sandbox) -> None:
     required = [layer for layer in any_sandbox.capabilities() if layer.required]
-    assert len(required) == PROMISES
+    assert len(required) >= PROMISES  # a provider with a wall of its own has one more to keep: calls apart
     assert all(layer.active and layer.detail for layer in required)
 
 
