@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import gymnasium as gym
 import pytest
@@ -15,6 +16,7 @@ from rstar2_env.cli.validate import validate_command
 from rstar2_env.errors import ConfigurationError
 from rstar2_env.problems import Problem
 from rstar2_env.testing import StubSandbox, StubTool
+from rstar2_env.testing.toy_env import ToyEnv
 from rstar2_env.text_env import ToolEnv
 from rstar2_env.validation import CHECKED, validate
 from rstar2_env.verify import Reason, Verdict
@@ -52,6 +54,15 @@ class UntypedEnv(LenientEnv):
         for call in info["tool_calls"]:
             call["status"] = "exception"
         return text, reward, terminated, truncated, info
+
+
+class Unlisted(ToyEnv):
+    """Draws its problems, and shows no list of them, as another package's environment may."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        hidden = self.problems
+        self.problems = SimpleNamespace(get=hidden.get, sample=hidden.sample)
 
 
 @pytest.fixture
@@ -133,9 +144,10 @@ def test_the_contract_is_part_of_the_report():
 
 
 @pytest.mark.slow
-def test_of_an_environment_without_problems_the_contract_alone_is_checked():
-    found = validate("rstar2/Mixture-v0")
-    assert (found.ok, found.checked, found.problems) == (True, 0, "")
+def test_of_an_environment_without_problems_the_contract_alone_is_checked(registered):
+    found = validate(registered(Unlisted))
+    assert (found.breaks, found.checked, found.problems) == ("", 0, "")
+    assert found.ok
     assert "determinism" in found.contract
 
 
@@ -202,4 +214,4 @@ def test_whole_data_sets_pass_but_for_answers_that_cannot_be_read(name, count):
     found = check(problems=file)
     assert found.checked == count
     assert found.faults == []
-    assert len(found.unreadable) < 0.08 * count
+    assert len(found.unreadable) < 0.1 * count
