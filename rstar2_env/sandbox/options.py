@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, Self, get_args
 
@@ -99,14 +99,7 @@ class LocalOptions:
         Raises:
             ConfigurationError: There is no option of that name, or its value is wrong.
         """
-        known = [option.name for option in fields(cls)]
-        for name in given:
-            if name not in known:
-                near = difflib.get_close_matches(name, known, n=1)
-                hint = f" Did you mean {near[0]!r}?" if near else ""
-                raise ConfigurationError(
-                    f"The {cls.provider} sandbox has no option {name!r}.{hint} Known: {', '.join(known)}."
-                )
+        refuse_unknown(cls.provider, given, [option.name for option in fields(cls)])
         return cls(**given)
 
     def as_given(self) -> dict[str, Any]:
@@ -157,3 +150,16 @@ def site_dirs(path: Sequence[str] | None = None) -> list[str]:
         for entry in entries
         if os.path.basename(entry.rstrip("/")) in ("site-packages", "dist-packages") and os.path.isdir(entry)
     ]
+
+
+def refuse_unknown(provider: str, given: Iterable[str], known: Sequence[str]) -> None:
+    """Check the names of a provider's options.
+
+    Raises:
+        ConfigurationError: There is no option of that name; the message suggests the nearest.
+    """
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise ConfigurationError(f"The {provider} sandbox has no option {name!r}.{hint} Known: {', '.join(known)}.")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from rstar2_env.errors import ConfigurationError
-from rstar2_env.sandbox.options import LocalOptions
+from rstar2_env.sandbox.options import LocalOptions, refuse_unknown
 
 
 @dataclass(frozen=True)
@@ -69,12 +68,7 @@ class RayOptions:
         """
         own = [option.name for option in fields(cls) if option.name != "local"]
         inner = [option.name for option in fields(LocalOptions) if option.name not in own]
-        for name in given:
-            if name not in own and name not in inner:
-                known = [*own, *inner]
-                near = difflib.get_close_matches(name, known, n=1)
-                hint = f" Did you mean {near[0]!r}?" if near else ""
-                raise ConfigurationError(f"The ray sandbox has no option {name!r}.{hint} Known: {', '.join(known)}.")
+        refuse_unknown("ray", given, [*own, *inner])
         local = {name: value for name, value in given.items() if name in inner}
         return cls(**{name: value for name, value in given.items() if name in own}, local=local)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -11,7 +10,7 @@ from urllib.parse import urlsplit
 
 from rstar2_env.errors import ConfigurationError
 from rstar2_env.sandbox.job import Limits
-from rstar2_env.sandbox.options import Isolation
+from rstar2_env.sandbox.options import Isolation, refuse_unknown
 
 _LONGEST_PATIENCE_S = 120.0
 
@@ -98,12 +97,7 @@ class RemoteOptions:
         Raises:
             ConfigurationError: There is no option of that name, or its value is wrong.
         """
-        known = [option.name for option in fields(cls)]
-        for name in given:
-            if name not in known:
-                near = difflib.get_close_matches(name, known, n=1)
-                hint = f" Did you mean {near[0]!r}?" if near else ""
-                raise ConfigurationError(f"The remote sandbox has no option {name!r}.{hint} Known: {', '.join(known)}.")
+        refuse_unknown("remote", given, [option.name for option in fields(cls)])
         return cls(**given)
 
     def as_given(self) -> dict[str, Any]:
