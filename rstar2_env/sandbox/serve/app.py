@@ -114,21 +114,27 @@ def _calls(service: Service, body: dict[str, Any]) -> Response:
 
 
 def _cancel(service: Service, body: dict[str, Any]) -> Response:
-    ids = body.get("ids")
-    if not isinstance(ids, list) or not all(isinstance(call_id, str) for call_id in ids):
-        raise ConfigurationError("Name the calls to end with 'ids', a list of strings.")
-    for call_id in ids:
+    for call_id in _names(body, "ids", "calls"):
         service.cancel(call_id)
     return Response(status_code=204)
 
 
 def _end_session(service: Service, body: dict[str, Any]) -> Response:
-    names = body.get("sessions")
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ConfigurationError("Name the sessions to end with 'sessions', a list of strings.")
-    for name in names:
+    for name in _names(body, "sessions", "sessions"):
         service.end_session(name)
     return Response(status_code=204)
+
+
+def _names(body: dict[str, Any], field: str, what: str) -> list[str]:
+    """What a request asks to end.
+
+    Raises:
+        ConfigurationError: The field holds no list of strings.
+    """
+    names = body.get(field)
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ConfigurationError(f"Name the {what} to end with {field!r}, a list of strings.")
+    return names
 
 
 def _capabilities(service: Service, max_bytes: int) -> dict[str, Any]:
