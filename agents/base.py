@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rstar2_env.options import call_with_options
+from rstar2_env.core.options import call_with_options
+from rstar2_env.core.registry import Registry
 from rstar2_env.play import Agent, AnyAgent, InformedAgent
-from rstar2_env.registry import Registry
 
 __all__ = ["Agent", "AnyAgent", "InformedAgent", "agents", "make"]
 

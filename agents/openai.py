@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from rstar2_env.errors import ConfigurationError, ServiceError
-from rstar2_env.http_client import HttpClient
+from rstar2_env.core.errors import ConfigurationError, ServiceError
+from rstar2_env.core.http import HttpClient
 
 from .base import agents
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.dialects import Dialect, make_dialect
-from rstar2_env.errors import ConfigurationError
 from rstar2_env.play import python_call
 from rstar2_env.problems import Problem
 from rstar2_env.problems.perturb import changed_answer

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.dialects import Dialect, make_dialect
-from rstar2_env.errors import ConfigurationError
 from rstar2_env.play import python_call
 
 from .base import agents

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from roc_sim import START, Arm, errors, play, simulate
 
-from rstar2_env.episode import Episode, Group
+from rstar2_env.core.episode import Episode, Group
 from rstar2_env.trainers.selectors import ResampleOnCorrect, Settles
 
 PLAYED, KEPT = 32, 16

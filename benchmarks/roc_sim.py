@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rstar2_env.episode import Episode, Group
-from rstar2_env.status import ToolStatus
+from rstar2_env.core.episode import Episode, Group
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.trainers.advantages import group_norm
 from rstar2_env.trainers.selectors import KeepAll, ResampleOnCorrect, Selector, all_equal, penalty, quotas
 

@@ -45,7 +45,7 @@ from rollout_policy import QUESTION, RESPONSE, make_policy
 from rollout_trainers import EpisodeSteps, TrlLoop, trl_config
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from rstar2_env.episode import Episode
+from rstar2_env.core.episode import Episode
 from rstar2_env.rollout import (
     Budget,
     ChatCodec,

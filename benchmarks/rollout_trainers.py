@@ -26,7 +26,7 @@ from trl import GRPOConfig, GRPOTrainer
 from trl.chat_template_utils import qwen3_template
 
 from rstar2_env.adapters.trl import environment_factory, hand_in
-from rstar2_env.episode import Episode
+from rstar2_env.core.episode import Episode
 from rstar2_env.trainers._trl import REWARD_COLUMN, RolloutGRPOTrainer
 from rstar2_env.trainers.base import trainers
 from rstar2_env.trainers.metrics import metrics

@@ -24,9 +24,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, LocalSandbox
 from rstar2_env.sandbox.bench import PROGRAMS, Figure, measure, measure_sandbox
-from rstar2_env.status import ToolStatus
 
 BARE = """
 import json, os, sys, numpy, sympy

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rstar2_env.encodable import encodable
+from rstar2_env.core.text import encodable
 from rstar2_env.problems import ProblemSource
 from rstar2_env.text_env import ToolEnv
 from rstar2_env.tools import Tool

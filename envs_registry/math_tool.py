@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import gymnasium as gym
 
+from rstar2_env.core.options import call_with_options
 from rstar2_env.grading import GoldGrader
-from rstar2_env.options import call_with_options
 from rstar2_env.sandbox.job import Limits, Sandbox
 from rstar2_env.text_env import ToolEnv
 from rstar2_env.tools import PythonTool

@@ -10,10 +10,10 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from rstar2_env.core.errors import ConfigurationError, EpisodeOverError, UnknownNameError
+from rstar2_env.core.options import call_with_options
 from rstar2_env.dialects import Dialect, make_dialect
-from rstar2_env.errors import ConfigurationError, EpisodeOverError, UnknownNameError
 from rstar2_env.grading import Grader
-from rstar2_env.options import call_with_options
 from rstar2_env.problems import MixtureSource, Problem, ProblemSource
 from rstar2_env.problems.mixture import LabelledSource
 from rstar2_env.spaces import UnicodeText

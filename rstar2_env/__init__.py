@@ -12,8 +12,8 @@ Nothing heavy is imported here: torch, TRL, vLLM, Ray and Docker are loaded only
 
 from __future__ import annotations
 
-from rstar2_env.plugins import load_env_plugins
-from rstar2_env.registry import import_modules
+from rstar2_env.core.plugins import load_env_plugins
+from rstar2_env.core.registry import import_modules
 from rstar2_env.vector_env import add_vector_forms
 
 __version__ = "0.1.0"

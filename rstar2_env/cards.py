@@ -17,10 +17,10 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 
-from rstar2_env.episode import Episode, Message
-from rstar2_env.errors import ConfigurationError, UnknownNameError
+from rstar2_env.core.episode import Episode, Message
+from rstar2_env.core.errors import ConfigurationError, UnknownNameError
+from rstar2_env.core.plugins import plugin_ids
 from rstar2_env.play import play_episode
-from rstar2_env.plugins import plugin_ids
 
 OPTIONAL = frozenset({"rstar2/ReasoningGym-v0"})
 """Ids that are there only with a package that is no requirement; the gallery leaves them out."""

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from rstar2_env.episode import Episode, Message
-from rstar2_env.errors import ConfigurationError
-from rstar2_env.status import ToolStatus
+from rstar2_env.core.episode import Episode, Message
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.status import ToolStatus
 
 
 class EvalLog:

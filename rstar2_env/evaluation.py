@@ -21,8 +21,8 @@ from typing import Any, TypeAlias
 import gymnasium as gym
 import numpy as np
 
-from rstar2_env.episode import Episode
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.eval_log import EvalLog
 from rstar2_env.play import AnyAgent, StopPlayingError, play_episode
 from rstar2_env.problems import (

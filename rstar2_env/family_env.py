@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, ClassVar, TypeVar
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.text_env import ToolEnv
 from rstar2_env.worlds.family import Family
 

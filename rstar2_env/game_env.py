@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import numpy as np
 
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.text import encodable
 from rstar2_env.dialects import make_dialect
-from rstar2_env.encodable import encodable
-from rstar2_env.errors import ConfigurationError
 from rstar2_env.family_env import FamilyEnv, environment_class
 from rstar2_env.problems import Draft, ProceduralSource
 from rstar2_env.tools import Tool

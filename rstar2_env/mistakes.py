@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.dialects import Dialect
 from rstar2_env.play import python_call
-from rstar2_env.status import ToolStatus
 
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])")
 _NAMES = ("x", "n", "a", "total")

@@ -11,9 +11,9 @@ from typing import Any, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
 import gymnasium as gym
 
+from rstar2_env.core.episode import Episode, Message
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.dialects import Dialect
-from rstar2_env.episode import Episode, Message
-from rstar2_env.errors import ConfigurationError
 from rstar2_env.problems import Problem
 from rstar2_env.reference import Reference, reference_of
 

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 import gymnasium as gym
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import call_with_options
 from rstar2_env.family_env import FamilyEnv, environment_class
-from rstar2_env.options import call_with_options
 from rstar2_env.problems import Draft, families, split_of
 from rstar2_env.sandbox.job import Limits, Sandbox
 from rstar2_env.tools import PythonTool

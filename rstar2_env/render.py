@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from rstar2_env.status import ToolStatus
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.tools.base import ToolResult
 
 _RESET = "\x1b[0m"

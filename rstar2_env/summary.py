@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rstar2_env.episode import Episode
+from rstar2_env.core.episode import Episode
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,14 +22,14 @@ from typing import Any, Literal, TypeAlias
 import gymnasium as gym
 import numpy as np
 
+from rstar2_env.core.episode import Episode, Message
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.dialects import Dialect, make_dialect
-from rstar2_env.episode import Episode, Message
-from rstar2_env.errors import ConfigurationError
 from rstar2_env.mistakes import CALL_MISTAKES, FORMAT_MISTAKES, FailingCall, failing_call
 from rstar2_env.play import play_episode, python_call
 from rstar2_env.problems import FiniteSource, Problem, ProblemSpec, choose, load_problems
 from rstar2_env.problems.perturb import miscopied
-from rstar2_env.status import ToolStatus
 
 EnvSpec: TypeAlias = "str | gym.Env[str, str] | Callable[[], gym.Env[str, str]]"
 Dropped: TypeAlias = Callable[[Problem, str], None]

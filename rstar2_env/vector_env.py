@@ -18,7 +18,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.vector.utils import iterate
 
-from rstar2_env.errors import ConfigurationError, EpisodeOverError
+from rstar2_env.core.errors import ConfigurationError, EpisodeOverError
 
 _MODULE = "rstar2_env.vector_env"
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from rstar2_env.episode import Episode
+from rstar2_env.core.episode import Episode
 
 BEST_DIR = "best"
 

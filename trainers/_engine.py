@@ -11,7 +11,7 @@ from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout import Engine, KeepsCaches, VllmEngine
 from rstar2_env.rollout.engines import engines
 

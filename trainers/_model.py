@@ -13,7 +13,7 @@ import transformers
 from accelerate import PartialState
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout import CHATML, ChatCodec
 
 from .config import TrainConfig

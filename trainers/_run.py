@@ -18,8 +18,8 @@ from transformers import PrinterCallback
 from transformers.trainer_utils import get_last_checkpoint
 from trl import GRPOConfig
 
-from rstar2_env.episode import Episode
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.problems import FiniteSource
 from rstar2_env.rollout import Budget, EpisodeRequest, Player, SamplingParams, Settled
 

@@ -19,8 +19,8 @@ from transformers import PrinterCallback
 from transformers.trainer_utils import get_last_checkpoint
 from trl import SFTConfig, SFTTrainer
 
-from rstar2_env.episode import Message
-from rstar2_env.errors import ConfigurationError, ProblemFormatError
+from rstar2_env.core.episode import Message
+from rstar2_env.core.errors import ConfigurationError, ProblemFormatError
 from rstar2_env.rollout import ChatCodec
 
 from ._callbacks import Console, RunFiles

@@ -25,7 +25,7 @@ with warnings.catch_warnings():
     warnings.filterwarnings("ignore", message="TRL currently supports vLLM")
     from trl import GRPOTrainer
 
-from rstar2_env.episode import Episode
+from rstar2_env.core.episode import Episode
 
 from .advantages import Advantage
 from .selectors import Selector

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rstar2_env.registry import Registry
+from rstar2_env.core.registry import Registry
 
 EPSILON = 1e-4
 """Added to a deviation before dividing by it; TRL's value (verl's is 1e-6)."""

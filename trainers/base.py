@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from rstar2_env.errors import ConfigurationError, MissingExtraError
-from rstar2_env.options import call_with_options
-from rstar2_env.registry import Registry
+from rstar2_env.core.errors import ConfigurationError, MissingExtraError
+from rstar2_env.core.options import call_with_options
+from rstar2_env.core.registry import Registry
 
 from .advantages import Advantage, advantages
 from .config import TrainConfig, make_config

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 
 
 @dataclass(slots=True)

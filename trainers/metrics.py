@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from rstar2_env.episode import Episode
+from rstar2_env.core.episode import Episode
 from rstar2_env.summary import Estimate, summarize
 
 

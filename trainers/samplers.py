@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from rstar2_env.episode import Episode, Group
-from rstar2_env.errors import ConfigurationError
-from rstar2_env.registry import Registry
+from rstar2_env.core.episode import Episode, Group
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.registry import Registry
 
 DELTA = 0.01
 """Added to a penalty before it is inverted, so that a flawless episode has a finite weight. The paper states none."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rstar2_env.errors import ConfigurationError, ProblemFormatError
-from rstar2_env.options import call_with_options
+from rstar2_env.core.errors import ConfigurationError, ProblemFormatError
+from rstar2_env.core.options import call_with_options
 
 from .base import needs_training_stack
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from rstar2_env.errors import ConfigurationError, MissingExtraError
+from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 
 try:
     import uvicorn

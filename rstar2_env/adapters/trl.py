@@ -18,9 +18,9 @@ from typing import Any, Literal
 
 import gymnasium as gym
 
+from rstar2_env.core.episode import Episode, Message
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.dialects import Dialect
-from rstar2_env.episode import Episode, Message
-from rstar2_env.errors import ConfigurationError
 from rstar2_env.tools import CallContext, ToolCall, ToolResult
 from rstar2_env.tools.chain import Handler
 from rstar2_env.wrappers.base import use_middleware

@@ -28,7 +28,7 @@ _COMMANDS: dict[str, tuple[str, str, str]] = {
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run ``rstar2``. Exits with 2 on a mistake of the user, told in one line."""
-    from rstar2_env.errors import Rstar2Error
+    from rstar2_env.core.errors import Rstar2Error
 
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:

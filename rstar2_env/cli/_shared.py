@@ -21,7 +21,7 @@ def user_errors() -> Iterator[None]:
     import gymnasium as gym
     import typer
 
-    from rstar2_env.errors import Rstar2Error
+    from rstar2_env.core.errors import Rstar2Error
 
     try:
         yield

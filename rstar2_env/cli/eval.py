@@ -47,8 +47,8 @@ def eval_command(
     import json
 
     from rstar2_env.cli._shared import progress_bar, user_errors
+    from rstar2_env.core.options import parse_options
     from rstar2_env.evaluation import evaluate
-    from rstar2_env.options import parse_options
 
     with user_errors():
         if resume and out is None:

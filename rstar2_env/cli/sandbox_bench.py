@@ -33,7 +33,7 @@ def bench(
     from dataclasses import asdict
 
     from rstar2_env.cli._shared import progress_bar
-    from rstar2_env.options import parse_options
+    from rstar2_env.core.options import parse_options
     from rstar2_env.sandbox import make_sandbox
     from rstar2_env.sandbox.bench import BenchError, measure_sandbox
     from rstar2_env.sandbox.bench import load as run_load

@@ -44,7 +44,7 @@ def serve(
 
     Beyond this machine it wants a token. Clients: make_sandbox("remote", url=..., token=...), or code-judge's.
     """
-    from rstar2_env.options import parse_options
+    from rstar2_env.core.options import parse_options
     from rstar2_env.sandbox.job import Limits
     from rstar2_env.sandbox.serve.main import read_token, serve
     from rstar2_env.sandbox.serve.options import ServeOptions

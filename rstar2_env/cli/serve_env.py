@@ -24,7 +24,7 @@ def serve_env_command(
     There is no token: whoever reaches the port may play, and may run programs in the environment's sandbox.
     """
     from rstar2_env.cli._shared import user_errors
-    from rstar2_env.options import parse_options
+    from rstar2_env.core.options import parse_options
 
     with user_errors():
         from rstar2_env.adapters.openenv import serve

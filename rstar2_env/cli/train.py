@@ -52,7 +52,7 @@ def train_command(
     import importlib
 
     from rstar2_env.cli._shared import user_errors
-    from rstar2_env.options import parse_options
+    from rstar2_env.core.options import parse_options
 
     trainers = importlib.import_module("rstar2_env.trainers")
     with user_errors():

@@ -40,7 +40,7 @@ def validate_command(
 
     import rstar2_env  # noqa: F401  # registers the environments
     from rstar2_env.cli._shared import progress_bar, user_errors
-    from rstar2_env.options import parse_options
+    from rstar2_env.core.options import parse_options
     from rstar2_env.validation import validate
 
     with user_errors(), progress_bar(quiet=as_json) as bar:

@@ -34,7 +34,7 @@ def verify_command(
     ] = False,
 ) -> None:
     """Grade answers against gold answers, in parallel."""
-    from rstar2_env.errors import Rstar2Error
+    from rstar2_env.core.errors import Rstar2Error
     from rstar2_env.verify import verify_response
     from rstar2_env.verify.api import math_verify_alone
     from rstar2_env.verify.pool import set_workers, shared_pool

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from typing import Any
 
-from rstar2_env.status import ToolStatus
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.tools.base import ToolCall
 
 CALL_OPEN, CALL_CLOSE = "<tool_call>", "</tool_call>"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from rstar2_env.errors import ConfigurationError
-from rstar2_env.options import call_with_options, parse_options
-from rstar2_env.registry import Registry
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import call_with_options, parse_options
+from rstar2_env.core.registry import Registry
 from rstar2_env.tools.base import ToolCall, ToolResult, ToolSpec
 
 

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.dialects.base import dialects
-from rstar2_env.status import ToolStatus
 from rstar2_env.tools.base import ToolCall, ToolResult, ToolSpec
 
 _SYSTEM = """\

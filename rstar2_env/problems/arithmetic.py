@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.problems.families import families
 from rstar2_env.problems.procedural import Draft, ProceduralSource, source_name
 

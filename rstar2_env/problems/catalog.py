@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rstar2_env.errors import UnknownNameError
+from rstar2_env.core.errors import UnknownNameError
 
 
 @dataclass(frozen=True, slots=True)

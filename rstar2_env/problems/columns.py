@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rstar2_env.errors import ConfigurationError, ProblemFormatError
+from rstar2_env.core.errors import ConfigurationError, ProblemFormatError
 from rstar2_env.problems.records import FIELDS
 
 _KINDS = ("after", "before", "boxed", "regex")

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from rstar2_env.core.registry import Registry
 from rstar2_env.problems.source import ProblemSource
-from rstar2_env.registry import Registry
 
 Family: TypeAlias = Callable[..., ProblemSource]
 """Called with ``split`` and ``seed`` and the family's own options, all by name; raises ``ConfigurationError`` for a

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rstar2_env.errors import ConfigurationError, MissingExtraError, ProblemFormatError
+from rstar2_env.core.errors import ConfigurationError, MissingExtraError, ProblemFormatError
 from rstar2_env.problems.columns import Columns
 from rstar2_env.problems.filters import Condition
 from rstar2_env.problems.jsonl import exact_answer, has_number, jsonl_rows, parse_json, unreadable

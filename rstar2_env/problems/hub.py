@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rstar2_env.errors import ConfigurationError, MissingExtraError
+from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 from rstar2_env.problems.columns import Columns
 
 

@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rstar2_env.errors import ConfigurationError, UnknownNameError
-from rstar2_env.options import call_with_options, parse_options
+from rstar2_env.core.errors import ConfigurationError, UnknownNameError
+from rstar2_env.core.options import call_with_options, parse_options
 from rstar2_env.problems.cache import cached, stamp
 from rstar2_env.problems.catalog import NAMED_SETS, NamedSet, named_set
 from rstar2_env.problems.columns import make_columns

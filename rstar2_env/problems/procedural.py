@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.problems.problem import Problem
 from rstar2_env.problems.source import UnknownProblemError
 

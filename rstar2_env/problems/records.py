@@ -11,7 +11,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any
 
-from rstar2_env.errors import ProblemFormatError
+from rstar2_env.core.errors import ProblemFormatError
 from rstar2_env.problems.problem import Problem
 
 FIELDS = ("id", "question", "answer", "source")

@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from rstar2_env.errors import ConfigurationError, ProblemFormatError, UnknownNameError
+from rstar2_env.core.errors import ConfigurationError, ProblemFormatError, UnknownNameError
 from rstar2_env.problems.problem import Problem
 
 

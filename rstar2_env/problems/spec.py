@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rstar2_env.errors import ConfigurationError
-from rstar2_env.options import parse_options
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import parse_options
 from rstar2_env.problems.records import FIELDS
 
 _WITH_OPTIONS = re.compile(r"(?P<name>.*?):(?P<options>[A-Za-z_]\w*=.*)", re.DOTALL)

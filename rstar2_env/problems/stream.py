@@ -18,7 +18,7 @@ from typing import Any, Protocol, overload
 
 import numpy as np
 
-from rstar2_env.errors import ProblemFormatError
+from rstar2_env.core.errors import ProblemFormatError
 from rstar2_env.problems.columns import Columns
 from rstar2_env.problems.files import Reading, empty
 from rstar2_env.problems.jsonl import parse_line, unreadable

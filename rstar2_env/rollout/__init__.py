@@ -5,7 +5,7 @@ Importing this package needs the extra ``train`` (torch and transformers); makin
 
 from __future__ import annotations
 
-from rstar2_env.errors import MissingExtraError
+from rstar2_env.core.errors import MissingExtraError
 
 try:
     from rstar2_env.rollout.admission import policies

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rstar2_env.errors import ConfigurationError
-from rstar2_env.registry import Registry
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.registry import Registry
 
 
 @dataclass(eq=False, slots=True)

@@ -16,8 +16,8 @@ from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
-from rstar2_env.episode import Message
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.episode import Message
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout.scaffold import Scaffold, Slot, TemplateReader, after, fill, leading_text
 
 CHATML = (

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from rstar2_env.errors import ConfigurationError
-from rstar2_env.options import call_with_options
-from rstar2_env.registry import Registry
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import call_with_options
+from rstar2_env.core.registry import Registry
 from rstar2_env.rollout.engine import Engine
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout.admission import Stay, policies
 from rstar2_env.rollout.lengths import BUCKETS, Lengths, bucket
 

@@ -19,8 +19,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from rstar2_env.episode import Episode, Message
-from rstar2_env.errors import ConfigurationError, Rstar2Error
+from rstar2_env.core.episode import Episode, Message
+from rstar2_env.core.errors import ConfigurationError, Rstar2Error
 from rstar2_env.rollout.chat import ChatCodec
 from rstar2_env.rollout.engine import Engine, SamplingParams, Seat, open_episode
 from rstar2_env.rollout.env_pool import EnvFactory, EnvPool, LentEnv

@@ -14,7 +14,7 @@ from typing import Any
 from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 
 _OPEN, _CLOSE = "\ue000", '"<\\\ue001'
 """Private-use characters, to which no template gives a meaning, and some that quoting would change."""

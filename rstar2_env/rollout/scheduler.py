@@ -18,8 +18,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from rstar2_env.errors import ConfigurationError
-from rstar2_env.options import call_with_options
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import call_with_options
 from rstar2_env.rollout import kv_aware as kv_aware  # registers its policy
 from rstar2_env.rollout.admission import Admission, Stay, policies
 from rstar2_env.rollout.engine import Engine, Generation, SamplingParams, Seat, open_episode

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from rstar2_env.errors import ConfigurationError, ServiceError
-from rstar2_env.http_client import HttpClient
+from rstar2_env.core.errors import ConfigurationError, ServiceError
+from rstar2_env.core.http import HttpClient
 from rstar2_env.rollout.engine import EngineStats, Generation, SamplingParams
 from rstar2_env.rollout.server_facts import NEUTRAL, ServerFacts, find_facts, read_metrics, stats_of
 from rstar2_env.rollout.vllm_engine import SEED_BITS, check_temperature

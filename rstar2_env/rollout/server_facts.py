@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rstar2_env.errors import ConfigurationError, ServiceError
-from rstar2_env.http_client import HttpClient
+from rstar2_env.core.errors import ConfigurationError, ServiceError
+from rstar2_env.core.http import HttpClient
 from rstar2_env.rollout.engine import EngineStats
 
 _METRIC = re.compile(r"^(vllm:\w+)(?:\{(.*)\})? (\S+)$", flags=re.MULTILINE)

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout import attention
 from rstar2_env.rollout.batch import Request, RowBatch
 from rstar2_env.rollout.engine import EngineStats, FinishReason, Generation, SamplingParams, settle

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout.engine import EngineStats, Generation, SamplingParams, settle
 from rstar2_env.rollout.vllm_setup import Tally, same_draws, start
 from rstar2_env.rollout.vllm_worker import keep_full_logprobs

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from rstar2_env.errors import ConfigurationError, MissingExtraError
+from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 from rstar2_env.rollout.engine import EngineStats
 
 _ENVIRONMENT = {

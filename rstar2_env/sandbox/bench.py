@@ -18,7 +18,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from rstar2_env.errors import Rstar2Error
+from rstar2_env.core.errors import Rstar2Error
 from rstar2_env.sandbox.job import Job, Limits, Outcome, Sandbox
 
 PROGRAMS = {

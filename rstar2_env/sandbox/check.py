@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox.docker_walls import APART
 from rstar2_env.sandbox.job import Job, Limits, Outcome, Sandbox
-from rstar2_env.status import ToolStatus
 
 _DEATH_S = 2.0
 _LOOKS = 4

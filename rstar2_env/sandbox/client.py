@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any, Protocol
 
-from rstar2_env.errors import SandboxUnavailableError
+from rstar2_env.core.errors import SandboxUnavailableError
 from rstar2_env.sandbox.calls import Caller
 from rstar2_env.sandbox.connection import Connection
 from rstar2_env.sandbox.host import MakeHost

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from rstar2_env.errors import SandboxUnavailableError
+from rstar2_env.core.errors import SandboxUnavailableError
 from rstar2_env.sandbox.host import Host
 from rstar2_env.sandbox.inside import wire
 from rstar2_env.sandbox.job import Capability

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
-from rstar2_env.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
 from rstar2_env.sandbox import docker_engine, docker_walls
 from rstar2_env.sandbox.calls import Caller, Pending
 from rstar2_env.sandbox.client import WardenClient

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rstar2_env.errors import SandboxUnavailableError
+from rstar2_env.core.errors import SandboxUnavailableError
 from rstar2_env.sandbox import docker_engine
 from rstar2_env.sandbox.docker_image import USER
 from rstar2_env.sandbox.docker_options import SCRATCH, DockerOptions

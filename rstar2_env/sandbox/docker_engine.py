@@ -11,7 +11,7 @@ import os
 import socket
 from typing import TYPE_CHECKING, Any
 
-from rstar2_env.errors import ConfigurationError, MissingExtraError, SandboxUnavailableError
+from rstar2_env.core.errors import ConfigurationError, MissingExtraError, SandboxUnavailableError
 from rstar2_env.sandbox.docker_image import INSIDE_LABEL, fingerprint
 
 if TYPE_CHECKING:

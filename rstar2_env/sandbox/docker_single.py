@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 
-from rstar2_env.errors import ConfigurationError, Rstar2Error, SandboxUnavailableError
+from rstar2_env.core.errors import ConfigurationError, Rstar2Error, SandboxUnavailableError
 from rstar2_env.sandbox.calls import Pending
 from rstar2_env.sandbox.client import WardenClient
 from rstar2_env.sandbox.job import Job, Outcome

@@ -19,7 +19,7 @@ import sysconfig
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rstar2_env.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
 
 _PROGRAMS = ("sh", "cat", "echo", "env", "ls", "sleep", "true")
 _LEFT_OUT = frozenset(

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
-from rstar2_env.errors import ConfigurationError
-from rstar2_env.status import ToolStatus
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.status import ToolStatus
 
 SessionState = Literal["new", "kept", "interrupted", "ended", "replaced"]
 """What became of a session in a cell: see ``Outcome.session``."""

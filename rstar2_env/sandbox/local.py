@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rstar2_env.errors import SandboxUnavailableError
+from rstar2_env.core.errors import SandboxUnavailableError
 from rstar2_env.sandbox.client import WardenClient
 from rstar2_env.sandbox.inside import linux
 from rstar2_env.sandbox.options import LocalOptions

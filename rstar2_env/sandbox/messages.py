@@ -6,10 +6,10 @@ import math
 import os
 from typing import Any
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox.inside import wire
 from rstar2_env.sandbox.job import Job, Limits, Outcome
-from rstar2_env.status import ToolStatus
 
 _MIB = 1 << 20
 

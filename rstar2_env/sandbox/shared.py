@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from rstar2_env.errors import SandboxUnavailableError
+from rstar2_env.core.errors import SandboxUnavailableError
 from rstar2_env.sandbox.job import Capability, Job, Outcome, Sandbox
 from rstar2_env.sandbox.providers import make_sandbox
 

@@ -23,8 +23,8 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.utils.env_checker import check_env
 
-from rstar2_env.errors import EpisodeOverError
-from rstar2_env.status import ToolStatus
+from rstar2_env.core.errors import EpisodeOverError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.testing.harness import MAX_STEPS, Harness, TextEnv, canonical, require, typical_call
 from rstar2_env.testing.hostile import HOSTILE_TURNS, REPEATED
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from rstar2_env.errors import UnknownNameError
+from rstar2_env.core.errors import UnknownNameError
 from rstar2_env.testing.checks import CHECKS
 from rstar2_env.testing.harness import ConformanceError, TextEnv, harness_for
 

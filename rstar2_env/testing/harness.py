@@ -11,7 +11,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from rstar2_env.errors import ConfigurationError, Rstar2Error
+from rstar2_env.core.errors import ConfigurationError, Rstar2Error
 
 TextEnv = gym.Env[str, str]
 

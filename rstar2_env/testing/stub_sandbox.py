@@ -14,9 +14,9 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
-from rstar2_env.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox.job import Capability, Job, Outcome
-from rstar2_env.status import ToolStatus
 from rstar2_env.testing.plan import Plan
 
 Answer: TypeAlias = "Outcome | ToolStatus | str"

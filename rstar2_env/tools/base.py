@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from rstar2_env.encodable import encodable
-from rstar2_env.status import ToolStatus
+from rstar2_env.core.status import ToolStatus
+from rstar2_env.core.text import encodable
 
 
 @dataclass(frozen=True, slots=True)

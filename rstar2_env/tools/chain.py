@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rstar2_env.errors import ConfigurationError
-from rstar2_env.status import ToolStatus
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.tools.base import CallContext, EpisodeTool, Tool, ToolCall, ToolResult, ToolSpec
 from rstar2_env.tools.schema import invalid_argument
 

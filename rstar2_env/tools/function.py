@@ -12,8 +12,8 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from rstar2_env.errors import ConfigurationError, SandboxUnavailableError
-from rstar2_env.status import ToolStatus
+from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.tools.base import CallContext, ToolResult, ToolSpec
 
 _NAMES: Mapping[Any, str] = {

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rstar2_env.errors import SandboxUnavailableError
+from rstar2_env.core.errors import SandboxUnavailableError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox.job import Job, Outcome
-from rstar2_env.status import ToolStatus
 from rstar2_env.tools.base import CallContext, ToolResult, ToolSpec
 from rstar2_env.tools.sandboxed import SandboxTool, call_seed
 

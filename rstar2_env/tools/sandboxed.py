@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox.job import Limits, Outcome, Sandbox
-from rstar2_env.status import ToolStatus
 from rstar2_env.tools.base import CallContext, ToolResult, ToolSpec
 from rstar2_env.tools.cut import Tokenizer, cut_middle
 

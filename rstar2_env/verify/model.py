@@ -24,7 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.verify.verdict import Reason, Verdict
 from rstar2_env.verify.verifier import RuleVerifier, Verifier
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 
 TIMEOUT_S = 1.0
 """Default deadline of one verification, in seconds of a worker's time."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rstar2_env.errors import ProblemFormatError
+from rstar2_env.core.errors import ProblemFormatError
 from rstar2_env.verify.verdict import Reason, Verdict
 
 

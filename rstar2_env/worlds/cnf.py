@@ -13,7 +13,7 @@ from itertools import combinations
 
 import numpy as np
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.worlds.puzzle import UnreadableAnswerError
 from rstar2_env.worlds.reading import plain
 

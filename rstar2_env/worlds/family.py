@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeVar
 
-from rstar2_env.errors import ConfigurationError
-from rstar2_env.options import call_with_options
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import call_with_options
 from rstar2_env.problems import source_name
 
 T = TypeVar("T")

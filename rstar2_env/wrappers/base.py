@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias
 import gymnasium as gym
 import numpy as np
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.tools.chain import Middleware
 from rstar2_env.turn import Step as Step
 

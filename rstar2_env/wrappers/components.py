@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rstar2_env.episode import Episode
+from rstar2_env.core.episode import Episode
 from rstar2_env.tools.cut import Tokenizer
 
 

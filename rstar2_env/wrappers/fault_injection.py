@@ -15,8 +15,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from rstar2_env.errors import ConfigurationError
-from rstar2_env.status import ToolStatus
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.tools import CallContext, ToolCall, ToolResult
 from rstar2_env.tools.chain import Handler
 from rstar2_env.wrappers.base import Step, TextEnv, TextWrapper, use_middleware

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import gymnasium as gym
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.tools import CallContext, ToolCall, ToolResult
 from rstar2_env.tools.chain import Handler
 from rstar2_env.tools.cut import Tokenizer, cut_middle

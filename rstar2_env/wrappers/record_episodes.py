@@ -15,8 +15,8 @@ from typing import Any
 
 import gymnasium as gym
 
-from rstar2_env.episode import Episode, Message
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.episode import Episode, Message
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.wrappers.base import Step, TextEnv, TextWrapper
 from rstar2_env.wrappers.reward_shaping import follow
 

@@ -13,8 +13,8 @@ from typing import Any, Literal, TypeAlias
 
 import gymnasium as gym
 
-from rstar2_env.episode import Episode, Message
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.episode import Episode, Message
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.wrappers.base import Step, TextEnv, TextWrapper, log_parts
 
 Score: TypeAlias = Callable[[Episode, Mapping[str, Any]], float]

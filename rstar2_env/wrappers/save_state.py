@@ -15,7 +15,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from rstar2_env.errors import EpisodeOverError, Rstar2Error
+from rstar2_env.core.errors import EpisodeOverError, Rstar2Error
 from rstar2_env.wrappers.base import EpisodeSeeds, Step, TextEnv, TextWrapper, copied
 
 

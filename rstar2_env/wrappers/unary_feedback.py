@@ -10,7 +10,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.wrappers.base import EpisodeSeeds, Step, TextEnv, TextWrapper, copied, log_parts
 
 FEEDBACK = "That answer is not right. Think it over and answer again."

@@ -14,11 +14,11 @@ import pytest
 import rstar2_env  # noqa: F401 - registers the environment
 from rstar2_env.agents import Agent, InformedAgent, agents, make
 from rstar2_env.agents.human import Human
+from rstar2_env.core.errors import ConfigurationError, UnknownNameError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.dialects import make_dialect
-from rstar2_env.errors import ConfigurationError, UnknownNameError
 from rstar2_env.play import play_episode
 from rstar2_env.problems import Problem
-from rstar2_env.status import ToolStatus
 from rstar2_env.testing.stub_sandbox import StubSandbox
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -4,8 +4,8 @@ from itertools import permutations
 
 import pytest
 
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.envs_registry.alphametic import Alphametic
-from rstar2_env.errors import ConfigurationError
 from rstar2_env.worlds import UnreadableAnswerError
 from rstar2_env.worlds.alphametic import holds, interchangeable, is_unique, solutions
 

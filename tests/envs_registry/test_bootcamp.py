@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import rstar2_env  # noqa: F401  # registers the ids
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.testing import StubTool, check_text_env
 
 ID = "rstar2/Bootcamp-v0"

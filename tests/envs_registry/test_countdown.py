@@ -4,8 +4,8 @@ import gymnasium as gym
 import pytest
 
 import rstar2_env  # noqa: F401  # registers the id
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.envs_registry.countdown import Countdown
-from rstar2_env.errors import ConfigurationError
 from rstar2_env.worlds.expressions import read_expression, solve
 
 FOUR = {"numbers": [2, 3, 7, 10], "target": 17}

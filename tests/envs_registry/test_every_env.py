@@ -7,7 +7,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import rstar2_env  # noqa: F401  # registers the ids
-from rstar2_env.errors import SandboxUnavailableError
+from rstar2_env.core.errors import SandboxUnavailableError
 from rstar2_env.sandbox import make_sandbox
 from rstar2_env.testing import check_text_env
 

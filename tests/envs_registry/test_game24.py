@@ -2,8 +2,8 @@
 
 import pytest
 
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.envs_registry.game24 import Game24
-from rstar2_env.errors import ConfigurationError
 from rstar2_env.worlds import UnreadableAnswerError
 
 HAND = {"numbers": [3, 3, 8, 8], "target": 24}

@@ -5,8 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.envs_registry.knights_knaves import KnightsKnaves
-from rstar2_env.errors import ConfigurationError
 from rstar2_env.worlds import UnreadableAnswerError
 from rstar2_env.worlds.knights import random_statement, signature, solutions, words
 

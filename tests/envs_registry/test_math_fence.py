@@ -4,7 +4,7 @@ import gymnasium as gym
 import pytest
 
 import rstar2_env  # noqa: F401  # registers the id
-from rstar2_env.errors import SandboxUnavailableError
+from rstar2_env.core.errors import SandboxUnavailableError
 from rstar2_env.sandbox import make_sandbox
 from rstar2_env.testing import StubSandbox, check_text_env
 

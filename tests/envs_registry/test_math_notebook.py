@@ -7,8 +7,8 @@ import pytest
 from cell_sandbox import CellSandbox
 
 import rstar2_env  # noqa: F401  # registers the id
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.dialects import make_dialect
-from rstar2_env.status import ToolStatus
 from rstar2_env.testing import StubSandbox, check_text_env
 from rstar2_env.tools import NOTEBOOK_TOOL_NAME
 from rstar2_env.wrappers import FaultInjection, SaveState, ToolBudget

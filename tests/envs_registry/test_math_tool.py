@@ -7,10 +7,10 @@ import gymnasium as gym
 import pytest
 
 import rstar2_env  # noqa: F401  # registers the id
+from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.dialects import make_dialect
-from rstar2_env.errors import ConfigurationError, SandboxUnavailableError
 from rstar2_env.sandbox import make_sandbox
-from rstar2_env.status import ToolStatus
 from rstar2_env.testing import StubSandbox
 from rstar2_env.tools import PYTHON_TOOL_NAME
 

@@ -6,7 +6,7 @@ import gymnasium as gym
 import pytest
 
 import rstar2_env  # noqa: F401  # registers the ids
-from rstar2_env.errors import ConfigurationError, EpisodeOverError, UnknownNameError
+from rstar2_env.core.errors import ConfigurationError, EpisodeOverError, UnknownNameError
 from rstar2_env.problems.mixture import with_split
 from rstar2_env.testing import StubSandbox, ToyEnv, check_text_env
 from rstar2_env.wrappers import FaultInjection

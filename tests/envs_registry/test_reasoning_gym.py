@@ -4,7 +4,7 @@ import gymnasium as gym
 import pytest
 
 import rstar2_env  # noqa: F401  # registers the ids
-from rstar2_env.errors import ConfigurationError, UnknownNameError
+from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.testing import check_text_env
 
 reasoning_gym = pytest.importorskip("reasoning_gym", reason="needs the extra 'reasoning-gym'")

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import rstar2_env  # noqa: F401  # registers the id
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.envs_registry.saturn import Saturn
-from rstar2_env.errors import ConfigurationError
 from rstar2_env.worlds import UnreadableAnswerError
 from rstar2_env.worlds.cnf import difficulty, satisfies, solutions, written
 

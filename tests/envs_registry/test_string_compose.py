@@ -7,8 +7,8 @@ import gymnasium as gym
 import pytest
 
 import rstar2_env  # noqa: F401  # registers the id
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.envs_registry.string_compose import StringCompose
-from rstar2_env.errors import ConfigurationError
 from rstar2_env.worlds import UnreadableAnswerError
 from rstar2_env.worlds.string_functions import functions
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.envs_registry.sudoku import Sudoku
-from rstar2_env.errors import ConfigurationError
 from rstar2_env.worlds import UnreadableAnswerError
 from rstar2_env.worlds.sudoku import BOXES, has_other, obeys, pattern, random_grid, solutions
 

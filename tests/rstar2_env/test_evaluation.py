@@ -11,10 +11,10 @@ import gymnasium as gym
 import pytest
 
 from rstar2_env.agents import make
-from rstar2_env.errors import ConfigurationError, UnknownNameError
+from rstar2_env.core.errors import ConfigurationError, UnknownNameError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.evaluation import EvalResult, evaluate
 from rstar2_env.problems import load_problems
-from rstar2_env.status import ToolStatus
 from rstar2_env.testing.stub_sandbox import StubSandbox
 
 ID = "rstar2/MathTool-v0"

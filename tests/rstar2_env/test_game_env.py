@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import gymnasium as gym
 import pytest
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.evaluation import evaluate
 from rstar2_env.game_env import Game, IllegalMoveError, knob, register
 from rstar2_env.testing import check_text_env

@@ -9,11 +9,11 @@ import gymnasium as gym
 import pytest
 
 import rstar2_env  # noqa: F401 - registers the environment
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.dialects import make_dialect
-from rstar2_env.errors import ConfigurationError
 from rstar2_env.play import Agent, InformedAgent, StopPlayingError, play_episode, python_call
 from rstar2_env.problems import Problem
-from rstar2_env.status import ToolStatus
 from rstar2_env.testing.stub_sandbox import StubSandbox
 
 PROBLEM = Problem("p", "What is 6*7?", "42")

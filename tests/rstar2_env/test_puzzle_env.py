@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from rstar2_env.agents.oracle import Oracle
+from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.dialects import make_dialect
-from rstar2_env.errors import ConfigurationError, UnknownNameError
 from rstar2_env.family_env import environment_class
 from rstar2_env.play import play_episode
 from rstar2_env.problems import families, load_problems

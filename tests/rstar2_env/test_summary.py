@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from rstar2_env.episode import Episode
-from rstar2_env.status import ToolStatus
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.summary import ratio, summarize
 
 OK, ERROR, LOST = ToolStatus.OK, ToolStatus.EXCEPTION, ToolStatus.UNAVAILABLE

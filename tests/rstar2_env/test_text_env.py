@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toy_turns import GOLD, RIGHT, RSTAR2, WRONG, call, make, play, statuses
 
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.dialects import make_dialect
-from rstar2_env.status import ToolStatus
 from rstar2_env.testing import StubTool
 
 

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 from toy_turns import RIGHT, RSTAR2, call, make, play, statuses
 
-from rstar2_env.errors import ConfigurationError
-from rstar2_env.status import ToolStatus
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.testing import StubTool
 from rstar2_env.tools import ToolResult
 from rstar2_env.verify import Reason, Verdict

@@ -6,9 +6,9 @@ import pickle
 import pytest
 from toy_turns import GOLD, RIGHT, RSTAR2, WRONG, call, make, play
 
-from rstar2_env.errors import ConfigurationError, EpisodeOverError, UnknownNameError
+from rstar2_env.core.errors import ConfigurationError, EpisodeOverError, UnknownNameError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.problems import Problem
-from rstar2_env.status import ToolStatus
 from rstar2_env.tools import ToolResult
 
 INFO_OF_END = {"end", "answer", "correct", "turns", "tool_errors", "tool_calls_total", "answer_tags"}

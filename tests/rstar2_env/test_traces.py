@@ -10,9 +10,9 @@ import gymnasium as gym
 import pytest
 
 import rstar2_env  # noqa: F401 - registers the environment
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.problems import Problem, load_problems
-from rstar2_env.status import ToolStatus
 from rstar2_env.testing.stub_sandbox import StubSandbox
 from rstar2_env.traces import Trace, generate_traces
 

@@ -3,7 +3,7 @@
 import pytest
 from toy_turns import GOLD, RIGHT, WRONG, call
 
-from rstar2_env.errors import ConfigurationError, EpisodeOverError
+from rstar2_env.core.errors import ConfigurationError, EpisodeOverError
 from rstar2_env.testing import ToyEnv, check_text_env
 from rstar2_env.text_env import ToolEnv
 from rstar2_env.turn import Ended, GoesOn

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import rstar2_env  # noqa: F401  # registers the ids
 from rstar2_env.cli.validate import validate_command
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.problems import Problem
 from rstar2_env.testing import StubSandbox, StubTool
 from rstar2_env.testing.toy_env import ToyEnv

@@ -10,8 +10,8 @@ import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import rstar2_env  # noqa: F401  # registers the ids
+from rstar2_env.core.errors import ConfigurationError, EpisodeOverError
 from rstar2_env.dialects import make_dialect
-from rstar2_env.errors import ConfigurationError, EpisodeOverError
 from rstar2_env.grading import GoldGrader
 from rstar2_env.testing import StubTool
 from rstar2_env.text_env import ToolEnv

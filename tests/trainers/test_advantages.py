@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from rstar2_env.errors import UnknownNameError
+from rstar2_env.core.errors import UnknownNameError
 from rstar2_env.trainers.advantages import EPSILON, advantages
 
 ALL = ["group_mean", "group_mean_batch_std", "group_norm", "rloo"]

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from rstar2_env import trainers
-from rstar2_env.errors import ConfigurationError, UnknownNameError
+from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 
 
 def test_grpo_and_grpo_roc_are_registered():

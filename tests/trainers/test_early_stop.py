@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.trainers.base import Recipe, make_selector, trainers
 from rstar2_env.trainers.selectors import ResampleOnCorrect, selectors
 

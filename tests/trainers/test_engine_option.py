@@ -10,7 +10,7 @@ import pytest
 from vllm_serve import needs_vllm
 
 from rstar2_env import trainers
-from rstar2_env.errors import ConfigurationError, UnknownNameError
+from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 
 BOUND = 1e-4
 """Largest mean distance of an engine's log-probabilities from the trainer's, in float32."""

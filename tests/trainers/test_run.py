@@ -12,7 +12,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from rstar2_env import trainers
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout import RolloutError
 from rstar2_env.trainers._run import batch_shape
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.trainers.samplers import ProblemSampler, Sampler, SeedSampler, Start
 
 IDS = [f"p{i}" for i in range(7)]

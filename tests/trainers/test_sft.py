@@ -7,7 +7,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from rstar2_env import trainers
-from rstar2_env.errors import ConfigurationError, ProblemFormatError
+from rstar2_env.core.errors import ConfigurationError, ProblemFormatError
 from rstar2_env.rollout import ChatCodec
 from rstar2_env.trainers._sft import encode_traces
 

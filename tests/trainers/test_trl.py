@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from rstar2_env import trainers
-from rstar2_env.episode import Episode
+from rstar2_env.core.episode import Episode
 from rstar2_env.trainers._trl import select
 from rstar2_env.trainers.advantages import group_norm
 from rstar2_env.trainers.selectors import KeepAll, ResampleOnCorrect

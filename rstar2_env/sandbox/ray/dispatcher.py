@@ -15,14 +15,14 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 
-from rstar2_env.errors import ConfigurationError, SandboxUnavailableError
-from rstar2_env.ray_cluster import RayNode, living_nodes, no_node
+from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.core.ray_cluster import RayNode, living_nodes, no_node
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox.job import Job, Outcome
 from rstar2_env.sandbox.messages import lost
 from rstar2_env.sandbox.ray.homes import Homes
 from rstar2_env.sandbox.ray.node import Node, Ticket
 from rstar2_env.sandbox.ray.options import RayOptions
-from rstar2_env.status import ToolStatus
 
 _LONGEST_PAUSE_S = 60.0
 _STRIKES = 3

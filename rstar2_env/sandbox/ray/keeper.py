@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
-from rstar2_env.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
 from rstar2_env.sandbox.calls import Pending
 from rstar2_env.sandbox.job import Capability, Job, Outcome
 from rstar2_env.sandbox.local import LocalSandbox

@@ -15,8 +15,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from rstar2_env.errors import ConfigurationError, SandboxUnavailableError
-from rstar2_env.ray_cluster import RayNode, actor_on, connected
+from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.core.ray_cluster import RayNode, actor_on, connected
 from rstar2_env.sandbox.job import Capability, Job, Outcome
 from rstar2_env.sandbox.ray.keeper import Cancel, EndSession, Keeper, Order, Run
 from rstar2_env.sandbox.ray.options import RayOptions

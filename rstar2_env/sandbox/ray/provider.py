@@ -13,8 +13,8 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rstar2_env import ray_cluster
-from rstar2_env.errors import SandboxUnavailableError
+from rstar2_env.core import ray_cluster
+from rstar2_env.core.errors import SandboxUnavailableError
 from rstar2_env.sandbox.calls import Caller
 from rstar2_env.sandbox.job import Capability, Job
 from rstar2_env.sandbox.messages import encode_job

@@ -21,7 +21,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
-from rstar2_env.errors import MissingExtraError, SandboxUnavailableError
+from rstar2_env.core.errors import MissingExtraError, SandboxUnavailableError
 from rstar2_env.sandbox.job import Capability, Job, Outcome
 from rstar2_env.sandbox.remote.calls import Call
 from rstar2_env.sandbox.remote.dispatch import Dispatcher

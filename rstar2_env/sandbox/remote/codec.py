@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox.job import Job, Limits, Outcome
-from rstar2_env.status import ToolStatus
 
 _LIMITS = tuple(item.name for item in fields(Limits))
 _OUTCOME = {item.name: item.default for item in fields(Outcome) if item.name != "status"}

@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.sandbox.remote.balance import Balance
 from rstar2_env.sandbox.remote.calls import Call
 from rstar2_env.sandbox.remote.codec import outcome_from_json

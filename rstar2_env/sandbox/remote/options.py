@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, get_args
 from urllib.parse import urlsplit
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.sandbox.job import Limits
 from rstar2_env.sandbox.options import Isolation, refuse_unknown
 

@@ -26,7 +26,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.sandbox.remote.codec import dump, job_from_json
 from rstar2_env.sandbox.serve.guard import Guard, TooLargeError, read_body, too_large
 from rstar2_env.sandbox.serve.judge import judge_routes

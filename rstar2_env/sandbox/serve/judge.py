@@ -16,10 +16,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox.job import Job, Outcome
 from rstar2_env.sandbox.serve.guard import TooLargeError, read_body, too_large
 from rstar2_env.sandbox.serve.service import Call, Service
-from rstar2_env.status import ToolStatus
 
 _WAIT_S = 15.0
 """Seconds that a call may wait for a place in the queue."""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any
 
-from rstar2_env.errors import ConfigurationError, MissingExtraError
+from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 from rstar2_env.sandbox.providers import make_sandbox
 from rstar2_env.sandbox.serve.options import ServeOptions
 

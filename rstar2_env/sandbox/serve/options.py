@@ -6,7 +6,7 @@ import ipaddress
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.sandbox.job import Limits
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.sandbox.job import Job, Outcome, Sandbox
 from rstar2_env.sandbox.messages import lost
 from rstar2_env.sandbox.options import usable_cores

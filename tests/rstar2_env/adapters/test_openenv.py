@@ -12,8 +12,8 @@ import gymnasium as gym
 import pytest
 
 import rstar2_env  # noqa: F401  # registers the ids
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.dialects import make_dialect
-from rstar2_env.errors import ConfigurationError
 
 pytest.importorskip("openenv", reason="the extra 'openenv' is not installed")
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.dialects import Dialect, dialects, make_dialect
-from rstar2_env.errors import ConfigurationError, UnknownNameError
 
 SECRET = "\\boxed{7}"
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.dialects import make_dialect
-from rstar2_env.status import ToolStatus
 from rstar2_env.testing import HOSTILE_TURNS, StubTool
 from rstar2_env.tools import ToolResult
 

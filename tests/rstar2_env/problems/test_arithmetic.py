@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from rstar2_env.errors import ConfigurationError, UnknownNameError
+from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.problems import SPLITS, Problem, load_problems, split_of
 
 LEVELS = (1, 2, 3, 4, 5)

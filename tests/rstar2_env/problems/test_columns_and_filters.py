@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rstar2_env.errors import ConfigurationError, ProblemFormatError
+from rstar2_env.core.errors import ConfigurationError, ProblemFormatError
 from rstar2_env.problems import Problem, load_problems
 from rstar2_env.problems.filters import parse_where
 

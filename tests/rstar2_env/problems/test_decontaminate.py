@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.problems import Problem, load_problems
 from rstar2_env.problems.decontaminate import decontaminate, normal_words
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rstar2_env.errors import ConfigurationError, MissingExtraError, ProblemFormatError
+from rstar2_env.core.errors import ConfigurationError, MissingExtraError, ProblemFormatError
 from rstar2_env.problems import FiniteSource, LazySource, load_problems
 from rstar2_env.problems.write import write_jsonl
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rstar2_env.errors import ConfigurationError, ProblemFormatError
+from rstar2_env.core.errors import ConfigurationError, ProblemFormatError
 from rstar2_env.problems import FiniteSource, load_problems
 
 SHARED = Path(__file__).resolve().parents[3] / ".." / "shared" / "data"

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import rstar2_env  # noqa: F401  # registers the families of the worlds
-from rstar2_env.errors import ConfigurationError, ProblemFormatError, UnknownNameError
+from rstar2_env.core.errors import ConfigurationError, ProblemFormatError, UnknownNameError
 from rstar2_env.problems import FiniteSource, Problem, ProblemSource, choose, families, load_problems
 
 TEN = [{"question": f"question {n}", "answer": n} for n in range(10)]

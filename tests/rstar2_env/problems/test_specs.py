@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import rstar2_env  # noqa: F401  # registers the ids
-from rstar2_env.errors import ConfigurationError, UnknownNameError
+from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.problems import NAMED_SETS, FiniteSource, MixtureSource, ProblemSource, load_problems
 from rstar2_env.problems import files as files_module
 from rstar2_env.problems.columns import parse_column

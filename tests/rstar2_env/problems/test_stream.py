@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rstar2_env.errors import ConfigurationError, ProblemFormatError, UnknownNameError
+from rstar2_env.core.errors import ConfigurationError, ProblemFormatError, UnknownNameError
 from rstar2_env.problems import FiniteSource, LazySource, load_problems
 from rstar2_env.problems import load as load_module
 

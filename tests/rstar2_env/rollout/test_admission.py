@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rstar2_env.errors import ConfigurationError, UnknownNameError
+from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.rollout.admission import Admission, LeastRequests, Static, Stay, policies
 from rstar2_env.rollout.kv_aware import BLOCK, KvAware
 from rstar2_env.rollout.lengths import BUCKETS, Lengths, bucket

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 import torch
 
-from rstar2_env.status import ToolStatus
+from rstar2_env.core.status import ToolStatus
 
 BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
 

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerFast
 
-from rstar2_env.episode import Message
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.episode import Message
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout import CHATML, ChatCodec
 
 PLAIN = [

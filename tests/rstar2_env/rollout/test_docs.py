@@ -13,9 +13,9 @@ from chat_families import FAMILIES, make_tokenizer
 from scripted_engine import EchoEnv, scripted
 from tiny_models import tiny_qwen3
 
-from rstar2_env.episode import Episode
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.rollout import ChatCodec, EpisodeRequest, Player, SamplingParams
-from rstar2_env.status import ToolStatus
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 

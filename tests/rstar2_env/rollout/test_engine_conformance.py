@@ -16,7 +16,7 @@ from tiny_models import alone, fresh_logprobs
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from vllm_serve import needs_vllm
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout import (
     Budget,
     ChatCodec,

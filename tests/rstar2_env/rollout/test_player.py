@@ -12,9 +12,9 @@ from chat_families import FAMILIES, Family
 from scripted_engine import EchoEnv, call, echo_player, math_tool, scripted, turns_of
 from tiny_models import tiny_qwen3
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.rollout import Budget, EpisodeRequest, Player, SamplingParams, TransformersEngine
-from rstar2_env.status import ToolStatus
 from rstar2_env.testing import StubSandbox
 
 pytestmark = pytest.mark.usefixtures("no_thread_left")

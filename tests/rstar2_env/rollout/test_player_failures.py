@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from scripted_engine import EchoEnv, ScriptedEngine, call, echo_player, first_times, math_tool, scripted
 
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.rollout import EpisodeRequest, RolloutError, SamplingParams
-from rstar2_env.status import ToolStatus
 from rstar2_env.testing import StubSandbox
 
 pytestmark = pytest.mark.usefixtures("no_thread_left")

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from scripted_engine import EchoEnv, ScriptedEngine, call, echo_player, first_times, math_tool, scripted, turns_of
 
-from rstar2_env.episode import Episode
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout import Budget, EpisodeRequest, Generation, RolloutError, SamplingParams, Seat
 from rstar2_env.testing import StubSandbox
 

@@ -15,10 +15,10 @@ from gymnasium.error import ResetNeeded
 from scripted_engine import call, echo_player, scripted
 
 from rstar2_env.adapters.ray import NodeLostError, RayEnvs
-from rstar2_env.episode import Episode
-from rstar2_env.errors import ConfigurationError, EpisodeOverError, SandboxUnavailableError
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError, EpisodeOverError, SandboxUnavailableError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.rollout import EpisodeRequest
-from rstar2_env.status import ToolStatus
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_thread_left")]
 

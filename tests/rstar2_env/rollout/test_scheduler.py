@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from scripted_engine import EchoEnv, echo_player, scripted, turns_of
 
-from rstar2_env.errors import ConfigurationError, UnknownNameError
+from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.rollout import (
     Budget,
     Engine,

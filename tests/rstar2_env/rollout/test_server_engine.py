@@ -14,7 +14,7 @@ import torch
 from flaky_server import Answer, Asked, FlakyServer, flaky
 from safetensors.torch import load_file
 
-from rstar2_env.errors import ConfigurationError, ServiceError
+from rstar2_env.core.errors import ConfigurationError, ServiceError
 from rstar2_env.rollout import Engine, Generation, SamplingParams, Scheduler, VllmServerEngine
 from rstar2_env.rollout.engines import make_engine
 

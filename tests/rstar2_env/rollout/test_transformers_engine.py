@@ -13,7 +13,7 @@ from chat_families import FAMILIES, make_tokenizer
 from tiny_models import GREEDY, VOCABULARY, alone, fresh_logprobs, prompts, run_all, tiny_gemma3, tiny_llama, tiny_qwen3
 from transformers import PreTrainedModel
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout import Generation, SamplingParams, TransformersEngine
 
 

@@ -17,7 +17,7 @@ from tiny_models import alone
 from transformers import AutoModelForCausalLM, PreTrainedModel
 from vllm_serve import needs_vllm
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout import Generation, SamplingParams, VllmEngine
 
 pytestmark = pytest.mark.slow

@@ -81,7 +81,7 @@ class Engine:
 
 def answers(url: str | None) -> bool:
     """Whether an engine answers there."""
-    from rstar2_env.errors import Rstar2Error
+    from rstar2_env.core.errors import Rstar2Error
     from rstar2_env.sandbox import docker_engine
 
     try:

@@ -8,9 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from rstar2_env.cli.sandbox import app
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import LocalSandbox, bench
 from rstar2_env.sandbox.job import Outcome
-from rstar2_env.status import ToolStatus
 from rstar2_env.testing import StubSandbox
 
 

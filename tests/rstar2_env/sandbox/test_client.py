@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from rstar2_env.errors import SandboxUnavailableError
+from rstar2_env.core.errors import SandboxUnavailableError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, Limits, LocalSandbox, Sandbox, make_sandbox
-from rstar2_env.status import ToolStatus
 
 SLEEP = Job("import time\ntime.sleep(60)", limits=Limits(wall_s=60))
 

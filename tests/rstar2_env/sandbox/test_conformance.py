@@ -12,8 +12,8 @@ from textwrap import dedent
 
 import pytest
 
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, Limits, Sandbox
-from rstar2_env.status import ToolStatus
 
 ATTACKS = Path(__file__).resolve().parents[3] / ".." / "shared" / "attacks"
 LIMITS = Limits(wall_s=2.0, memory_mb=512, processes=64, output_bytes=64 << 10)

@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 from docker_engines import NoEngineError, build_image, own_engine
 
-from rstar2_env.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, Limits, Sandbox, docker_container, make_sandbox
-from rstar2_env.status import ToolStatus
 
 pytestmark = pytest.mark.slow
 

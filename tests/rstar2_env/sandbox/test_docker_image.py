@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from rstar2_env.errors import ConfigurationError, Rstar2Error
+from rstar2_env.core.errors import ConfigurationError, Rstar2Error
 from rstar2_env.sandbox import Job, docker_container, docker_image, host_files, make_sandbox
 from rstar2_env.sandbox.docker_options import DockerOptions
 from rstar2_env.sandbox.inside import syscalls

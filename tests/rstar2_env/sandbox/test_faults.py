@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, Limits, LocalSandbox, Outcome
-from rstar2_env.status import ToolStatus
 
 pytestmark = pytest.mark.deadlines
 

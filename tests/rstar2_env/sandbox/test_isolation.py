@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from rstar2_env.errors import SandboxUnavailableError
+from rstar2_env.core.errors import SandboxUnavailableError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, Limits, LocalSandbox, Outcome, Sandbox
 from rstar2_env.sandbox.check import try_to_escape
-from rstar2_env.status import ToolStatus
 
 pytestmark = pytest.mark.deadlines
 

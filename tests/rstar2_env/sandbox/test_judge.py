@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox.inside.judge import Seen, judge, read_report
-from rstar2_env.status import ToolStatus
 
 BUSY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

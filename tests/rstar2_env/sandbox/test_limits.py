@@ -8,9 +8,9 @@ from textwrap import dedent
 
 import pytest
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, Limits, LocalSandbox, Outcome
-from rstar2_env.status import ToolStatus
 
 pytestmark = pytest.mark.deadlines
 

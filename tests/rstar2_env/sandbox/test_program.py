@@ -7,8 +7,8 @@ from textwrap import dedent
 
 import pytest
 
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, Limits, LocalSandbox, Outcome
-from rstar2_env.status import ToolStatus
 
 Run = Callable[..., Outcome]
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from session_tools import STUBBORN, cpu_of, holds_mark
 
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, Limits, LocalSandbox, Outcome
-from rstar2_env.status import ToolStatus
 
 pytestmark = pytest.mark.deadlines
 

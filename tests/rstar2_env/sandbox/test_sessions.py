@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from session_tools import STUBBORN, cpu_of
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, Limits, LocalSandbox, Outcome
-from rstar2_env.status import ToolStatus
 
 Run = Callable[..., Outcome]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rstar2_env.errors import ConfigurationError, SandboxUnavailableError, UnknownNameError
+from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError, UnknownNameError
 from rstar2_env.sandbox import Job, Limits, SharedSandbox, shared_sandbox
 
 OPTIONS: dict[str, Any] = {"workers": 1, "waiting": 1, "preload": []}

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, Limits, LocalSandbox
-from rstar2_env.status import ToolStatus
 
 MIX = [
     Job("print(1)"),

@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from rstar2_env.errors import ConfigurationError, UnknownNameError
+from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.testing import CHECKS, ConformanceError, StubTool, ToyEnv, check_text_env
 
 

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from rstar2_env.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox.job import Job, Outcome, Sandbox
-from rstar2_env.status import ToolStatus
 from rstar2_env.testing import StubSandbox
 
 JOB = Job("print(1)")

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from rstar2_env.errors import ConfigurationError
-from rstar2_env.status import ToolStatus
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.testing import StubTool
 from rstar2_env.tools import CallContext, Tool, ToolResult
 

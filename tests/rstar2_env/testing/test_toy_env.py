@@ -1,6 +1,6 @@
 """ToyEnv is a conforming environment whose tool follows a plan."""
 
-from rstar2_env.status import ToolStatus
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.testing import CHECKS, StubTool, ToyEnv, check_text_env
 
 

@@ -5,8 +5,8 @@ import contextlib
 import io
 import random
 
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox.job import Outcome
-from rstar2_env.status import ToolStatus
 from rstar2_env.testing import StubSandbox
 
 

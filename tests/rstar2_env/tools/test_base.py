@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import pytest
 
-from rstar2_env.status import ToolStatus
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.tools import ToolCall, ToolResult, ToolSpec
 
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from rstar2_env.errors import ConfigurationError
-from rstar2_env.status import ToolStatus
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.testing import StubTool
 from rstar2_env.tools import CallContext, ToolCall, ToolChain, ToolResult
 

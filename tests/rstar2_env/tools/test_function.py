@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
-from rstar2_env.errors import ConfigurationError, SandboxUnavailableError
-from rstar2_env.status import ToolStatus
+from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.tools import CallContext, FunctionTool, Tool, ToolCall, ToolChain
 
 WHERE = CallContext(seed=11, number=0, turn=0)

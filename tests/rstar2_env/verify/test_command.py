@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from rstar2_env.cli.verify import verify_command
-from rstar2_env.errors import ProblemFormatError
+from rstar2_env.core.errors import ProblemFormatError
 from rstar2_env.verify.report import percentile, read_pairs
 
 LINES = [

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.verify import Reason, RuleVerifier, Verifier, model_verifier, numeric
 
 SENTENCE = "Petya will receive the last token."

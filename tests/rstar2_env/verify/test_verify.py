@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.verify import Reason, averify, verify, verify_many, verify_response
 from rstar2_env.verify.pool import shared_pool
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.worlds import Family, knob
 
 

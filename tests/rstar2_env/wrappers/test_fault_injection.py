@@ -3,8 +3,8 @@
 import pytest
 from wrapper_env import RSTAR2, answer, call, make
 
-from rstar2_env.errors import ConfigurationError
-from rstar2_env.status import ToolStatus
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.wrappers import Fault, FaultInjection, ToolBudget, UnaryFeedback
 
 

@@ -3,7 +3,7 @@
 import pytest
 from wrapper_env import answer, call, make
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.wrappers import ObservationLimit, UnaryFeedback
 
 

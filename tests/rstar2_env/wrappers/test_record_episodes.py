@@ -6,7 +6,7 @@ import json
 import pytest
 from wrapper_env import answer, call, make
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.wrappers import RecordEpisodes, read_episodes
 
 

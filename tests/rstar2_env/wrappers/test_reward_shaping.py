@@ -3,9 +3,9 @@
 import pytest
 from wrapper_env import answer, call, make, right
 
-from rstar2_env.episode import Episode, Message
-from rstar2_env.errors import ConfigurationError
-from rstar2_env.status import ToolStatus
+from rstar2_env.core.episode import Episode, Message
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.wrappers import (
     AnswerFormat,
     Component,

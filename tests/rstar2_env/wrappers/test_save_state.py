@@ -6,7 +6,7 @@ import pickle
 import pytest
 from wrapper_env import answer, call, make, right
 
-from rstar2_env.errors import EpisodeOverError
+from rstar2_env.core.errors import EpisodeOverError
 from rstar2_env.wrappers import FaultInjection, RestoreError, SaveState
 
 

@@ -3,8 +3,8 @@
 import pytest
 from wrapper_env import answer, call, make, right
 
-from rstar2_env.errors import ConfigurationError, EpisodeOverError
-from rstar2_env.status import ToolStatus
+from rstar2_env.core.errors import ConfigurationError, EpisodeOverError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.wrappers import UnaryFeedback
 
 

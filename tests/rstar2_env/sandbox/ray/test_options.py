@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("ray", reason="Ray is in the extra 'ray'")
 
-from rstar2_env.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
 from rstar2_env.sandbox import Limits, make_sandbox
 from rstar2_env.sandbox.ray import RayOptions
 

@@ -18,10 +18,10 @@ from typing import Any
 
 import pytest
 
-from rstar2_env.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, Limits, Outcome, Sandbox
 from rstar2_env.sandbox.ray import RaySandbox
-from rstar2_env.status import ToolStatus
 
 pytestmark = pytest.mark.slow
 

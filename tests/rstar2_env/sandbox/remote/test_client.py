@@ -20,9 +20,9 @@ import pytest
 from typer.testing import CliRunner
 
 from rstar2_env.cli.sandbox import app
-from rstar2_env.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, Limits, LocalSandbox, Sandbox, make_sandbox, shared_sandbox
-from rstar2_env.status import ToolStatus
 
 SLEEP = Job("import time\ntime.sleep(60)", limits=Limits(wall_s=60))
 PROGRAMS = {

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rstar2_env.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, Limits, Outcome
 from rstar2_env.sandbox.remote.codec import dump, job_from_json, job_to_json, outcome_from_json, outcome_to_json
-from rstar2_env.status import ToolStatus
 
 ANY_TEXT = st.text(st.characters(codec=None, categories=None))  # lone surrogates included
 MAYBE_TEXT = st.none() | ANY_TEXT

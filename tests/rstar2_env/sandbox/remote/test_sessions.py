@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, Limits, Outcome, Sandbox, make_sandbox
-from rstar2_env.status import ToolStatus
 
 SMALL = {"preload": [], "workers": 2, "waiting": 2}
 

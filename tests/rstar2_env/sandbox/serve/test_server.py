@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from rstar2_env.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, Outcome, make_sandbox
 from rstar2_env.sandbox.serve import ServeOptions
 from rstar2_env.sandbox.serve.main import read_token
-from rstar2_env.status import ToolStatus
 
 httpx = pytest.importorskip("httpx", reason="the extra 'remote' is not installed")
 

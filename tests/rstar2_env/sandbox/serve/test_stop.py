@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, Limits, make_sandbox
-from rstar2_env.status import ToolStatus
 
 httpx = pytest.importorskip("httpx", reason="the extra 'remote' is not installed")
 

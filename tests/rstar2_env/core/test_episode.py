@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rstar2_env.episode import Episode, Message
-from rstar2_env.status import ToolStatus
+from rstar2_env.core.episode import Episode, Message
+from rstar2_env.core.status import ToolStatus
 
 
 def call(status: str, *, injected: bool = False) -> dict[str, Any]:

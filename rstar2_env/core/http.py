@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
-from rstar2_env.errors import ConfigurationError, MissingExtraError, ServiceError
+from rstar2_env.core.errors import ConfigurationError, MissingExtraError, ServiceError
 
 T = TypeVar("T")
 

@@ -3,7 +3,7 @@
 Covered: finding and loading them when ``rstar2_env`` is imported, and remembering whose they are. An entry point names
 a module that registers its ids with Gymnasium, or a function that does. One that is broken is left out with a warning
 that names its distribution. Not covered: agents, trainers, dialects and families, each of which has a group of its own
-(see ``rstar2_env.registry``).
+(see ``rstar2_env.core.registry``).
 """
 
 from __future__ import annotations

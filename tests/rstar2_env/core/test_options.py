@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rstar2_env.errors import ConfigurationError
-from rstar2_env.options import call_with_options, parse_options
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import call_with_options, parse_options
 
 
 def test_values_that_are_json_are_read_as_such_and_others_as_text():

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from rstar2_env.status import ToolStatus, error_share
+from rstar2_env.core.status import ToolStatus, error_share
 
 ERRORS = {
     "malformed",

@@ -6,8 +6,8 @@ import pickle
 import gymnasium as gym
 import pytest
 
-from rstar2_env import errors
-from rstar2_env.errors import EpisodeOverError, MissingExtraError, Rstar2Error, UnknownNameError
+from rstar2_env.core import errors
+from rstar2_env.core.errors import EpisodeOverError, MissingExtraError, Rstar2Error, UnknownNameError
 from rstar2_env.problems.source import UnknownProblemError
 
 EXAMPLES = [

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from importlib import metadata
 from typing import Generic, TypeVar
 
-from rstar2_env.errors import DuplicateNameError, UnknownNameError
+from rstar2_env.core.errors import DuplicateNameError, UnknownNameError
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rstar2_env.status import ToolStatus, error_share
+from rstar2_env.core.status import ToolStatus, error_share
 
 
 @dataclass(frozen=True, slots=True)

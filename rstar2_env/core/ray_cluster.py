@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from rstar2_env.errors import ConfigurationError, MissingExtraError, SandboxUnavailableError
+from rstar2_env.core.errors import ConfigurationError, MissingExtraError, SandboxUnavailableError
 
 _KNOCK_S = 10.0
 

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from rstar2_env.errors import DuplicateNameError, UnknownNameError
-from rstar2_env.registry import Registry, import_modules
+from rstar2_env.core.errors import DuplicateNameError, UnknownNameError
+from rstar2_env.core.registry import Registry, import_modules
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""What every other package names: errors, statuses, the episode, registries, options, plugins, HTTP."""
