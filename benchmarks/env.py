@@ -22,7 +22,7 @@ import gymnasium as gym
 from gymnasium.utils.env_checker import check_env
 
 import rstar2_env
-from rstar2_env.spaces import UnicodeText
+from rstar2_env.env.spaces import UnicodeText
 
 TARGET_US = 50.0
 ANSWER = "The answer is <answer>\\boxed{7}</answer>."

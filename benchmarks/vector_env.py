@@ -12,10 +12,10 @@ from functools import partial
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 
 from rstar2_env.dialects import make_dialect
-from rstar2_env.grading import GoldGrader
+from rstar2_env.env.grading import GoldGrader
+from rstar2_env.env.tool_env import ToolEnv
+from rstar2_env.env.vector import ThreadVectorEnv
 from rstar2_env.testing import StubTool
-from rstar2_env.text_env import ToolEnv
-from rstar2_env.vector_env import ThreadVectorEnv
 
 CALL = make_dialect("rstar2").format_call("stub", {"x": 1})
 

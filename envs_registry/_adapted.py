@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from rstar2_env.core.text import encodable
+from rstar2_env.env.tool_env import ToolEnv
+from rstar2_env.env.turn_result import Ended
 from rstar2_env.problems import ProblemSource
-from rstar2_env.text_env import ToolEnv
 from rstar2_env.tools import Tool
-from rstar2_env.turn import Ended
 
 
 @dataclass(frozen=True, slots=True)

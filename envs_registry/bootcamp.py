@@ -8,8 +8,8 @@ from typing import Any
 import gymnasium as gym
 
 from rstar2_env.adapters.bootcamp import Bootcamp, instances, load_bootcamp
+from rstar2_env.env.vector import vector_entry_point
 from rstar2_env.tools import Tool
-from rstar2_env.vector_env import vector_entry_point
 
 from ._adapted import AdaptedEnv, Grade
 

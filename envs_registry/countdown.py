@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rstar2_env.puzzle_env import Draft, Meta, Puzzle, knob, register
+from rstar2_env.env.puzzle_env import Draft, Meta, Puzzle, knob, register
 from rstar2_env.worlds.expressions import random_expression, random_target, read_expression, uses_each_at_most_once
 from rstar2_env.worlds.puzzle import shuffled
 

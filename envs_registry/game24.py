@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rstar2_env.puzzle_env import Draft, Meta, Puzzle, knob, register, split_of
+from rstar2_env.env.puzzle_env import Draft, Meta, Puzzle, knob, register, split_of
 from rstar2_env.worlds.expressions import random_expression, read_expression, solution, uses_each_once
 
 _QUESTION = """\

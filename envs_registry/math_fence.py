@@ -6,7 +6,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from rstar2_env.vector_env import vector_entry_point
+from rstar2_env.env.vector import vector_entry_point
 
 from .math_tool import MathToolEnv
 

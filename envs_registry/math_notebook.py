@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gymnasium as gym
 
+from rstar2_env.env.vector import vector_entry_point
 from rstar2_env.tools import NotebookTool
-from rstar2_env.vector_env import vector_entry_point
 
 from .math_tool import MathToolEnv
 

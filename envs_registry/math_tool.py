@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import gymnasium as gym
 
 from rstar2_env.core.options import call_with_options
-from rstar2_env.grading import GoldGrader
+from rstar2_env.env.grading import GoldGrader
+from rstar2_env.env.tool_env import ToolEnv
 from rstar2_env.sandbox.job import Limits, Sandbox
-from rstar2_env.text_env import ToolEnv
 from rstar2_env.tools import PythonTool
 from rstar2_env.tools.cut import Tokenizer
 from rstar2_env.tools.sandboxed import SandboxTool

@@ -13,12 +13,12 @@ import numpy as np
 from rstar2_env.core.errors import ConfigurationError, EpisodeOverError, UnknownNameError
 from rstar2_env.core.options import call_with_options
 from rstar2_env.dialects import Dialect, make_dialect
-from rstar2_env.grading import Grader
+from rstar2_env.env.grading import Grader
+from rstar2_env.env.spaces import UnicodeText
+from rstar2_env.env.vector import vector_entry_point
 from rstar2_env.problems import MixtureSource, Problem, ProblemSource
 from rstar2_env.problems.mixture import LabelledSource
-from rstar2_env.spaces import UnicodeText
 from rstar2_env.tools.joined import JoinedChains
-from rstar2_env.vector_env import vector_entry_point
 
 DEFAULT: Mapping[str, Mapping[str, Any]] = {
     "math": {"id": "rstar2/MathTool-v0", "weight": 2.0},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rstar2_env.game_env import Game, knob, register
+from rstar2_env.env.game_env import Game, knob, register
 from rstar2_env.worlds.negotiation import Negotiation, negotiation
 
 _RULES = """\

@@ -12,9 +12,9 @@ import gymnasium as gym
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, UnknownNameError
+from rstar2_env.env.vector import vector_entry_point
 from rstar2_env.problems import Draft, ProceduralSource
 from rstar2_env.tools import Tool
-from rstar2_env.vector_env import vector_entry_point
 
 from ._adapted import AdaptedEnv, Grade
 

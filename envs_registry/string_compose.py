@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rstar2_env.puzzle_env import Draft, Meta, Puzzle, UnreadableAnswerError, knob, register
+from rstar2_env.env.puzzle_env import Draft, Meta, Puzzle, UnreadableAnswerError, knob, register
 from rstar2_env.worlds.compose import compose, letters
 from rstar2_env.worlds.reading import plain, told_string, unquoted
 from rstar2_env.worlds.string_functions import functions

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rstar2_env.puzzle_env import Draft, Meta, Puzzle, knob, register, split_of
+from rstar2_env.env.puzzle_env import Draft, Meta, Puzzle, knob, register, split_of
 from rstar2_env.worlds.sudoku import BOXES, dig, filled_at_random, obeys, pattern, random_grid, read_grid, written
 
 _HOLES = {4: (8, 11), 6: (18, 24), 9: (40, 52)}

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from rstar2_env.core.plugins import load_env_plugins
 from rstar2_env.core.registry import import_modules
-from rstar2_env.vector_env import add_vector_forms
+from rstar2_env.env.vector import add_vector_forms
 
 __version__ = "0.1.0"
 

@@ -14,8 +14,8 @@ import gymnasium as gym
 from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.dialects import Dialect
+from rstar2_env.env.reference import Reference, reference_of
 from rstar2_env.problems import Problem
-from rstar2_env.reference import Reference, reference_of
 
 
 @runtime_checkable
@@ -52,7 +52,7 @@ class InformedAgent(Protocol):
 
     It says so with ``needs_problem = True``. Whoever plays the episode hands the problem over; no agent takes it from
     the environment. One that has ``needs_reference = True`` too is also told, as ``reference=``, the environment's own
-    reference player (``rstar2_env.reference``), or ``None``; where there is one, ``problem`` may be ``None``.
+    reference player (``rstar2_env.env.reference``), or ``None``; where there is one, ``problem`` may be ``None``.
     """
 
     needs_problem: Literal[True]

@@ -21,10 +21,10 @@ import gymnasium as gym
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.dialects import Dialect
-from rstar2_env.grading import GoldGrader
+from rstar2_env.env.grading import GoldGrader
+from rstar2_env.env.reference import playing, reference_of
 from rstar2_env.problems import FiniteSource, Problem, ProblemSource, ProblemSpec, load_problems
 from rstar2_env.problems.perturb import changed_answer
-from rstar2_env.reference import playing, reference_of
 from rstar2_env.testing.conformance import check_text_env
 from rstar2_env.testing.harness import ConformanceError, canonical, typical_call
 from rstar2_env.verify import gold_fault

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from rstar2_env import trainers
+from rstar2_env.env.tool_env import ToolEnv
 from rstar2_env.envs_registry.math_tool import MathToolEnv
-from rstar2_env.text_env import ToolEnv
 
 RECIPES = sorted((Path(__file__).resolve().parents[1] / "recipes").glob("*.toml"))
 KNOWN = set(inspect.signature(MathToolEnv).parameters) | set(inspect.signature(ToolEnv).parameters)

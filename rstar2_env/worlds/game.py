@@ -1,7 +1,7 @@
 """What a game is: rules with knobs, a match against a scripted opponent, graded intermediate answers (GAMEBoT, F30).
 
 Covered: the protocols, how intermediate answers are read, written and counted, the opponent's dice. Not covered: the
-turn loop and the reward (``rstar2_env.game_env``), and the rules of a game, which are its own file's.
+turn loop and the reward (``rstar2_env.env.game_env``), and the rules of a game, which are its own file's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a puzzle is: a family of difficulty knobs, and three functions.
 
 Covered: the base class, its problem source, its grader. Not covered: the environment around it, which is
-``rstar2_env.puzzle_env``.
+``rstar2_env.env.puzzle_env``.
 """
 
 from __future__ import annotations

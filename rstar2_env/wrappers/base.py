@@ -9,8 +9,8 @@ import gymnasium as gym
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.env.turn_result import Step as Step
 from rstar2_env.tools.chain import Middleware
-from rstar2_env.turn import Step as Step
 
 TextEnv: TypeAlias = "gym.Env[str, str]"
 
@@ -42,7 +42,7 @@ def use_middleware(env: TextEnv, middleware: Middleware, wrapper: str) -> None:
     if chain is None or not callable(getattr(chain, "use", None)):
         raise ConfigurationError(
             f"{wrapper} acts where tools are called and expects a ToolChain as env.unwrapped.tools; "
-            f"{type(env.unwrapped).__name__} has none. Build the environment on rstar2_env.text_env.ToolEnv."
+            f"{type(env.unwrapped).__name__} has none. Build the environment on rstar2_env.env.tool_env.ToolEnv."
         )
     chain.use(middleware)
 

@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 import rstar2_env  # noqa: F401  # registers the ids
 from rstar2_env.cli.validate import validate_command
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.env.tool_env import ToolEnv
 from rstar2_env.problems import Problem
 from rstar2_env.testing import StubSandbox, StubTool
 from rstar2_env.testing.toy_env import ToyEnv
-from rstar2_env.text_env import ToolEnv
 from rstar2_env.validation import CHECKED, validate
 from rstar2_env.verify import Reason, Verdict
 

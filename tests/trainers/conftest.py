@@ -3,7 +3,7 @@
 import gymnasium as gym
 import pytest
 
-from rstar2_env.spaces import UnicodeText
+from rstar2_env.env.spaces import UnicodeText
 
 
 class LetterEnv(gym.Env):

@@ -8,9 +8,9 @@ import pytest
 from rstar2_env.adapters.trl import environment_factory, hand_in, rows
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.grading import GoldGrader
+from rstar2_env.env.grading import GoldGrader
+from rstar2_env.env.tool_env import ToolEnv
 from rstar2_env.testing import StubSandbox, StubTool
-from rstar2_env.text_env import ToolEnv
 from rstar2_env.tools import PYTHON_TOOL_NAME
 from rstar2_env.wrappers import ToolBudget
 

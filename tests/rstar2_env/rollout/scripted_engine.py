@@ -13,8 +13,8 @@ from typing import Any
 import gymnasium as gym
 from chat_families import FAMILIES, Family, make_tokenizer
 
+from rstar2_env.env.spaces import UnicodeText
 from rstar2_env.rollout import ChatCodec, Generation, Player, SamplingParams
-from rstar2_env.spaces import UnicodeText
 
 SAMPLING = SamplingParams(max_tokens=1)
 

@@ -20,12 +20,12 @@ from scripted_engine import ScriptedEngine, call, echo_player, scripted
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.grading import GoldGrader
+from rstar2_env.env.grading import GoldGrader
+from rstar2_env.env.tool_env import ToolEnv
 from rstar2_env.problems import Problem
 from rstar2_env.rollout import Budget, EpisodeRequest, Generation, Player, SamplingParams, Scheduler
 from rstar2_env.sandbox import Job
 from rstar2_env.testing import StubSandbox
-from rstar2_env.text_env import ToolEnv
 from rstar2_env.tools import PythonTool
 from rstar2_env.verify import Reason, Verdict
 

@@ -1,9 +1,9 @@
 """A small environment with a stub tool, for the wrappers' tests."""
 
 from rstar2_env.dialects import make_dialect
-from rstar2_env.grading import GoldGrader
+from rstar2_env.env.grading import GoldGrader
+from rstar2_env.env.tool_env import ToolEnv
 from rstar2_env.testing import StubTool
-from rstar2_env.text_env import ToolEnv
 
 RSTAR2 = make_dialect("rstar2")
 PROBLEMS = [{"id": f"p{n}", "question": f"What is {n} + {n}?", "answer": str(2 * n)} for n in range(20)]

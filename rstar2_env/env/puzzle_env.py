@@ -1,8 +1,8 @@
 """``PuzzleEnv``: a single-turn world over a family of puzzles, and ``register`` to give it a name.
 
 An author writes a ``Puzzle`` (knobs, generator, verifier, random guess) whose docstring is the specification, and one
-``register``; everything that takes is here to import. Not covered: worlds with an opponent (``rstar2_env.game_env``) or
-with state between turns (``rstar2_env.text_env``).
+``register``; everything that takes is here to import. Not covered: worlds with an opponent (``rstar2_env.env.game_env``) or
+with state between turns (``rstar2_env.env.tool_env``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import gymnasium as gym
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import call_with_options
-from rstar2_env.family_env import FamilyEnv, environment_class
+from rstar2_env.env.family_env import FamilyEnv, environment_class
 from rstar2_env.problems import Draft, families, split_of
 from rstar2_env.sandbox.job import Limits, Sandbox
 from rstar2_env.tools import PythonTool

@@ -1,7 +1,7 @@
 """What the environments of puzzles and of games have in common: knobs among the options, and a class for every family.
 
 Covered: ``FamilyEnv``, and how a family becomes the class of an environment. Not covered: turns and rewards
-(``rstar2_env.puzzle_env``, ``rstar2_env.game_env``).
+(``rstar2_env.env.puzzle_env``, ``rstar2_env.env.game_env``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, TypeVar
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.text_env import ToolEnv
+from rstar2_env.env.tool_env import ToolEnv
 from rstar2_env.worlds.family import Family
 
 _HISTORY = "## Version history"

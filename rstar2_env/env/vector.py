@@ -20,7 +20,7 @@ from gymnasium.vector.utils import iterate
 
 from rstar2_env.core.errors import ConfigurationError, EpisodeOverError
 
-_MODULE = "rstar2_env.vector_env"
+_MODULE = "rstar2_env.env.vector"
 
 
 class ThreadVectorEnv(SyncVectorEnv[Any, Any]):
@@ -216,7 +216,7 @@ def add_vector_forms(namespace: str = "rstar2") -> list[str]:
 
 
 def __getattr__(name: str) -> Callable[..., ThreadVectorEnv]:
-    """Resolve ``rstar2_env.vector_env:<id>``: an entry point is not told the id that it is called for."""
+    """Resolve ``rstar2_env.env.vector:<id>``: an entry point is not told the id that it is called for."""
     if "-v" in name:
         return partial(make_threaded, name)
     raise AttributeError(f"module {_MODULE!r} has no attribute {name!r}")

@@ -56,7 +56,7 @@ class TestBudgets:
     def slow_tool(self, monkeypatch):
         """A tool that takes ten seconds of a clock that only it moves."""
         now = [0.0]
-        monkeypatch.setattr("rstar2_env.text_env.time", SimpleNamespace(monotonic=lambda: now[0]))
+        monkeypatch.setattr("rstar2_env.env.tool_env.time", SimpleNamespace(monotonic=lambda: now[0]))
 
         def work(arguments, context):
             now[0] += 10

@@ -10,7 +10,7 @@ from gymnasium.vector.utils import batch_space
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rstar2_env.spaces import UnicodeText
+from rstar2_env.env.spaces import UnicodeText
 
 
 @given(st.text(max_size=200))

@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.grading import GoldGrader
+from rstar2_env.env.grading import GoldGrader
 from rstar2_env.problems import Problem
 from rstar2_env.verify import Reason
 

@@ -17,10 +17,10 @@ import numpy as np
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.text import encodable
 from rstar2_env.dialects import make_dialect
-from rstar2_env.family_env import FamilyEnv, environment_class
+from rstar2_env.env.family_env import FamilyEnv, environment_class
+from rstar2_env.env.turn_result import Ended, GoesOn
 from rstar2_env.problems import Draft, ProceduralSource
 from rstar2_env.tools import Tool
-from rstar2_env.turn import Ended, GoesOn
 from rstar2_env.worlds.family import knob
 from rstar2_env.worlds.game import Game, IllegalMoveError, Match, Tally, read_intermediates, write_intermediate
 

@@ -12,10 +12,10 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 import rstar2_env  # noqa: F401  # registers the ids
 from rstar2_env.core.errors import ConfigurationError, EpisodeOverError
 from rstar2_env.dialects import make_dialect
-from rstar2_env.grading import GoldGrader
+from rstar2_env.env.grading import GoldGrader
+from rstar2_env.env.tool_env import ToolEnv
+from rstar2_env.env.vector import ThreadVectorEnv, add_vector_forms, make_threaded, vector_entry_point
 from rstar2_env.testing import StubTool
-from rstar2_env.text_env import ToolEnv
-from rstar2_env.vector_env import ThreadVectorEnv, add_vector_forms, make_threaded, vector_entry_point
 from rstar2_env.wrappers import ToolBudget
 
 RSTAR2 = make_dialect("rstar2")

@@ -4,9 +4,9 @@ import pytest
 from toy_turns import GOLD, RIGHT, WRONG, call
 
 from rstar2_env.core.errors import ConfigurationError, EpisodeOverError
+from rstar2_env.env.tool_env import ToolEnv
+from rstar2_env.env.turn_result import Ended, GoesOn
 from rstar2_env.testing import ToyEnv, check_text_env
-from rstar2_env.text_env import ToolEnv
-from rstar2_env.turn import Ended, GoesOn
 
 
 class TalkingEnv(ToyEnv):
