@@ -7,7 +7,7 @@ from typing import Any
 
 from rstar2_env.core.options import call_with_options
 from rstar2_env.core.registry import Registry
-from rstar2_env.play import Agent, AnyAgent, InformedAgent
+from rstar2_env.evaluation.play import Agent, AnyAgent, InformedAgent
 
 __all__ = ["Agent", "AnyAgent", "InformedAgent", "agents", "make"]
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.dialects import Dialect, make_dialect
-from rstar2_env.play import python_call
+from rstar2_env.evaluation.play import python_call
 from rstar2_env.problems import Problem
 from rstar2_env.problems.perturb import changed_answer
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.dialects import Dialect, make_dialect
-from rstar2_env.play import python_call
+from rstar2_env.evaluation.play import python_call
 
 from .base import agents
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from rstar2_env.traces import generate_traces
+from rstar2_env.traces.writer import generate_traces
 
 from ._callbacks import RunFiles
 from ._model import be_quiet

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.summary import Estimate, summarize
+from rstar2_env.evaluation.summary import Estimate, summarize
 
 
 def metrics(episodes: Sequence[Episode]) -> dict[str, float]:

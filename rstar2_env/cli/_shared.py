@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from rstar2_env.summary import Estimate
+    from rstar2_env.evaluation.summary import Estimate
 
 
 @contextmanager

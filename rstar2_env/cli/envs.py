@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from rstar2_env.cards import Card
+    from rstar2_env.evaluation.cards import Card
 
 
 def envs_command(
@@ -26,8 +26,8 @@ def envs_command(
     import json
 
     import rstar2_env  # noqa: F401  # registers the environments
-    from rstar2_env.cards import card, environment_ids, gallery
     from rstar2_env.cli._shared import user_errors
+    from rstar2_env.evaluation.cards import card, environment_ids, gallery
 
     with user_errors():
         if markdown:
@@ -60,7 +60,7 @@ def _list(cards: list[Card]) -> None:
 def _show(shown: Card, seed: int | None, *, as_json: bool) -> None:
     import json
 
-    from rstar2_env.cards import sample_episode, written
+    from rstar2_env.evaluation.cards import sample_episode, written
 
     episode = None if seed is None else sample_episode(shown.env_id, seed=seed)
     if as_json:

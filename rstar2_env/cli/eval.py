@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from rstar2_env.evaluation import EvalResult
+    from rstar2_env.evaluation.run import EvalResult
 
 
 def eval_command(
@@ -48,7 +48,7 @@ def eval_command(
 
     from rstar2_env.cli._shared import progress_bar, user_errors
     from rstar2_env.core.options import parse_options
-    from rstar2_env.evaluation import evaluate
+    from rstar2_env.evaluation.run import evaluate
 
     with user_errors():
         if resume and out is None:

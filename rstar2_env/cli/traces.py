@@ -57,9 +57,9 @@ def traces_command(
     from rstar2_env.cli._shared import print_table, progress_bar, tally_text, user_errors
     from rstar2_env.core.errors import ConfigurationError
     from rstar2_env.core.options import parse_options
-    from rstar2_env.mistakes import CALL_MISTAKES, FORMAT_MISTAKES
     from rstar2_env.problems import FiniteSource, Problem, load_problems
-    from rstar2_env.traces import generate_traces
+    from rstar2_env.traces.mistakes import CALL_MISTAKES, FORMAT_MISTAKES
+    from rstar2_env.traces.writer import generate_traces
 
     why: Counter[str] = Counter()
     mistakes: Counter[str] = Counter()

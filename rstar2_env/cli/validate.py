@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from rstar2_env.validation import Validation
+    from rstar2_env.evaluation.validation import Validation
 
 _LISTED = 20
 
@@ -41,7 +41,7 @@ def validate_command(
     import rstar2_env  # noqa: F401  # registers the environments
     from rstar2_env.cli._shared import progress_bar, user_errors
     from rstar2_env.core.options import parse_options
-    from rstar2_env.validation import validate
+    from rstar2_env.evaluation.validation import validate
 
     with user_errors(), progress_bar(quiet=as_json) as bar:
         task = bar.add_task("checking", total=episodes)

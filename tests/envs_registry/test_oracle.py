@@ -4,9 +4,9 @@ import gymnasium as gym
 import pytest
 
 import rstar2_env  # noqa: F401  # registers the ids
-from rstar2_env.evaluation import evaluate
+from rstar2_env.evaluation.run import evaluate
+from rstar2_env.evaluation.validation import validate
 from rstar2_env.testing import StubSandbox
-from rstar2_env.validation import validate
 
 IDS = sorted(name for name, spec in gym.registry.items() if spec.namespace == "rstar2")
 SANDBOXED = {"rstar2/MathTool-v0", "rstar2/MathFence-v0", "rstar2/MathNotebook-v0"}

@@ -12,11 +12,11 @@ import typer
 from typer.testing import CliRunner, Result
 
 import rstar2_env  # noqa: F401  # registers the ids
-from rstar2_env.cards import OPTIONAL, card, gallery, sample_episode, written
 from rstar2_env.cli import problems
 from rstar2_env.cli.envs import envs_command
 from rstar2_env.core.episode import Message
 from rstar2_env.core.errors import SandboxUnavailableError, UnknownNameError
+from rstar2_env.evaluation.cards import OPTIONAL, card, gallery, sample_episode, written
 from rstar2_env.sandbox import make_sandbox
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "environments.md"

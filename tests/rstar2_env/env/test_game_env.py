@@ -8,7 +8,7 @@ import pytest
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.env.game_env import Game, IllegalMoveError, knob, register
-from rstar2_env.evaluation import evaluate
+from rstar2_env.evaluation.run import evaluate
 from rstar2_env.testing import check_text_env
 
 

@@ -9,7 +9,7 @@ import pytest
 import rstar2_env  # noqa: F401 - registers the environment
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.dialects import make_dialect
-from rstar2_env.mistakes import CALL_MISTAKES, FORMAT_MISTAKES, failing_call
+from rstar2_env.traces.mistakes import CALL_MISTAKES, FORMAT_MISTAKES, failing_call
 
 DIALECT = make_dialect("rstar2")
 PROGRAMS = ("print(12+7*3)", "print((45-9)*6//4)", "print(0.2*50)\nprint(.5+10)")

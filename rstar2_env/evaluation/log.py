@@ -1,7 +1,7 @@
 """The file of an evaluation: one JSON line an episode, written as it ends, and read back to resume.
 
 Covered: refusing to overwrite, a last line cut short by a crash, checking that a file belongs to the evaluation that
-resumes it. Not covered: figures (``rstar2_env.summary``).
+resumes it. Not covered: figures (``rstar2_env.evaluation.summary``).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import pytest
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.summary import ratio, summarize
+from rstar2_env.evaluation.summary import ratio, summarize
 
 OK, ERROR, LOST = ToolStatus.OK, ToolStatus.EXCEPTION, ToolStatus.UNAVAILABLE
 

@@ -20,7 +20,7 @@ from gymnasium.envs.registration import load_env_creator
 from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.core.plugins import plugin_ids
-from rstar2_env.play import play_episode
+from rstar2_env.evaluation.play import play_episode
 
 OPTIONAL = frozenset({"rstar2/ReasoningGym-v0"})
 """Ids that are there only with a package that is no requirement; the gallery leaves them out."""

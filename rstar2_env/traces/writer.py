@@ -26,10 +26,10 @@ from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.dialects import Dialect, make_dialect
-from rstar2_env.mistakes import CALL_MISTAKES, FORMAT_MISTAKES, FailingCall, failing_call
-from rstar2_env.play import play_episode, python_call
+from rstar2_env.evaluation.play import play_episode, python_call
 from rstar2_env.problems import FiniteSource, Problem, ProblemSpec, choose, load_problems
 from rstar2_env.problems.perturb import miscopied
+from rstar2_env.traces.mistakes import CALL_MISTAKES, FORMAT_MISTAKES, FailingCall, failing_call
 
 EnvSpec: TypeAlias = "str | gym.Env[str, str] | Callable[[], gym.Env[str, str]]"
 Dropped: TypeAlias = Callable[[Problem, str], None]
@@ -85,7 +85,7 @@ class TraceOptions:
         error_rate: Share of traces whose first call fails and is then mended.
         wrong_rate: Share of traces that copy a wrong number into the answer.
         format_error_rate: Share of traces whose answer breaks the form.
-        call_mistakes: Ways in which the first call may fail, names of ``rstar2_env.mistakes.CALL_MISTAKES``.
+        call_mistakes: Ways in which the first call may fail, names of ``rstar2_env.traces.mistakes.CALL_MISTAKES``.
         format_mistakes: Ways in which the answer may break the form, names of ``FORMAT_MISTAKES``.
         one_call: Run all calculations in one program instead of one a turn.
         reasons: Put what the problem's ``solution`` says between the calculations before the calls.

@@ -1,7 +1,7 @@
 """Plays one episode: an agent and an environment, turn by turn, through ``reset`` and ``step`` alone.
 
 Covered: what an agent is, the loop, its record, and how to write a call of a tool in a dialect. Not covered: many
-episodes at once (``rstar2_env.evaluation``), policies that are trained (``rstar2_env.rollout``).
+episodes at once (``rstar2_env.evaluation.run``), policies that are trained (``rstar2_env.rollout``).
 """
 
 from __future__ import annotations

@@ -13,12 +13,12 @@ import pytest
 from rstar2_env.agents import make
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.evaluation import EvalResult, evaluate
+from rstar2_env.evaluation.run import EvalResult, evaluate
 from rstar2_env.problems import load_problems
 from rstar2_env.testing.stub_sandbox import StubSandbox
 
 ID = "rstar2/MathTool-v0"
-SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data"
+SHARED = Path(__file__).resolve().parents[3] / ".." / "shared" / "data"
 SUMS = [{"id": f"sum-{n}", "question": f"{n}+1?", "answer": n + 1, "expression": f"{n}+1"} for n in range(12)]
 
 

@@ -2,7 +2,7 @@
 
 Covered: choosing the problems, one environment and one agent to each worker thread, a result file that can be resumed,
 interruption. The sandbox and the verifier are shared by all threads of the process. Not covered: the figures themselves
-(``rstar2_env.summary``), and evaluation within training, which plays in batches with the policy's own engine.
+(``rstar2_env.evaluation.summary``), and evaluation within training, which plays in batches with the policy's own engine.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ import numpy as np
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.eval_log import EvalLog
-from rstar2_env.play import AnyAgent, StopPlayingError, play_episode
+from rstar2_env.evaluation.log import EvalLog
+from rstar2_env.evaluation.play import AnyAgent, StopPlayingError, play_episode
+from rstar2_env.evaluation.summary import Summary, summarize
 from rstar2_env.problems import (
     FiniteSource,
     Problem,
@@ -34,7 +35,6 @@ from rstar2_env.problems import (
     load_problems,
 )
 from rstar2_env.problems.mixture import with_split
-from rstar2_env.summary import Summary, summarize
 
 Progress: TypeAlias = Callable[[Episode, int, int], None]
 """Called in the caller's thread after every episode: the episode, how many are done, how many there will be."""
@@ -122,7 +122,7 @@ def evaluate(
         workers: Threads, each with an environment; by default four for each processor, at most 32.
         env_options: Arguments of ``gym.make``.
         agent_options: Options of an agent given by name. One that takes a ``dialect`` gets the environment's.
-        out: File that takes one JSON line an episode; see ``rstar2_env.eval_log``.
+        out: File that takes one JSON line an episode; see ``rstar2_env.evaluation.log``.
         resume: Take up ``out`` where it ends; ``unavailable`` episodes in it are played again.
         overwrite: Replace ``out`` if it exists.
         progress: Told of every episode.

@@ -14,10 +14,10 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.problems import Problem, load_problems
 from rstar2_env.testing.stub_sandbox import StubSandbox
-from rstar2_env.traces import Trace, generate_traces
+from rstar2_env.traces.writer import Trace, generate_traces
 
 ID = "rstar2/MathTool-v0"
-SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data"
+SHARED = Path(__file__).resolve().parents[3] / ".." / "shared" / "data"
 RATES = {"error_rate": 0.35, "wrong_rate": 0.3, "format_error_rate": 0.25}
 # Their calls fail before any program runs, so that a stub can stand in for the sandbox.
 UNRUN = ("broken_json", "wrong_argument", "unknown_tool")

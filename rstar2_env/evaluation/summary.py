@@ -1,7 +1,7 @@
 """What many episodes come to: pass rate, tool errors, turns, broken formats, each with its standard error.
 
 Covered: means and shares over episodes, with errors that take into account that episodes of one problem, or calls of
-one episode, belong together. Not covered: how the episodes were played (``rstar2_env.evaluation``).
+one episode, belong together. Not covered: how the episodes were played (``rstar2_env.evaluation.run``).
 """
 
 from __future__ import annotations

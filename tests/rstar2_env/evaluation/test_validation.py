@@ -15,14 +15,14 @@ import rstar2_env  # noqa: F401  # registers the ids
 from rstar2_env.cli.validate import validate_command
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.env.tool_env import ToolEnv
+from rstar2_env.evaluation.validation import CHECKED, validate
 from rstar2_env.problems import Problem
 from rstar2_env.testing import StubSandbox, StubTool
 from rstar2_env.testing.toy_env import ToyEnv
-from rstar2_env.validation import CHECKED, validate
 from rstar2_env.verify import Reason, Verdict
 
 ID = "rstar2/MathTool-v0"
-SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data"
+SHARED = Path(__file__).resolve().parents[3] / ".." / "shared" / "data"
 SUMS = [{"question": f"{n}+1?", "answer": n + 1} for n in range(12)]
 
 

@@ -1,0 +1,1 @@
+"""Playing episodes and judging them: one episode, many, their figures and their log, validation, cards."""
