@@ -27,14 +27,17 @@ from pathlib import Path
 from random import Random
 from types import ModuleType
 
-from rstar2_env.verify import Reason, Verdict, verify, verify_many, verify_response
-from rstar2_env.verify.api import math_verify_alone
-from rstar2_env.verify.pool import set_workers, shared_pool
-from rstar2_env.verify.process import cpu_seconds
-from rstar2_env.verify.report import percentile
-from rstar2_env.verify.samples import differ, latex, mutate, random_term, rewrite
+from rstar2_env.verification import Reason, Verdict, verify, verify_many, verify_response
+from rstar2_env.verification.api import math_verify_alone
+from rstar2_env.verification.report import percentile
+from rstar2_env.verification.workers.pool import set_workers, shared_pool
+from rstar2_env.verification.workers.process import cpu_seconds
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+
+from answer_samples import differ, latex, mutate, random_term, rewrite  # noqa: E402
+
 SHARED = ROOT / ".." / "shared"
 DOCUMENT = ROOT / "docs" / "verification.md"
 LONG_S = 20.0
@@ -242,7 +245,7 @@ def worker_seconds(work: Callable[[], object]) -> float:
 
 def imports() -> Row:
     """Seconds until the first verdict of a fresh process."""
-    ours = "from rstar2_env.verify import verify; verify('x+1', '1+x')"
+    ours = "from rstar2_env.verification import verify; verify('x+1', '1+x')"
     theirs = "from math_verify import parse, verify; verify(parse('$x+1$'), parse('$1+x$'))"
 
     def run(program: str) -> float:

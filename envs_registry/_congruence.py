@@ -41,7 +41,7 @@ class Congruence:
     @staticmethod
     def extract_output(text: str) -> int | None:
         """The whole number in the last box, or ``None``."""
-        from rstar2_env.verify import last_boxed
+        from rstar2_env.verification import last_boxed
 
         box = (last_boxed(text) or "").strip()
         return int(box) if box.isascii() and box.isdigit() and len(box) <= 12 else None

@@ -11,8 +11,8 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rstar2_env.verify.report import Graded, Pair
-    from rstar2_env.verify.verdict import Verdict
+    from rstar2_env.verification.report import Graded, Pair
+    from rstar2_env.verification.verdict import Verdict
 
 
 def verify_command(
@@ -35,10 +35,10 @@ def verify_command(
 ) -> None:
     """Grade answers against gold answers, in parallel."""
     from rstar2_env.core.errors import Rstar2Error
-    from rstar2_env.verify import verify_response
-    from rstar2_env.verify.api import math_verify_alone
-    from rstar2_env.verify.pool import set_workers, shared_pool
-    from rstar2_env.verify.report import read_pairs, summarise
+    from rstar2_env.verification import verify_response
+    from rstar2_env.verification.api import math_verify_alone
+    from rstar2_env.verification.report import read_pairs, summarise
+    from rstar2_env.verification.workers.pool import set_workers, shared_pool
 
     try:
         pairs = read_pairs(jsonl)
@@ -71,7 +71,7 @@ def _grade(
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from rstar2_env.verify.report import grade_pairs
+    from rstar2_env.verification.report import grade_pairs
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=quiet) as progress:

@@ -109,14 +109,14 @@ class FencedDialect:
 
     def answer(self, turns: Sequence[str]) -> str | None:
         r"""The last ``\boxed{}`` outside Python and output fences; ``None`` without one."""
-        from rstar2_env.verify import last_boxed
+        from rstar2_env.verification import last_boxed
 
         boxes = (last_boxed(_own_text(turn)) for turn in reversed(turns))
         return next((box for box in boxes if box is not None), None)
 
     def answer_tags(self, turns: Sequence[str]) -> int:
         """Complete boxes outside Python and output fences."""
-        from rstar2_env.verify import extract_boxed
+        from rstar2_env.verification import extract_boxed
 
         return sum(len(extract_boxed(_own_text(turn))) for turn in turns)
 
@@ -179,7 +179,7 @@ def _read(turn: str, opening: re.Match[str]) -> _Block:
 
 def _stray(turn: str, blocks: Sequence[_Block]) -> str | None:
     """What is wrong with the fence of another kind that a turn without program and answer ends with, if it does."""
-    from rstar2_env.verify import last_boxed
+    from rstar2_env.verification import last_boxed
 
     text = turn.rstrip()
     made_up = bool(blocks) and blocks[-1].output and blocks[-1].end >= len(text)

@@ -90,7 +90,7 @@ class Rstar2Dialect:
 
     def answer(self, turns: Sequence[str]) -> str | None:
         """The last box of the last complete ``<answer>`` outside a call; ``None`` without either."""
-        from rstar2_env.verify import last_boxed
+        from rstar2_env.verification import last_boxed
 
         for turn in reversed(turns):
             if ANSWER_CLOSE in turn and (blocks := _COMPLETE_ANSWER.findall(outside_calls(turn))):

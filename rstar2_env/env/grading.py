@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.problems import Problem
-from rstar2_env.verify import Verdict, verify
+from rstar2_env.verification import Verdict, verify
 
 Grader = Callable[[Problem, str], Verdict]
 """Says whether an answer solves a problem: ``grader(problem, answer)``. Pickled with the environment."""

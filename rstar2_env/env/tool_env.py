@@ -3,7 +3,7 @@
 Covered: the turn loop, its budgets, the honest report of every call, the reward for a right final answer, rendering.
 A family that needs more overrides ``begin``, ``answer_turn``, ``end_info`` or ``answer_tags``, and nothing else. Not
 covered: where problems come from (``rstar2_env.problems``), how a model writes (``rstar2_env.dialects``), how answers
-are compared (``rstar2_env.verify``), how programs run (``rstar2_env.sandbox``).
+are compared (``rstar2_env.verification``), how programs run (``rstar2_env.sandbox``).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rstar2_env.env.turn_result import Ended, GoesOn, Step
 from rstar2_env.problems import Problem, ProblemSource, load_problems
 from rstar2_env.tools import CallContext, Tool, ToolChain, ToolResult
 from rstar2_env.tools.cut import Tokenizer, cut_middle
-from rstar2_env.verify import Reason
+from rstar2_env.verification import Reason
 
 _SHORTEST_MAX_TEXT = 1024
 _NOTE_LENGTH = 64

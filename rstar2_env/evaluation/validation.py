@@ -27,7 +27,7 @@ from rstar2_env.problems import FiniteSource, Problem, ProblemSource, ProblemSpe
 from rstar2_env.problems.perturb import changed_answer
 from rstar2_env.testing.conformance import check_text_env
 from rstar2_env.testing.harness import ConformanceError, canonical, typical_call
-from rstar2_env.verify import gold_fault
+from rstar2_env.verification import gold_fault
 
 GOLD, CORRUPTED, MALFORMED, REPEATED = CHECKED = ("gold", "corrupted", "malformed", "repeated")
 """The four checks: the gold answer earns 1, a corrupted one 0, a malformed turn is typed, twice is the same."""

@@ -144,7 +144,7 @@ def make_columns(columns: Mapping[str, str] | None, keep: Sequence[str] | str | 
 
 def _extract(text: str, kind: str, argument: str) -> str | None:
     if kind == "boxed":
-        from rstar2_env.verify import last_boxed
+        from rstar2_env.verification import last_boxed
 
         return last_boxed(text)
     if kind == "regex":

@@ -7,7 +7,7 @@ from typing import Any
 from rstar2_env.env.tool_env import ToolEnv
 from rstar2_env.problems import Problem
 from rstar2_env.testing.stub_tool import StubTool, ToolPlan
-from rstar2_env.verify import Reason, Verdict
+from rstar2_env.verification import Reason, Verdict
 
 
 class ToyEnv(ToolEnv):

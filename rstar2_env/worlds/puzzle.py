@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from rstar2_env.problems import Draft, Problem, ProceduralSource
-from rstar2_env.verify import Reason, Verdict
+from rstar2_env.verification import Reason, Verdict
 from rstar2_env.worlds.family import Family
 from rstar2_env.worlds.reading import LONGEST_ANSWER
 

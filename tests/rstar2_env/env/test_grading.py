@@ -7,7 +7,7 @@ import pytest
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.env.grading import GoldGrader
 from rstar2_env.problems import Problem
-from rstar2_env.verify import Reason
+from rstar2_env.verification import Reason
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from rstar2_env.evaluation.play import play_episode
 from rstar2_env.problems import families, load_problems
 from rstar2_env.testing import StubSandbox, check_text_env
 from rstar2_env.tools import PYTHON_TOOL_NAME
-from rstar2_env.verify import Reason
+from rstar2_env.verification import Reason
 from rstar2_env.worlds import PuzzleGrader
 
 RSTAR2 = make_dialect("rstar2")

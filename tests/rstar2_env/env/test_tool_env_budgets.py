@@ -10,7 +10,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.testing import StubTool
 from rstar2_env.tools import ToolResult
-from rstar2_env.verify import Reason, Verdict
+from rstar2_env.verification import Reason, Verdict
 
 
 class Bytes:

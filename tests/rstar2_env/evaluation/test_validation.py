@@ -19,7 +19,7 @@ from rstar2_env.evaluation.validation import CHECKED, validate
 from rstar2_env.problems import Problem
 from rstar2_env.testing import StubSandbox, StubTool
 from rstar2_env.testing.toy_env import ToyEnv
-from rstar2_env.verify import Reason, Verdict
+from rstar2_env.verification import Reason, Verdict
 
 ID = "rstar2/MathTool-v0"
 SHARED = Path(__file__).resolve().parents[3] / ".." / "shared" / "data"

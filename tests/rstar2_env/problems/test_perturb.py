@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rstar2_env.problems.perturb import changed_answer, miscopied
-from rstar2_env.verify import verify
+from rstar2_env.verification import verify
 
 
 @pytest.mark.parametrize(

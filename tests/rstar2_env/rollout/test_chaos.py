@@ -27,7 +27,7 @@ from rstar2_env.rollout import Budget, EpisodeRequest, Generation, Player, Sampl
 from rstar2_env.sandbox import Job
 from rstar2_env.testing import StubSandbox
 from rstar2_env.tools import PythonTool
-from rstar2_env.verify import Reason, Verdict
+from rstar2_env.verification import Reason, Verdict
 
 pytestmark = pytest.mark.usefixtures("no_thread_left")
 

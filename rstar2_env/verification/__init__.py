@@ -1,0 +1,48 @@
+"""Answer verification: is this text the gold answer? Cheap where it can be, in killable workers where it must be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rstar2_env.verification.api import averify, verify, verify_many, verify_response
+from rstar2_env.verification.golds import gold_fault
+from rstar2_env.verification.options import Options
+from rstar2_env.verification.read.extract import extract_boxed, last_boxed
+from rstar2_env.verification.verdict import Reason, Verdict
+from rstar2_env.verification.verifier import RuleVerifier, Verifier, numeric
+
+if TYPE_CHECKING:
+    from rstar2_env.verification.model import ModelVerifier, model_verifier
+    from rstar2_env.verification.read.response import extract_answer
+
+__all__ = [
+    "ModelVerifier",
+    "Options",
+    "Reason",
+    "RuleVerifier",
+    "Verdict",
+    "Verifier",
+    "averify",
+    "extract_answer",
+    "extract_boxed",
+    "gold_fault",
+    "last_boxed",
+    "model_verifier",
+    "numeric",
+    "verify",
+    "verify_many",
+    "verify_response",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # The judge brings an HTTP client and SQLite, and extraction large patterns, which an environment never needs.
+    if name in ("ModelVerifier", "model_verifier"):
+        from rstar2_env.verification import model
+
+        return getattr(model, name)
+    if name == "extract_answer":
+        from rstar2_env.verification.read import response
+
+        return response.extract_answer
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,208 @@
+"""``verify`` and its batch and async twins: the layers that run in the caller, and the way to the workers.
+
+In the caller run only what is linear in the text: boxes, exact text, guards, plain numbers. Everything else happens in
+worker processes (see ``pool`` and ``grade``), so nothing here can hang, and no thread or event loop is a wrong one to
+call from. A text never makes any of these functions raise.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from concurrent.futures import Future
+from fractions import Fraction
+from typing import Unpack
+
+from rstar2_env.verification.compare.plain import read_plain, same_number
+from rstar2_env.verification.options import DEFAULTS, TIMEOUT_S, OptionFields, Options
+from rstar2_env.verification.read.extract import gold_answer, joined_boxes, last_boxed
+from rstar2_env.verification.read.guards import MAX_TEXT_CHARS, too_large
+from rstar2_env.verification.verdict import Reason, Verdict
+from rstar2_env.verification.workers.pool import Reply, shared_pool
+
+
+def verify(
+    gold: str,
+    answer: str | None,
+    *,
+    question: str | None = None,
+    **options: Unpack[OptionFields],
+) -> Verdict:
+    r"""Say whether ``answer`` is the gold answer. Safe from any thread and any process.
+
+    Args:
+        gold: The gold answer: a number, an expression, a set, words. A ``\boxed{}`` in it is opened.
+        answer: The policy's answer, as a dialect extracted it; ``None`` or blank is ``no_answer``.
+        question: The question, if an expression copied out of it shall be no answer.
+        **options: The fields of :class:`~rstar2_env.verification.options.Options`: ``kind``, ``tolerance``, ``strict``,
+            ``undone``, ``timeout``.
+
+    Raises:
+        ConfigurationError: An option is not one of its values, or out of its range.
+    """
+    return verify_with(_checked(options), gold, answer, question)
+
+
+async def averify(
+    gold: str,
+    answer: str | None,
+    *,
+    question: str | None = None,
+    **options: Unpack[OptionFields],
+) -> Verdict:
+    """The same as :func:`verify`, without blocking the event loop.
+
+    Cancelling it gives up the wait; a computation that has begun ends by itself or at its deadline.
+    """
+    import asyncio  # who calls this has it loaded; nobody else should pay for it
+
+    checked = _checked(options)
+    start = time.perf_counter()
+    reply = _begin(checked, gold, answer, question)
+    if isinstance(reply, Future):
+        reply = await asyncio.wrap_future(reply)
+    return _verdict(reply, time.perf_counter() - start)
+
+
+def verify_many(
+    pairs: Iterable[tuple[str, str | None]],
+    **options: Unpack[OptionFields],
+) -> list[Verdict]:
+    """Verify many ``(gold, answer)`` pairs at once, on all workers; verdicts come in the order of the pairs.
+
+    The options are those of :func:`verify`.
+
+    ``Verdict.seconds`` counts from a pair's submission, so it includes the wait for a worker.
+    """
+    checked = _checked(options)
+    begun: list[tuple[float, float, Reply | Future[Reply]]] = []
+    for gold, answer in pairs:
+        start = time.perf_counter()
+        reply = _begin(checked, gold, answer, None)
+        begun.append((start, time.perf_counter(), reply))
+    verdicts: list[Verdict] = []
+    for start, stop, reply in begun:
+        if isinstance(reply, Future):
+            result = reply.result()
+            verdicts.append(_verdict(result, time.perf_counter() - start))
+        else:
+            verdicts.append(_verdict(reply, stop - start))
+    return verdicts
+
+
+def verify_response(
+    gold: str,
+    response: str | None,
+    **options: Unpack[OptionFields],
+) -> Verdict:
+    """Grade a whole response against a gold text that may be a worked solution: for files, not for rewards.
+
+    Both texts are taken as bare answers first; where that fails and either is more than that, the answers are
+    extracted (see ``response``). An environment grades only what its dialect extracts. The options are those of
+    :func:`verify`.
+    """
+    # Only files of responses need it, and its patterns take longer to compile than all the rest.
+    from rstar2_env.verification.read.response import extract_answer, is_response
+
+    checked = _checked(options)
+    first = verify_with(checked, gold, response)
+    if first.correct or response is None or not (is_response(gold) or is_response(response)):
+        return first
+    inner_gold, inner = extract_answer(gold, gold=True), extract_answer(response)
+    if inner_gold is None or (inner_gold == gold and inner == response):
+        return first
+    second = verify_with(checked, inner_gold, inner)
+    return Verdict(second.correct, second.reason, second.method, first.seconds + second.seconds)
+
+
+def verify_with(options: Options, gold: str, answer: str | None, question: str | None = None) -> Verdict:
+    """The same as :func:`verify` with options that have been checked before."""
+    start = time.perf_counter()
+    reply = _begin(options, gold, answer, question)
+    if isinstance(reply, Future):
+        reply = reply.result()
+    return _verdict(reply, time.perf_counter() - start)
+
+
+def math_verify_alone(gold: str, answer: str | None, *, timeout: float = TIMEOUT_S) -> Verdict:
+    """What math-verify says with no layer of ours before it, for comparison; under our deadline, in our workers."""
+    start = time.perf_counter()
+    if answer is None or not answer.strip():
+        return _verdict(_NO_ANSWER, 0.0)
+    if len(answer) + len(gold) > MAX_TEXT_CHARS:
+        return _verdict(Reply(Reason.TOO_LARGE, "length"), 0.0)
+    request = {"alone": "math-verify", "gold": gold, "answer": answer, "timeout": timeout}
+    reply = shared_pool().submit(request, timeout).result()
+    return _verdict(reply, time.perf_counter() - start)
+
+
+def _checked(options: OptionFields) -> Options:
+    return Options(**options) if options else DEFAULTS
+
+
+def _verdict(reply: Reply, seconds: float) -> Verdict:
+    return Verdict(reply.reason is Reason.EQUAL, reply.reason, reply.method, seconds)
+
+
+def _begin(options: Options, gold: str, answer: str | None, question: str | None) -> Reply | Future[Reply]:
+    """Decide here what can be decided here; else hand the pair to a worker."""
+    if answer is None:
+        return _NO_ANSWER
+    if options.undone != "none":
+        reply = _same_plain(options, gold, answer)
+        if reply is not None:
+            return reply
+    if len(gold) > MAX_TEXT_CHARS or len(answer) > MAX_TEXT_CHARS:
+        return Reply(Reason.TOO_LARGE if len(answer) > MAX_TEXT_CHARS else Reason.UNPARSABLE_GOLD, "length")
+    boxed = "box" in answer
+    box = last_boxed(answer) if boxed else None
+    joined = joined_boxes(answer) if box is not None else None
+    gold = gold_answer(gold) if "box" in gold else gold.strip()
+    answer = answer.strip() if box is None else box
+    reply = _decide_here(options, gold, answer)
+    if reply is not None and (joined is None or reply.reason is Reason.EQUAL):
+        return reply
+    request = options.request(gold, answer, question if question is None else question[:MAX_TEXT_CHARS])
+    if joined is not None and too_large(joined) is None:
+        request["joined"] = joined
+    return shared_pool().submit(request, options.timeout)
+
+
+def _decide_here(options: Options, gold: str, answer: str) -> Reply | None:
+    """The layers that need no worker; ``None`` when one is needed."""
+    if not answer:
+        return _NO_ANSWER
+    if not gold:
+        return Reply(Reason.UNPARSABLE_GOLD, "empty")
+    if gold == answer:
+        return Reply(Reason.EQUAL, "exact")
+    if (guard := too_large(answer)) is not None:
+        return Reply(Reason.TOO_LARGE, guard)
+    if (guard := too_large(gold)) is not None:
+        return Reply(Reason.UNPARSABLE_GOLD, guard)
+    if options.undone != "none" and (reply := _same_plain(options, gold, answer)) is not None:
+        return reply
+    if options.kind == "number":
+        return Reply(Reason.UNPARSABLE_GOLD if read_plain(gold) is None else Reason.UNPARSABLE_ANSWER, "number")
+    return None
+
+
+def _same_plain(options: Options, gold: str, answer: str) -> Reply | None:
+    """Compare plain numbers; ``None`` unless both are."""
+    if options.kind not in ("auto", "number"):
+        return None
+    gold_number = read_plain(gold)
+    if gold_number is None:
+        return None
+    answer_number = read_plain(answer)
+    if answer_number is None:
+        return None
+    tolerance = None if options.tolerance is None else Fraction(options.tolerance)
+    return _SAME_NUMBER if same_number(gold_number, answer_number, tolerance) else _OTHER_NUMBER
+
+
+_NO_ANSWER = Reply(Reason.NO_ANSWER, "empty")
+_SAME_NUMBER = Reply(Reason.EQUAL, "number")
+_OTHER_NUMBER = Reply(Reason.DIFFERENT, "number")
+
+__all__ = ["averify", "math_verify_alone", "verify", "verify_many", "verify_response", "verify_with"]

@@ -1,0 +1,365 @@
+"""Whether two answers are the same: structures first, expressions at the leaves.
+
+Covered: lists, sets, tuples, matrices, intervals, equations, inequalities, labels, plus-minus signs, quantities, words.
+Answers come as trees. ``None`` means that evaluation cannot say; ``symbolic`` may. Not covered: whether an answer
+counts as one at all (see ``conduct``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise, permutations
+
+from rstar2_env.verification.compare.equality import Rules, same_expression
+from rstar2_env.verification.compare.linear import components
+from rstar2_env.verification.compare.measure import same_in_base, same_quantity, same_ratio, same_words
+from rstar2_env.verification.compare.realset import is_infinite, read_set, same_set
+from rstar2_env.verification.compare.relations import same_equation, same_relation, solves
+from rstar2_env.verification.compare.structure import (
+    Item,
+    as_sequence,
+    exact_side,
+    expand_signs,
+    group_by_labels,
+    items_of,
+    stated_bounds,
+    without_condition,
+)
+from rstar2_env.verification.read.nodes import (
+    Apply,
+    Builder,
+    Group,
+    Matrix,
+    Node,
+    Quantity,
+    Relation,
+    Sym,
+    Words,
+    key,
+    rename,
+    symbols,
+)
+from rstar2_env.verification.read.normal import as_quantity, has_parameters, is_constant_name, same_role
+
+MAX_ITEMS = 200
+"""Longest list whose items are matched without order."""
+
+
+def same_answer(gold: Node, answer: Node, rules: Rules) -> bool | None:
+    """Whether two answers are the same, parameters renamed where one side calls them otherwise.
+
+    Raises:
+        TooLargeError: A value is out of proportion.
+    """
+    comparer = Comparer(rules)
+    result = comparer.answers(gold, answer)
+    if result:
+        return True
+    for renamed in _renamings(gold, answer, rules):
+        if comparer.answers(gold, renamed):
+            return True
+    return result
+
+
+def _renamings(gold: Node, answer: Node, rules: Rules) -> list[Node]:
+    """The answer with parameters (``n`` in ``n pi``, constants of integration) called as the gold calls them."""
+    if rules.strict and any(isinstance(item.value, Sym) for item in items_of(without_condition(answer))):
+        return []  # a variable alone is not the name of something: it is the answer
+    one, other = _value_symbols(gold), _value_symbols(answer)
+    only_gold, only_answer = sorted(one - other), sorted(other - one)
+    shared = sorted(name for name in one & other if is_constant_name(name) and "_" in name)
+    found: list[Node] = []
+    if only_gold and len(only_gold) == len(only_answer) <= 3:
+        parameters = not rules.strict or has_parameters(gold, answer)
+        for order in permutations(only_gold):
+            names = dict(zip(only_answer, order, strict=True))
+            if not rules.strict or all(same_role(name, to, parameters) for name, to in names.items()):
+                found.append(rename(answer, names))
+    elif not only_gold and not only_answer and 2 <= len(shared) <= 3:
+        for order in list(permutations(shared))[1:]:
+            found.append(rename(answer, dict(zip(shared, order, strict=True))))
+    return found
+
+
+def _value_symbols(node: Node) -> frozenset[str]:
+    """Variables in the values of an answer, those of its labels left out."""
+    return frozenset[str]().union(*(symbols(item.value) for item in items_of(without_condition(node))))
+
+
+@dataclass(frozen=True, slots=True)
+class Comparer:
+    """Compares trees under one set of rules."""
+
+    rules: Rules
+
+    def answers(self, gold: Node, answer: Node) -> bool | None:
+        """Compare two whole answers."""
+        if key(gold) == key(answer):
+            return True
+        bounds, other_bounds = stated_bounds(gold), stated_bounds(answer)
+        if bounds and other_bounds and bounds != other_bounds:
+            return False
+        gold, answer = without_condition(gold), without_condition(answer)
+        as_sets = self._sets(gold, answer)
+        if as_sets is not None:
+            return as_sets
+        gold_items, answer_items = group_by_labels(items_of(gold)), group_by_labels(items_of(answer))
+        if not gold_items or not answer_items:
+            return None
+        if len(gold_items) == 1 and len(answer_items) == 1:
+            result = self._item(gold_items[0], answer_items[0])
+            if result is not False:
+                return result
+        return self._lists(_expand(gold_items), _expand(answer_items))
+
+    def _lists(self, gold: list[Item], answer: list[Item]) -> bool | None:
+        """Compare answers of one or several items. Bare lists are compared as the gold is."""
+        if len(gold) == 1 and not _is_set(gold[0].value):
+            sequence = as_sequence(gold[0].value)
+            if sequence is not None and len(answer) == len(sequence) > 1:
+                return self._ordered(sequence, [item.value for item in answer])
+            if len(answer) != 1:
+                return False
+            if _is_set(answer[0].value) and len(inner := _elements(answer)) == 1:
+                return self.values(gold[0].value, inner[0].value)
+            return self._item(gold[0], answer[0])
+        gold_elements, answer_elements = _elements(gold), _elements(answer)
+        if len(answer) == 1 and not _is_set(answer[0].value):
+            sequence = as_sequence(answer[0].value)
+            if sequence is not None and not _is_set(gold[0].value) and len(sequence) == len(gold_elements) > 1:
+                return self._ordered([item.value for item in gold_elements], sequence)
+        labelled = self._labelled(gold_elements, answer_elements)
+        if labelled is not None:
+            return labelled
+        if _distinct_labels(gold_elements) and not _is_set(gold[0].value):
+            return self._ordered([item.value for item in gold_elements], [item.value for item in answer_elements])
+        return self._unordered([item.value for item in gold_elements], [item.value for item in answer_elements])
+
+    def _labelled(self, gold: list[Item], answer: list[Item]) -> bool | None:
+        """Compare label by label, where both sides have the same distinct labels; ``None`` where they have not."""
+        if not (_distinct_labels(gold) and _distinct_labels(answer)) or len(gold) != len(answer):
+            return None
+        by_label = {key(item.label): item.value for item in answer if item.label is not None}
+        if {key(item.label) for item in gold if item.label is not None} != set(by_label):
+            return None
+        pairs = [(item.value, by_label[key(item.label)]) for item in gold if item.label is not None]
+        return self._ordered([one for one, _ in pairs], [other for _, other in pairs])
+
+    def _item(self, gold: Item, answer: Item) -> bool | None:
+        """Compare two single values with their labels."""
+        one, other = gold.value, answer.value
+        if answer.label is None and self._untrue(other):
+            return False
+        if gold.label is not None and answer.label is not None and key(gold.label) != key(answer.label):
+            renamed = _align_arguments(gold.label, answer.label)
+            if renamed is not None:
+                other = rename(other, renamed)
+            elif _axis(gold.label) and _axis(answer.label) and gold.label != answer.label:
+                # y = 2 and x = 2 are different lines; y = x + 1 and x = y - 1 are one.
+                return self._equation(Relation(("=",), (gold.label, one)), Relation(("=",), (answer.label, other)))
+        result = self.values(one, other)
+        if result is False and gold.label is not None and isinstance(other, Relation):
+            return self._equation(Relation(("=",), (gold.label, one)), other)
+        if result is False and gold.label is not None and answer.label is None:
+            return solves(Relation(("=",), (gold.label, one)), other)
+        if result is False and answer.label is not None and isinstance(one, Relation):
+            return self._equation(one, Relation(("=",), (answer.label, other)))
+        return result
+
+    def _untrue(self, node: Node) -> bool:
+        """Whether an answer states that numbers are equal that are not: ``2 + 2 = 24`` is no 24."""
+        if not isinstance(node, Relation) or set(node.ops) != {"="} or symbols(node):
+            return False
+        return any(same_expression(one, other, Rules()) is False for one, other in pairwise(node.sides))
+
+    def _equation(self, gold: Relation, answer: Relation) -> bool | None:
+        return same_equation(gold, answer, self.rules, self._ordered)
+
+    def values(self, gold: Node, answer: Node) -> bool | None:
+        """Compare two values."""
+        if key(gold) == key(answer):
+            return True
+        gold, answer = without_condition(gold), without_condition(answer)
+        gold, _ = exact_side(gold)
+        answer, others = exact_side(answer)
+        if any(key(side) == key(answer) for side in others):
+            return False  # 1 = 1
+        gold, answer = as_quantity(gold, answer), as_quantity(answer, gold)
+        if isinstance(gold, Quantity) or isinstance(answer, Quantity):
+            return same_quantity(gold, answer, self.rules, self.values)
+        if (special := same_in_base(gold, answer)) is not None:
+            return special
+        if (special := same_ratio(gold, answer, self.values)) is not None:
+            return special
+        if isinstance(gold, Words) or isinstance(answer, Words):
+            return same_words(gold, answer, self.rules)
+        as_sets = self._sets(gold, answer)
+        if as_sets is not None:
+            return as_sets
+        if is_infinite(gold) or is_infinite(answer):
+            return key(gold) == key(answer)
+        if isinstance(gold, Relation) or isinstance(answer, Relation):
+            return same_relation(gold, answer, self.rules, self.values, self._ordered)
+        if isinstance(gold, Group | Matrix | Builder) or isinstance(answer, Group | Matrix | Builder):
+            return self._structures(gold, answer)
+        result = same_expression(gold, answer, self.rules)
+        if result is None:
+            return self._componentwise(gold, answer)
+        if result is False:
+            return self._up_to_constant(gold, answer)
+        return result
+
+    def _structures(self, gold: Node, answer: Node) -> bool | None:
+        if _is_set(gold) or _is_set(answer):
+            one, other = _elements([Item(None, gold)]), _elements([Item(None, answer)])
+            if len(one) != 1 and not (_is_set(gold) and _is_set(answer)):
+                return False
+            return self._unordered([item.value for item in one], [item.value for item in other])
+        if isinstance(gold, Matrix) and isinstance(answer, Matrix):
+            if [len(row) for row in gold.rows] == [len(row) for row in answer.rows]:
+                pairs = zip(gold.rows, answer.rows, strict=True)
+                return _all([self._ordered(one, other) for one, other in pairs])
+            if self.rules.strict:
+                return False
+        one_sequence, other_sequence = as_sequence(gold), as_sequence(answer)
+        if one_sequence is None or other_sequence is None:
+            return self._componentwise(gold, answer)
+        if isinstance(gold, Group) and isinstance(answer, Group) and not _brackets_agree(gold, answer):
+            return False
+        return self._ordered(one_sequence, other_sequence)
+
+    def _componentwise(self, gold: Node, answer: Node) -> bool | None:
+        """Compare vectors and matrices that are written as sums and multiples of others."""
+        one, other = components(gold), components(answer)
+        if one is None and other is None:
+            return None
+        if one is None or other is None or len(one) != len(other):
+            return False
+        return self._ordered(one, other)
+
+    def _up_to_constant(self, gold: Node, answer: Node) -> bool:
+        """Whether two antiderivatives, each with its constant, differ by a constant."""
+        one, other = _without_constant(gold), _without_constant(answer)
+        if one is None or other is None:
+            return False
+        difference = Apply("add", (one, Apply("neg", (other,))))
+        names = sorted(symbols(difference))
+        moved = rename(difference, {name: f"{name}\0" for name in names})
+        return same_expression(difference, moved, Rules()) is True
+
+    def _ordered(self, gold: Sequence[Node], answer: Sequence[Node]) -> bool | None:
+        if len(gold) != len(answer):
+            return False
+        unknown = False
+        for one, other in zip(gold, answer, strict=True):
+            result = self.values(one, other)
+            if result is False:
+                return False
+            unknown = unknown or result is None
+        return None if unknown else True
+
+    def _unordered(self, gold: list[Node], answer: list[Node]) -> bool | None:
+        """Compare as multisets; an answer may repeat an element of a gold that repeats none."""
+        if max(len(gold), len(answer)) > MAX_ITEMS:
+            return sorted(map(key, gold)) == sorted(map(key, answer))
+        if len(answer) > len(gold) > 1:
+            answer = self._distinct(answer)
+        if len(gold) != len(answer):
+            return False
+        left = list(answer)
+        unknown = False
+        for one in gold:
+            results = [self.values(one, other) for other in left]
+            if True in results:
+                left.pop(results.index(True))
+            elif None in results:
+                unknown = True
+            else:
+                return False
+        return None if unknown else True
+
+    def _distinct(self, nodes: list[Node]) -> list[Node]:
+        kept: list[Node] = []
+        for node in nodes:
+            if not any(self.values(other, node) for other in kept):
+                kept.append(node)
+        return kept
+
+    def _sets(self, gold: Node, answer: Node) -> bool | None:
+        """Compare as sets of reals, where at least one side can be nothing else."""
+        one, other = read_set(gold), read_set(answer)
+        if one is None and other is None:
+            return None
+        one = one if one is not None else read_set(gold, as_set=True)
+        other = other if other is not None else read_set(answer, as_set=True)
+        if one is None or other is None:
+            return None
+        if one.variable is not None and other.variable is not None and one.variable != other.variable:
+            return False
+        return same_set(one, other, self.values)
+
+
+def _expand(items: list[Item]) -> list[Item]:
+    return [Item(item.label, value) for item in items for value in expand_signs(item.value)]
+
+
+def _is_set(node: Node) -> bool:
+    return isinstance(node, Group) and node.open == "\\{"
+
+
+def _elements(items: list[Item]) -> list[Item]:
+    """The items, or the elements of the one set that they are."""
+    if len(items) == 1 and isinstance(items[0].value, Group) and _is_set(items[0].value):
+        return _expand([Item(None, element) for element in items[0].value.items])
+    return items
+
+
+def _distinct_labels(items: list[Item]) -> bool:
+    labels = [key(item.label) for item in items if item.label is not None]
+    return len(labels) == len(items) == len(set(labels)) and len(labels) > 1
+
+
+def _axis(label: Node) -> bool:
+    return isinstance(label, Sym) and label.name in ("x", "y", "z")
+
+
+def _align_arguments(gold: Node, answer: Node) -> dict[str, str] | None:
+    """How to rename the variables of ``f(z)`` to those of ``f(x)``; ``None`` if the labels are no such pair."""
+    match gold, answer:
+        case Apply(op="mul", args=(Sym(), *one)), Apply(op="mul", args=(Sym(), *other)) if len(one) == len(other):
+            names: dict[str, str] = {}
+            for left, right in zip(one, other, strict=True):
+                if not isinstance(left, Sym) or not isinstance(right, Sym):
+                    return None
+                names[right.name] = left.name
+            return names
+        case _:
+            return None
+
+
+def _brackets_agree(gold: Group, answer: Group) -> bool:
+    """Whether two bracketed pairs can be the same: a closed end is not an open one."""
+    if len(gold.items) != 2 or isinstance(gold.items[0], Group) or "<" in (gold.open, answer.open):
+        return True
+    return gold.open == answer.open and gold.close == answer.close
+
+
+def _without_constant(node: Node) -> Node | None:
+    """A sum without its constant of integration ``+ C``; ``None`` if that is not what it is.
+
+    Only ``C`` is taken for one, beside variables in small letters: ``a + c`` and ``A + C`` are sums of variables.
+    """
+    if not isinstance(node, Apply) or node.op != "add":
+        return None
+    constants = [term for term in node.args if isinstance(term, Sym) and term.name in ("C", "C_1", "C_0")]
+    if len(constants) != 1:
+        return None
+    rest = tuple(term for term in node.args if term is not constants[0])
+    inner = rest[0] if len(rest) == 1 else Apply("add", rest)
+    names = symbols(inner)
+    return inner if names and constants[0].name not in names and all(name[0].islower() for name in names) else None
+
+
+def _all(results: list[bool | None]) -> bool | None:
+    return False if False in results else None if None in results else True

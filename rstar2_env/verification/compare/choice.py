@@ -1,0 +1,53 @@
+r"""Multiple choice: a letter, in whatever dress, with or without the text of the option.
+
+Covered: ``B``, ``(B)``, ``B.``, ``\text{(B)}``, ``B) 12``, "option B", "the answer is B". Not covered: which options
+the question had.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rstar2_env.verification.verdict import Reason
+
+_DRESS = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathsf|textrm|mbox|boxed)\b\*?|[{}$*]|\\[ ,;!]|~")
+_LETTER = re.compile(r"\(?\s*([A-J])\s*\)?\s*[.):]?")
+_LOWER = re.compile(r"\(?\s*([A-Ja-j])\s*\)?\s*[.):]?")
+_OPTION = re.compile(r"(?:\(\s*([A-J])\s*\)|([A-J])(?:\s*[.)]|:\s))\s*(\S.*)", re.DOTALL)
+_SAID = re.compile(r"(?:the\s+)?(?:correct\s+)?(?:option|choice|answer)\s*(?:is|:)?\s*\(?\s*([A-Ja-j])\s*\)?\.?", re.I)
+
+
+def letter_of(text: str, *, lower: bool = False) -> str | None:
+    """The letter of a bare choice, or ``None``."""
+    text = _DRESS.sub("", text).strip()
+    match = (_LOWER if lower else _LETTER).fullmatch(text) or _SAID.fullmatch(text)
+    return match[1].upper() if match else None
+
+
+def option_of(text: str) -> tuple[str, str] | None:
+    """Letter and text of a choice that states both (``B) 12``), or ``None``."""
+    match = _OPTION.fullmatch(_DRESS.sub("", text).strip())
+    return (match[1] or match[2], match[3].strip()) if match else None
+
+
+def same_choice(gold: str, answer: str, *, forced: bool) -> Reason | None:
+    """Compare as multiple choice; ``None`` when the gold is none.
+
+    Args:
+        gold: The gold answer.
+        answer: The answer.
+        forced: The problem is known to be multiple choice, so that case does not matter.
+    """
+    letter = letter_of(gold, lower=forced)
+    stated = option_of(gold) if letter is None else None
+    if letter is None and stated is None:
+        return Reason.UNPARSABLE_GOLD if forced else None
+    wanted = letter or (stated[0] if stated else "")
+    said = letter_of(answer, lower=forced)
+    if said is None and (option := option_of(answer)) is not None:
+        said = option[0]
+    if said is not None:
+        return Reason.EQUAL if said == wanted else Reason.DIFFERENT
+    if forced:
+        return Reason.UNPARSABLE_ANSWER
+    return None

@@ -1,0 +1,328 @@
+"""Whether two expressions are equal: by evaluation, exactly or in intervals, at rational points.
+
+One point at which the two values cannot be the same refutes. Agreement at several points, two of them to some fifty
+digits, is taken for equality: the points are drawn from a hash of the two texts, so no text can be made to fit them.
+Two expressions are compared where both are defined over the reals (``ln x^2`` equals ``2 ln x``); ``i`` on either side
+moves the comparison to the complex numbers. Not covered: structures (see ``compare``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from rstar2_env.verification.compare.plain import PlainNumber, is_float_of, rounds_to, within
+from rstar2_env.verification.read.nodes import Apply, Const, Node, Num, Sym, key, rebuild, symbols, walk
+from rstar2_env.verification.values.evaluate import Evaluator
+from rstar2_env.verification.values.interval import (
+    Complex,
+    TooLargeError,
+    UndefinedError,
+    UnsupportedError,
+    VagueError,
+    Value,
+    contains_zero,
+    libmpi,
+    middle,
+    sign,
+    size_exponent,
+    to_complex,
+    to_interval,
+    width_exponent,
+)
+from rstar2_env.verification.values.points import (
+    chance_of,
+    kink_points,
+    needed,
+    other_points,
+    signed_points,
+    whole_points,
+)
+
+LOW_BITS = 64
+HIGH_BITS = 320
+HUGE_BITS = 6_000
+"""For constants that are so large that fewer bits would not show a difference of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a comparison may overlook.
+
+    Attributes:
+        tolerance: Relative tolerance between numbers, or ``None`` for exact comparison.
+        strict: Apply the default rules; ``False`` is lenient.
+        undone: How much work an answer may leave undone: "none", "arithmetic" or "any".
+    """
+
+    tolerance: Fraction | None = None
+    strict: bool = True
+    undone: str = "arithmetic"
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """How to read what is ambiguous."""
+
+    over_complex: bool = False
+    degrees: bool = True
+    decimal_log: bool = False
+
+
+def same_expression(gold: Node, answer: Node, rules: Rules) -> bool | None:
+    """Whether two expressions are equal; ``None`` when evaluation cannot say.
+
+    Raises:
+        TooLargeError: A value is out of proportion.
+    """
+    if key(gold) == key(answer):
+        return True
+    unknown = False
+    for setting in _settings(gold, answer):
+        result = _same_under(gold, answer, rules, setting)
+        if result:
+            return True
+        unknown = unknown or result is None
+    return None if unknown else False
+
+
+def _settings(gold: Node, answer: Node) -> list[_Setting]:
+    """Readings to try: a degree mark on one side only may be missing on the other; "log" may be decimal."""
+    over_complex = _has(gold, Const("i")) or _has(answer, Const("i"))
+    settings = [_Setting(over_complex)]
+    if _has_op(gold, "deg") != _has_op(answer, "deg"):
+        settings.append(_Setting(over_complex, degrees=False))
+    if _has_plain_log(gold) or _has_plain_log(answer):
+        settings.append(_Setting(over_complex, decimal_log=True))
+    return settings
+
+
+def _same_under(gold: Node, answer: Node, rules: Rules, setting: _Setting) -> bool | None:
+    names = sorted(symbols(gold) | symbols(answer))
+    if names:
+        return _same_function(gold, answer, names, setting)
+    result = _same_constant(gold, answer, setting)
+    if result is False:
+        return _close_constant(gold, answer, rules, setting)
+    return result
+
+
+def _same_constant(gold: Node, answer: Node, setting: _Setting) -> bool | None:
+    for over_complex in (False, True) if not setting.over_complex else (True,):
+        undefined = False
+        for prec in (LOW_BITS, HIGH_BITS, HUGE_BITS):
+            try:
+                left = _value(gold, {}, prec, setting, over_complex)
+                right = _value(answer, {}, prec, setting, over_complex)
+            except UnsupportedError:
+                return None
+            except UndefinedError:
+                undefined = True
+                break
+            except VagueError:
+                continue
+            order = _compare(left, right, prec)
+            if order is False or (order is True and (prec >= HIGH_BITS or _exact(left, right))):
+                return order
+        if not undefined:
+            return None
+    return False
+
+
+def _close_constant(gold: Node, answer: Node, rules: Rules, setting: _Setting) -> bool:
+    """Whether constants that are not equal are close enough for the rules."""
+    written, answer_written = decimal_of(gold), decimal_of(answer)
+    if rules.tolerance is None and written is None and answer_written is None:
+        return False
+    try:
+        left = _rational(_value(gold, {}, HIGH_BITS, setting, False))
+        right = _rational(_value(answer, {}, HIGH_BITS, setting, False))
+    except (UndefinedError, VagueError, UnsupportedError):
+        return False
+    if rules.tolerance is not None:
+        return within(left, right, rules.tolerance)
+    if answer_written is not None and is_float_of(answer_written, left):
+        return True
+    return written is not None and rounds_to(written, right, answer_written.decimals if answer_written else None)
+
+
+def _rational(value: Value) -> Fraction:
+    if isinstance(value, Complex):
+        raise UndefinedError
+    return value if isinstance(value, Fraction) else middle(value, HIGH_BITS)
+
+
+def decimal_of(node: Node) -> PlainNumber | None:
+    """The number as written, if the node is a decimal, with a sign and in scientific notation or not."""
+    match node:
+        case Num(value=value, decimals=int(decimals)):
+            scale = 10**decimals
+            return PlainNumber((value * scale).numerator, scale, decimals)
+        case Apply(op="neg", args=(inner,)):
+            number = decimal_of(inner)
+            return None if number is None else PlainNumber(-number.top, number.bottom, number.decimals, number.exponent)
+        case Apply(op="mul", args=(Num() as head, Apply(op="pow", args=(Num(value=ten), exponent)))) if ten == 10:
+            power = _whole(exponent)
+            number = decimal_of(head)
+            if number is None or power is None or abs(power) > 400:
+                return None
+            up, down = 10 ** max(power, 0), 10 ** max(-power, 0)
+            return PlainNumber(number.top * up, number.bottom * down, number.decimals, power)
+        case _:
+            return None
+
+
+def _whole(node: Node) -> int | None:
+    if isinstance(node, Apply) and node.op == "neg":
+        inner = _whole(node.args[0])
+        return None if inner is None else -inner
+    return node.value.numerator if isinstance(node, Num) and node.value.denominator == 1 else None
+
+
+def _same_function(gold: Node, answer: Node, names: list[str], setting: _Setting) -> bool | None:
+    chance = chance_of(gold, answer)
+    wanted = needed(names)
+    try:
+        first = _agreement(gold, answer, signed_points(names, chance), setting, wanted)
+        if first is None or _agreement(gold, answer, kink_points(gold, answer, names, chance), setting, 99) is None:
+            return False
+        met = first
+        for region in other_points(names, chance):
+            if met >= wanted:
+                return True
+            agreed = _agreement(gold, answer, region, setting, wanted)
+            if agreed is None:
+                return False
+            met += agreed
+        if met < 2:
+            agreed = _agreement(gold, answer, whole_points(names, chance), setting, wanted)
+            if agreed is None:
+                return False
+            met += agreed
+    except UnsupportedError:
+        return None
+    # No point refuted. Where hardly any could be evaluated, two are evidence; one or none is not.
+    return True if met >= 2 else None if met else False
+
+
+def _agreement(
+    gold: Node, answer: Node, points: Iterable[Mapping[str, Fraction]], setting: _Setting, wanted: int
+) -> int | None:
+    """At how many of the points both agree, up to ``wanted``; ``None`` as soon as they differ at one."""
+    agreed = 0
+    for point in points:
+        same = _same_at(gold, answer, point, setting, check=agreed < 2)
+        if same is False:
+            return None
+        agreed += bool(same)
+        if agreed >= wanted:
+            break
+    return agreed
+
+
+def _same_at(gold: Node, answer: Node, point: Mapping[str, Fraction], setting: _Setting, *, check: bool) -> bool | None:
+    """Whether the values agree at one point; ``None`` where either is undefined or cannot be told."""
+    for prec in (LOW_BITS, HIGH_BITS):
+        try:
+            left = _value(gold, point, prec, setting, setting.over_complex)
+            right = _value(answer, point, prec, setting, setting.over_complex)
+        except VagueError:
+            continue
+        except (UndefinedError, TooLargeError):
+            return None
+        order = _compare(left, right, prec)
+        if order is False:
+            return False
+        if order is True and (prec == HIGH_BITS or not check or _exact(left, right)):
+            return True
+    return None
+
+
+def _value(node: Node, point: Mapping[str, Fraction], prec: int, setting: _Setting, over_complex: bool) -> Value:
+    return Evaluator(
+        point, prec, over_complex=over_complex, degrees=setting.degrees, decimal_log=setting.decimal_log
+    ).value(node)
+
+
+def _exact(left: Value, right: Value) -> bool:
+    return isinstance(left, Fraction) and isinstance(right, Fraction)
+
+
+def _compare(left: Value, right: Value, prec: int) -> bool | None:
+    """``False`` if the values must differ, ``True`` if they agree as far as the precision goes, else ``None``."""
+    if isinstance(left, Fraction) and isinstance(right, Fraction):
+        return left == right
+    if isinstance(left, Complex) or isinstance(right, Complex):
+        parts = zip(to_complex(left, prec), to_complex(right, prec), strict=True)
+        results = [_compare(one, other, prec) for one, other in parts]
+        return False if False in results else None if None in results else True
+    one, other = to_interval(left, prec), to_interval(right, prec)
+    difference = libmpi.mpi_sub(one, other, prec)
+    if not contains_zero(difference):
+        return False
+    # Agreement has to be fine in itself as well as beside the values: next to e^5000, anything agrees with 12.
+    width = width_exponent(difference, prec)
+    scale = max(size_exponent(one), size_exponent(other), 0)
+    return True if width - scale <= -(prec // 2) and width <= -(prec // 4) else None
+
+
+def _has(node: Node, wanted: Node) -> bool:
+    return any(part == wanted for part in walk(node))
+
+
+def _has_op(node: Node, op: str) -> bool:
+    return any(isinstance(part, Apply) and part.op == op for part in walk(node))
+
+
+def _has_plain_log(node: Node) -> bool:
+    return any(isinstance(part, Apply) and part.op == "log" and len(part.args) == 1 for part in walk(node))
+
+
+def substitute(node: Node, point: Mapping[str, Fraction]) -> Node:
+    """A copy of the tree with numbers in place of variables."""
+
+    def change(part: Node) -> Node | None:
+        return Num(point[part.name]) if isinstance(part, Sym) and part.name in point else None
+
+    return rebuild(node, change)
+
+
+def proportional(gold: Node, answer: Node, rules: Rules, *, positive: bool) -> bool | None:
+    """Whether one expression is a constant, non-zero multiple of the other: they vanish at the same points.
+
+    Args:
+        gold: An expression.
+        answer: An expression.
+        rules: The rules of the comparison.
+        positive: Only a positive factor will do, as between the sides of an inequality.
+    """
+    names = sorted(symbols(gold) | symbols(answer))
+    chance = chance_of(gold, answer)
+    setting = _Setting(_has(gold, Const("i")) or _has(answer, Const("i")))
+    for region in (signed_points(names, chance), *other_points(names, chance)):
+        for point in region:
+            try:
+                left = _value(gold, point, LOW_BITS, setting, setting.over_complex)
+                right = _value(answer, point, LOW_BITS, setting, setting.over_complex)
+            except UnsupportedError:
+                return None
+            except (UndefinedError, VagueError, TooLargeError):
+                continue
+            signs = _sign(left), _sign(right)
+            if None in signs or 0 in signs:
+                continue
+            if positive and signs[0] != signs[1]:
+                return False
+            one, other = substitute(gold, point), substitute(answer, point)
+            return same_expression(Apply("mul", (gold, other)), Apply("mul", (answer, one)), rules)
+    return None
+
+
+def _sign(value: Value) -> int | None:
+    if isinstance(value, Fraction):
+        return (value > 0) - (value < 0)
+    if isinstance(value, Complex):
+        known = not (contains_zero(value.re) and contains_zero(value.im))
+        return 1 if known else None
+    return sign(value)

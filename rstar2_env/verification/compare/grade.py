@@ -1,0 +1,155 @@
+"""Grading inside a worker: the layers that need more than text, cheapest first.
+
+Spelling, multiple choice, structures with evaluation at the leaves, words, and SymPy for what is left. Runs only in a
+worker process, which may be killed at any moment. Not covered: exact text, guards and plain numbers (see ``api``).
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Any
+
+from rstar2_env.verification.compare import symbolic, words
+from rstar2_env.verification.compare.answers import same_answer
+from rstar2_env.verification.compare.choice import option_of, same_choice
+from rstar2_env.verification.compare.conduct import echoes, work_left
+from rstar2_env.verification.compare.equality import Rules
+from rstar2_env.verification.compare.prose import same_prose
+from rstar2_env.verification.read.clean import clean
+from rstar2_env.verification.read.lexer import ReadError
+from rstar2_env.verification.read.nodes import Group, Node, Words, walk
+from rstar2_env.verification.read.readings import readings
+from rstar2_env.verification.values.interval import TooLargeError
+from rstar2_env.verification.verdict import Reason
+
+on_load = symbolic.on_load
+
+_SPACE = re.compile(r"(?<!\d)\s+|\s+(?!\d)")
+_WORD = re.compile(r"(?=[a-z]*[aeiou])[a-z]{3,}")
+_BROKEN = re.compile(r"\\(?!text|mathrm|textbf|mbox|quad|[ ,;!%$&#_{}])")
+
+
+def grade_request(request: dict[str, Any]) -> tuple[str, str]:
+    """Grade one request; return the reason and the method."""
+    gold, answer = str(request["gold"]), str(request["answer"])
+    if request.get("alone") == "math-verify":
+        return symbolic.math_verify_alone(gold, answer)
+    tolerance = request.get("tolerance")
+    rules = Rules(
+        tolerance=None if tolerance is None else Fraction(tolerance),
+        strict=bool(request.get("strict", True)),
+        undone=str(request.get("undone", "arithmetic")),
+    )
+    kind = str(request.get("kind", "auto"))
+    question = request.get("question")
+    reason, method = grade(gold, answer, rules, kind=kind, question=question)
+    if reason is not Reason.EQUAL and (joined := request.get("joined")) is not None:
+        # The last box wins; boxes that only "and" joins may also be one list.
+        second, second_method = grade(gold, str(joined), rules, kind=kind, question=question)
+        if second is Reason.EQUAL:
+            return second.value, second_method
+    return reason.value, method
+
+
+def grade(
+    gold: str, answer: str, rules: Rules, *, kind: str = "auto", question: str | None = None
+) -> tuple[Reason, str]:
+    """Grade an answer against a gold answer."""
+    if _spelled(gold) == _spelled(answer) != "":
+        return Reason.EQUAL, "text"
+    if kind in ("auto", "choice") and (chosen := same_choice(gold, answer, forced=kind == "choice")) is not None:
+        return chosen, "choice"
+    if kind == "words" or (_is_word(gold) and _is_word(answer)):
+        return (Reason.EQUAL if _same_words(gold, answer, rules) else Reason.DIFFERENT), "words"
+    if kind == "auto" and (option := option_of(gold)) is not None:
+        gold = option[1]
+    gold_trees, answer_trees = _read(gold), _read(answer)
+    if gold_trees and answer_trees:
+        result, trees = _compare(gold_trees, answer_trees, rules)
+        if result is True:
+            return _accept(trees, answer, rules, question)
+        if result is False and not (_all_words(gold_trees) and _all_words(answer_trees)):
+            return Reason.DIFFERENT, "structure"
+    if _same_words(gold, answer, rules):
+        return Reason.EQUAL, "words"
+    if gold_trees and answer_trees:
+        return _last_resort(gold_trees[0], answer_trees[0], rules) if result is None else (Reason.DIFFERENT, "words")
+    if not gold_trees and _is_formula(gold):
+        return Reason.UNPARSABLE_GOLD, "reader"
+    if not answer_trees and _is_formula(answer):
+        return Reason.UNPARSABLE_ANSWER, "reader"
+    return Reason.DIFFERENT, "words"
+
+
+def _compare(
+    gold_trees: tuple[Node, ...], answer_trees: tuple[Node, ...], rules: Rules
+) -> tuple[bool | None, tuple[Node, Node]]:
+    """Compare every reading of one with every reading of the other."""
+    unknown = False
+    for one in gold_trees:
+        for other in answer_trees:
+            result = same_answer(one, other, rules)
+            if result:
+                return True, (one, other)
+            unknown = unknown or result is None
+    return (None if unknown else False), (gold_trees[0], answer_trees[0])
+
+
+def _accept(trees: tuple[Node, Node], answer: str, rules: Rules, question: str | None) -> tuple[Reason, str]:
+    work = work_left(*trees, rules.undone)
+    if work is not None:
+        return Reason.NO_ANSWER, f"undone {work}"
+    if question and echoes(*trees, answer, question):
+        return Reason.NO_ANSWER, "echo"
+    return Reason.EQUAL, "structure"
+
+
+def _last_resort(gold: Node, answer: Node, rules: Rules) -> tuple[Reason, str]:
+    """Ask SymPy about what evaluation could not decide."""
+    work = work_left(gold, answer, rules.undone)
+    if work is not None:
+        return Reason.NO_ANSWER, f"undone {work}"
+    return (Reason.EQUAL if symbolic.same_symbolic(gold, answer) else Reason.DIFFERENT), "symbolic"
+
+
+def _read(text: str) -> tuple[Node, ...]:
+    try:
+        return readings(text)
+    except ReadError:
+        return ()
+
+
+def _all_words(trees: tuple[Node, ...]) -> bool:
+    return all(isinstance(part, Words | Group) for tree in trees for part in walk(tree))
+
+
+def _same_words(gold: str, answer: str, rules: Rules) -> bool:
+    if words.same_text(gold, answer):
+        return True
+
+    def same_formula(one: str, other: str) -> bool:
+        trees, others = _read(one), _read(other)
+        return bool(trees and others) and _compare(trees, others, rules)[0] is True
+
+    if same_prose(gold, answer, same_formula):
+        return True
+    return not rules.strict and words.is_contained(gold, answer)
+
+
+def _spelled(text: str) -> str:
+    """The text in one spelling, without the spaces that do not part digits."""
+    return _SPACE.sub("", clean(text)).replace("$", "").rstrip(".")
+
+
+def _is_word(text: str) -> bool:
+    """Whether a text is one short word: read as variables, "tea" and "eat" would be the same product."""
+    return _WORD.fullmatch(text.strip()) is not None
+
+
+def _is_formula(text: str) -> bool:
+    """Whether a text that could not be read was meant as a formula rather than as a sentence."""
+    return len(words.plain_words(text).split()) < 4 or _BROKEN.search(text) is not None
+
+
+__all__ = ["TooLargeError", "grade", "grade_request", "on_load"]

@@ -1,0 +1,57 @@
+"""Vectors and matrices written as sums and multiples of others, entry by entry."""
+
+from __future__ import annotations
+
+from rstar2_env.verification.read.nodes import Apply, Group, Matrix, Node
+
+
+def components(node: Node) -> tuple[Node, ...] | None:
+    """The entries of a vector or matrix expression as expressions of their own; ``None`` if it is none.
+
+    ``c (1, 2) + (3, 4)`` has the entries ``c 1 + 3`` and ``c 2 + 4``. Products of matrices are worked out; those of two
+    vectors are not read.
+    """
+    match node:
+        case Matrix(rows=rows):
+            return tuple(entry for row in rows for entry in row)
+        case Group(open="(" | "<" | "[", items=items):
+            return items
+        case Apply(op="neg", args=(inner,)):
+            entries = components(inner)
+            return None if entries is None else tuple(Apply("neg", (entry,)) for entry in entries)
+        case Apply(op="add", args=args):
+            parts = [components(arg) for arg in args]
+            vectors = [part for part in parts if part is not None]
+            if len(vectors) != len(parts) or len({len(vector) for vector in vectors}) != 1:
+                return None
+            return tuple(Apply("add", column) for column in zip(*vectors, strict=True))
+        case Apply(op="mul", args=args) if (result := _matrix_product(args)) is not None:
+            return components(result)
+        case Apply(op="mul", args=args):
+            found = [index for index, arg in enumerate(args) if components(arg) is not None]
+            if len(found) != 1:
+                return None
+            at = found[0]
+            entries = components(args[at])
+            scalars = args[:at] + args[at + 1 :]
+            return None if entries is None else tuple(Apply("mul", (*scalars, entry)) for entry in entries)
+        case Apply(op="div", args=(top, bottom)):
+            entries = components(top)
+            return None if entries is None else tuple(Apply("div", (entry, bottom)) for entry in entries)
+        case _:
+            return None
+
+
+def _matrix_product(args: tuple[Node, ...]) -> Matrix | None:
+    """The product of two small matrices that fit; ``None`` for anything else."""
+    match args:
+        case (Matrix(rows=left), Matrix(rows=right)) if len(left[0]) == len(right) and len(left) * len(right[0]) <= 64:
+            columns = list(zip(*right, strict=True))
+            return Matrix(tuple(tuple(_dot(row, column) for column in columns) for row in left))
+        case _:
+            return None
+
+
+def _dot(row: tuple[Node, ...], column: tuple[Node, ...]) -> Node:
+    terms = tuple(Apply("mul", (one, other)) for one, other in zip(row, column, strict=True))
+    return terms[0] if len(terms) == 1 else Apply("add", terms)

@@ -1,0 +1,396 @@
+"""Sets of real numbers: intervals, unions, inequalities in one variable, set-builder notation, all in one form.
+
+Covered: the reading of such nodes into pieces (an interval with ends open or closed, or a point), and their equality.
+Ends are expressions, so ``[k pi, k pi + 1)`` works. Not covered: solving: a condition must already be solved for its
+variable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from rstar2_env.verification.compare.structure import is_label
+from rstar2_env.verification.read.nodes import (
+    Apply,
+    Builder,
+    Const,
+    Given,
+    Group,
+    Node,
+    Relation,
+    Sym,
+    Words,
+    key,
+    symbols,
+)
+from rstar2_env.verification.values.evaluate import Evaluator
+from rstar2_env.verification.values.interval import (
+    Complex,
+    TooLargeError,
+    UndefinedError,
+    UnsupportedError,
+    VagueError,
+    approximate,
+)
+
+INFINITY = Const("oo")
+MINUS_INFINITY = Apply("neg", (INFINITY,))
+
+_FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """An interval; a point is a closed interval with the same end twice."""
+
+    low: Node
+    high: Node
+    low_closed: bool
+    high_closed: bool
+
+    @property
+    def is_point(self) -> bool:
+        """Whether it is a single point."""
+        return self.low_closed and self.high_closed and key(self.low) == key(self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class RealSet:
+    """A union of pieces, with the variable that a condition named, if any."""
+
+    pieces: tuple[Piece, ...]
+    variable: str | None = None
+
+
+EVERYTHING = (Piece(MINUS_INFINITY, INFINITY, False, False),)
+
+
+def read_set(node: Node, *, as_set: bool = False) -> RealSet | None:
+    """Read a node as a set of reals, or return ``None`` if it is none.
+
+    Args:
+        node: The node.
+        as_set: Whether it is known to stand for a set, so that ``(1, 2)`` is an open interval and ``{1}`` a point.
+    """
+    match node:
+        case Group(open="(" | "[" as opening, close=closing, items=(low, high)):
+            if not as_set and opening == "(" and closing == ")" and not (is_infinite(low) or is_infinite(high)):
+                return None
+            start, end = position(low), position(high)
+            if start is not None and end is not None and start >= end:
+                return None  # a point of the plane
+            return RealSet((Piece(low, high, opening == "[", closing == "]"),))
+        case Group(open="\\{", items=items) if as_set:
+            if any(isinstance(item, Relation | Group | Words) for item in items):
+                return None
+            return RealSet(tuple(Piece(item, item, True, True) for item in items))
+        case Apply(op="union" | "inter" | "diff", args=(left, right)):
+            one, other = read_set(left, as_set=True), read_set(right, as_set=True)
+            if one is None or other is None:
+                return None
+            pieces = _combine(node.op, one.pieces, other.pieces)
+            return None if pieces is None else RealSet(pieces)
+        case Apply(op="add", args=(left, Apply(op="neg", args=(Group(open="\\{") as right,)))):
+            return read_set(Apply("diff", (left, right)))  # "{x | x < 3} - {1}"
+        case Relation():
+            return _from_relation(node)
+        case Builder(head=head, conditions=conditions):
+            return _from_builder(head, conditions)
+        case Const(name="R"):
+            return RealSet(EVERYTHING)
+        case Const(name="empty"):
+            return RealSet(())
+        case Words(text="#R"):
+            return RealSet(EVERYTHING)
+        case Words(text="#empty"):
+            return RealSet(())
+        case Group(open="", close=joint, items=items) if len(items) > 1:
+            return _from_list(items, joint)
+        case Given(body=body):
+            return read_set(body, as_set=as_set)
+        case _:
+            return None
+
+
+def is_infinite(node: Node) -> bool:
+    """Whether a node is plus or minus infinity."""
+    match node:
+        case Const(name="oo"):
+            return True
+        case Apply(op="neg", args=(Const(name="oo"),)):
+            return True
+        case _:
+            return False
+
+
+def _from_relation(node: Relation) -> RealSet | None:
+    """An inequality, or a chain of them, with the variable alone on one side or in the middle."""
+    sides, ops = node.sides, node.ops
+    if len(sides) == 2 and ops[0] == "in" and is_label(sides[0]) and not _is_finite(sides[1]):
+        inner = read_set(sides[1], as_set=True)
+        return None if inner is None else replace(inner, variable=key(sides[0]))
+    if any(op not in _FLIPPED for op in ops) or all(op == "=" for op in ops):
+        return None
+    if len(sides) == 2:
+        left, right = sides
+        if is_label(right) and not is_label(left):
+            left, right, ops = right, left, (_FLIPPED[ops[0]],)
+        bound = _variable(left)
+        if bound is None or symbols(left) & symbols(right):
+            return None
+        name, inside_abs = bound
+        pieces = _half_line(ops[0], right)
+        if inside_abs:
+            pieces = _unfold_abs(ops[0], right)
+        return None if pieces is None else RealSet(pieces, name)
+    if len(sides) == 3:
+        middle = _variable(sides[1])
+        if middle is None:
+            return None
+        name, inside_abs = middle
+        first, last = _half_line(_FLIPPED[ops[0]], sides[0]), _half_line(ops[1], sides[2])
+        if first is None or last is None or "!=" in ops or "=" in ops:
+            return None
+        if (symbols(sides[0]) | symbols(sides[2])) & symbols(sides[1]):
+            return None
+        low, high = (first[0], last[0]) if ops[0] in ("<", "<=") else (last[0], first[0])
+        piece = Piece(low.low, high.high, low.low_closed, high.high_closed)
+        if is_infinite(piece.low) and not is_infinite(low.low):
+            return None
+        pieces = (piece,)
+        if inside_abs:
+            pieces = (Piece(_negate(piece.high), _negate(piece.low), piece.high_closed, piece.low_closed), piece)
+        return RealSet(pieces, name)
+    return None
+
+
+def _is_finite(node: Node) -> bool:
+    """Whether a set lists its elements; those are compared one by one."""
+    return isinstance(node, Group) and node.open == "\\{"
+
+
+def _variable(node: Node) -> tuple[str, bool] | None:
+    """The name of a side that is a variable (or a label such as ``f(x)``), and whether it stands in bars."""
+    if isinstance(node, Apply) and node.op == "abs" and isinstance(node.args[0], Sym):
+        return key(node.args[0]), True
+    return (key(node), False) if is_label(node) and not isinstance(node, Words) else None
+
+
+def _half_line(op: str, end: Node) -> tuple[Piece, ...] | None:
+    match op:
+        case "<" | "<=":
+            return (Piece(MINUS_INFINITY, end, False, op == "<="),)
+        case ">" | ">=":
+            return (Piece(end, INFINITY, op == ">=", False),)
+        case "=":
+            return (Piece(end, end, True, True),)
+        case "!=":
+            return (Piece(MINUS_INFINITY, end, False, False), Piece(end, INFINITY, False, False))
+        case _:
+            return None
+
+
+def _unfold_abs(op: str, end: Node) -> tuple[Piece, ...] | None:
+    """The set of x where ``|x| op end``, for a positive end."""
+    value = position(end)
+    if value is None or value <= 0:
+        return None
+    match op:
+        case "<" | "<=":
+            return (Piece(_negate(end), end, op == "<=", op == "<="),)
+        case ">" | ">=":
+            closed = op == ">="
+            return (Piece(MINUS_INFINITY, _negate(end), False, closed), Piece(end, INFINITY, closed, False))
+        case "=":
+            return (Piece(_negate(end), _negate(end), True, True), Piece(end, end, True, True))
+        case _:
+            return None
+
+
+def _negate(node: Node) -> Node:
+    return node.args[0] if isinstance(node, Apply) and node.op == "neg" else Apply("neg", (node,))
+
+
+def _from_builder(head: Node, conditions: tuple[Node, ...]) -> RealSet | None:
+    base: tuple[Piece, ...] = EVERYTHING
+    if isinstance(head, Relation) and head.ops == ("in",) and isinstance(head.sides[1], Const):
+        if head.sides[1].name != "R":
+            return None
+        head = head.sides[0]
+    if not isinstance(head, Sym):
+        return None
+    for condition in conditions:
+        if isinstance(condition, Relation) and condition.ops == ("in",) and condition.sides[1] == Const("R"):
+            continue
+        inner = read_set(condition, as_set=True)
+        if inner is None or inner.variable not in (None, key(head)):
+            return None
+        pieces = _combine("inter", base, inner.pieces)
+        if pieces is None:
+            return None
+        base = pieces
+    return RealSet(base)
+
+
+def _from_list(items: tuple[Node, ...], joint: str) -> RealSet | None:
+    """Conditions joined by "or", "and", or a comma, which is "and" where that leaves anything."""
+    parts: list[RealSet] = []
+    names: set[str] = set()
+    inequality = False
+    for item in items:
+        if isinstance(item, Relation) and item.ops == ("=",) and is_label(item.sides[0]):
+            part: RealSet | None = RealSet((Piece(item.sides[1], item.sides[1], True, True),), key(item.sides[0]))
+        else:
+            part = read_set(item)
+            inequality = True
+        if part is None or isinstance(item, Words | Const):
+            return None
+        parts.append(part)
+        if part.variable is not None:
+            names.add(part.variable)
+    if not inequality or len(names) > 1:
+        return None
+    name = names.pop() if names else None
+    if joint != "or" and name is not None:
+        pieces: tuple[Piece, ...] | None = parts[0].pieces
+        for part in parts[1:]:
+            pieces = None if pieces is None else _combine("inter", pieces, part.pieces)
+        if joint == "and" or pieces:
+            return None if pieces is None else RealSet(pieces, name)
+    return RealSet(tuple(piece for part in parts for piece in part.pieces), name)
+
+
+def position(node: Node) -> float | None:
+    """Where an end lies, as a float for sorting; ``None`` if that is not a number."""
+    if is_infinite(node):
+        return float("inf") if isinstance(node, Const) else float("-inf")
+    if symbols(node):
+        return None
+    try:
+        value = Evaluator({}, 64).value(node)
+    except (UnsupportedError, UndefinedError, VagueError, TooLargeError):
+        return None
+    if isinstance(value, Fraction):
+        try:
+            return float(value)
+        except OverflowError:
+            return None
+    return None if isinstance(value, Complex) else approximate(value)
+
+
+def _combine(op: str, one: tuple[Piece, ...], other: tuple[Piece, ...]) -> tuple[Piece, ...] | None:
+    if op == "union":
+        return one + other
+    if op == "diff":
+        outside = _complement(other)
+        return None if outside is None else _combine("inter", one, outside)
+    found: list[Piece] = []
+    for left in one:
+        for right in other:
+            piece = _meet(left, right)
+            if piece is None:
+                return None
+            if piece is not _NOTHING:
+                found.append(piece)
+    return tuple(found)
+
+
+_NOTHING = Piece(INFINITY, MINUS_INFINITY, False, False)
+
+
+def _meet(left: Piece, right: Piece) -> Piece | None:
+    """The intersection of two pieces; ``None`` if the order of their ends is not known."""
+    ends = [position(end) for end in (left.low, right.low, left.high, right.high)]
+    if any(end is None for end in ends):
+        return None
+    low_left, low_right, high_left, high_right = (end or 0.0 for end in ends)
+    low, low_closed = (left.low, left.low_closed) if low_left > low_right else (right.low, right.low_closed)
+    if low_left == low_right:
+        low_closed = left.low_closed and right.low_closed
+    high, high_closed = (left.high, left.high_closed) if high_left < high_right else (right.high, right.high_closed)
+    if high_left == high_right:
+        high_closed = left.high_closed and right.high_closed
+    width = min(high_left, high_right) - max(low_left, low_right)
+    if width < 0 or (width == 0 and not (low_closed and high_closed)):
+        return _NOTHING
+    return Piece(low, high, low_closed, high_closed)
+
+
+def _complement(pieces: tuple[Piece, ...]) -> tuple[Piece, ...] | None:
+    rest: tuple[Piece, ...] | None = EVERYTHING
+    for piece in pieces:
+        outside = [
+            Piece(MINUS_INFINITY, piece.low, False, not piece.low_closed),
+            Piece(piece.high, INFINITY, not piece.high_closed, False),
+        ]
+        outside = [part for part in outside if key(part.low) != key(part.high)]
+        rest = None if rest is None else _combine("inter", rest, tuple(outside))
+    return rest
+
+
+def merged(pieces: tuple[Piece, ...]) -> tuple[Piece, ...] | None:
+    """The pieces in order, those that touch joined; ``None`` if their order is not known."""
+    placed = [(position(piece.low), position(piece.high), piece) for piece in pieces]
+    if any(low is None or high is None for low, high, _ in placed):
+        return None
+    placed.sort(key=lambda entry: (entry[0] or 0.0, entry[1] or 0.0, not entry[2].low_closed))
+    result: list[tuple[float, Piece]] = []
+    for low, high, piece in placed:
+        start, end = low or 0.0, high or 0.0
+        if start > end or (start == end and not (piece.low_closed and piece.high_closed)):
+            continue
+        if result:
+            reach, last = result[-1]
+            if start < reach or (start == reach and (last.high_closed or piece.low_closed)):
+                low_closed = last.low_closed or (piece.low_closed and position(last.low) == start)
+                if end > reach:
+                    joined = Piece(last.low, piece.high, low_closed, piece.high_closed)
+                else:
+                    closed = last.high_closed or (piece.high_closed and end == reach)
+                    joined = Piece(last.low, last.high, low_closed, closed)
+                result[-1] = (max(reach, end), joined)
+                continue
+        result.append((end, piece))
+    return tuple(piece for _, piece in result)
+
+
+def same_set(gold: RealSet, answer: RealSet, same: Callable[[Node, Node], bool | None]) -> bool | None:
+    """Whether two sets are equal, given how two ends are compared."""
+    one, other = merged(gold.pieces), merged(answer.pieces)
+    if one is None or other is None:
+        one, other = gold.pieces, answer.pieces
+        if len(one) != len(other):
+            return False
+        return _match(list(one), list(other), same)
+    if len(one) != len(other):
+        return False
+    unknown = False
+    for left, right in zip(one, other, strict=True):
+        result = _same_piece(left, right, same)
+        if result is False:
+            return False
+        unknown = unknown or result is None
+    return None if unknown else True
+
+
+def _match(one: list[Piece], other: list[Piece], same: Callable[[Node, Node], bool | None]) -> bool:
+    for left in one:
+        found = next((right for right in other if _same_piece(left, right, same)), None)
+        if found is None:
+            return False
+        other.remove(found)
+    return True
+
+
+def _same_piece(left: Piece, right: Piece, same: Callable[[Node, Node], bool | None]) -> bool | None:
+    if left.low_closed != right.low_closed or left.high_closed != right.high_closed:
+        return False
+    results: list[bool | None] = []
+    for one, other in ((left.low, right.low), (left.high, right.high)):
+        if is_infinite(one) or is_infinite(other):
+            results.append(key(one) == key(other))
+        else:
+            results.append(same(one, other))
+    return False if False in results else None if None in results else True

@@ -1,0 +1,114 @@
+"""Equations and inequalities: when two of them hold at the same points.
+
+Covered: equations and inequalities up to a constant factor; an equation solved for a variable in which it is linear;
+chains ``a < b < c`` side by side. Not covered: solving; inequalities in one variable, which are sets (see ``realset``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from rstar2_env.verification.compare.equality import Rules, proportional, same_expression
+from rstar2_env.verification.read.nodes import (
+    Apply,
+    Group,
+    Matrix,
+    Node,
+    Num,
+    Relation,
+    Sym,
+    Words,
+    replace_symbol,
+    symbols,
+)
+
+Same = Callable[[Node, Node], bool | None]
+SameAll = Callable[[Sequence[Node], Sequence[Node]], bool | None]
+
+
+def same_relation(gold: Node, answer: Node, rules: Rules, same: Same, same_all: SameAll) -> bool | None:
+    """Compare two nodes of which at least one is a relation.
+
+    Args:
+        gold: The gold value.
+        answer: The answer.
+        rules: The rules of the comparison.
+        same: Compares two values.
+        same_all: Compares two sequences of values.
+    """
+    if isinstance(gold, Relation) and isinstance(answer, Relation):
+        return same_equation(gold, answer, rules, same_all)
+    if isinstance(gold, Relation) and gold.ops == ("=",):
+        if not symbols(gold):
+            return same(gold.sides[1], answer)
+        return solves(gold, answer)
+    return False
+
+
+def same_equation(gold: Relation, answer: Relation, rules: Rules, same_all: SameAll) -> bool | None:
+    """Compare two equations or inequalities by where they hold."""
+    one, other = _oriented(gold), _oriented(answer)
+    if one is None or other is None:
+        return _same_chain(gold, answer, same_all)
+    if one[0] != other[0]:
+        return False
+    if not symbols(answer) or not symbols(gold):
+        return False  # a tautology, or nothing to solve
+    result = proportional(one[1], other[1], rules, positive=one[0] not in ("=", "!="))
+    solved = answer.sides[0]
+    if result is not True and isinstance(solved, Sym) and solved.name not in symbols(answer.sides[1]):
+        return _solved_for(gold, solved.name, answer.sides[1]) or result
+    return result
+
+
+def solves(gold: Relation, answer: Node) -> bool:
+    """Whether the answer is a gold equation in several variables, solved for the one that it does not name."""
+    missing = symbols(gold) - symbols(answer)
+    if len(missing) != 1 or len(symbols(gold)) < 2 or isinstance(answer, Relation | Group | Matrix | Words):
+        return False
+    return _solved_for(gold, next(iter(missing)), answer)
+
+
+def _solved_for(gold: Relation, name: str, value: Node) -> bool:
+    """Whether a value for one variable satisfies an equation that is linear in it, so that no other does."""
+    oriented = _oriented(gold)
+    if oriented is None or oriented[0] != "=":
+        return False
+    left = oriented[1]
+    at = [replace_symbol(left, name, Num(Fraction(point))) for point in range(3)]
+    bend = Apply("add", (at[0], at[2], Apply("neg", (Apply("mul", (Num(Fraction(2)), at[1])),))))
+    nothing = Num(Fraction(0))
+    exact = Rules()
+    if same_expression(bend, nothing, exact) is not True or same_expression(at[0], at[1], exact) is not False:
+        return False
+    return same_expression(replace_symbol(left, name, value), nothing, exact) is True
+
+
+def _same_chain(gold: Relation, answer: Relation, same_all: SameAll) -> bool | None:
+    one, other = _upward(gold), _upward(answer)
+    if one.ops != other.ops or len(one.sides) != len(other.sides):
+        return False
+    return same_all(one.sides, other.sides)
+
+
+def _oriented(node: Relation) -> tuple[str, Node] | None:
+    """A relation as an operator and an expression compared with zero; ``None`` for chains and other relations."""
+    if len(node.sides) != 2:
+        return None
+    left, right = node.sides
+    match node.ops[0]:
+        case "=" | "!=" | "<" | "<=" as op:
+            return op, Apply("add", (left, Apply("neg", (right,))))
+        case ">" | ">=" as op:
+            return ("<" if op == ">" else "<="), Apply("add", (right, Apply("neg", (left,))))
+        case _:
+            return None
+
+
+def _upward(node: Relation) -> Relation:
+    """A chain of > turned into one of <."""
+    if all(op in (">", ">=") for op in node.ops):
+        flipped = tuple("<" if op == ">" else "<=" for op in reversed(node.ops))
+        return Relation(flipped, tuple(reversed(node.sides)))
+    return node

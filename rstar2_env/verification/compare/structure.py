@@ -1,0 +1,278 @@
+"""Take an answer apart: labels, conditions, items, plus-minus signs.
+
+Covered: ``x = 7`` is 7 under the label x; ``a = 2, b = 3`` are labelled items; ``x = 1, 2`` share a label; a chain
+``1/3 ~ 0.33`` has an exact side; ``1 +- 2`` is two values. Not covered: comparing what comes out (see ``compare``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+from rstar2_env.verification.read.nodes import (
+    Apply,
+    Const,
+    Given,
+    Group,
+    Matrix,
+    Node,
+    Num,
+    Quantity,
+    Relation,
+    Sym,
+    Words,
+    children,
+    key,
+    rebuild,
+    symbols,
+    walk,
+)
+
+MAX_EXPANSION = 64
+"""Most values that plus-minus signs may stand for."""
+
+MAX_WORDS_IN_LIST = 8
+"""Longest text that "and" cuts into items; longer ones are sentences."""
+
+_LABEL_OPS = frozenset({"abs", "norm", "div", "ratio", "conj", "sub"})
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One value of an answer, with its label (``None`` without one)."""
+
+    label: Node | None
+    value: Node
+
+
+def is_label(node: Node) -> bool:
+    """Whether a node names a quantity rather than computing one: ``x``, ``f(x)``, ``a_3``, ``|AB|``, ``P(X > 2)``."""
+    match node:
+        case Sym() | Words():
+            return True
+        case Given(body=body):
+            return is_label(body)
+        case Group(open="(", items=items):
+            return all(is_label(item) for item in items)
+        case Apply(op="mul", args=(first, *rest)):
+            return _names(first) and all(_names(arg) or isinstance(arg, Num | Group | Const | Given) for arg in rest)
+        case Apply(op=op, args=args) if op in _LABEL_OPS:
+            return all(is_label(arg) for arg in args)
+        case Apply(op=op, args=args):
+            # sin A, det(A), Var(X): functions of names alone.
+            return op.isalpha() and op not in _ARITHMETIC and all(_names(arg) for arg in args)
+        case Const(name="e" | "i"):
+            return False
+        case _:
+            return False
+
+
+_ARITHMETIC = frozenset(
+    (
+        *("add", "mul", "neg", "div", "pow", "root", "mixed", "base", "deg", "pm", "mp", "mod", "fact", "fact2"),
+        *("union", "inter", "diff", "binom", "ratio", "oplus", "otimes", "wedge"),
+    )
+)
+
+
+def _names(node: Node) -> bool:
+    match node:
+        case Apply(op="pow", args=(Sym(), Num(value=power) | Apply(op="neg", args=(Num(value=power),)))):
+            return abs(power) == 1  # the inverse of a function
+    return isinstance(node, Sym) or (isinstance(node, Apply) and node.op == "mul" and is_label(node))
+
+
+def is_condition(node: Node) -> bool:
+    """Whether an item states a condition on a parameter (``k in Z``) rather than a value."""
+    if isinstance(node, Relation) and node.ops and node.ops[-1] == "in":
+        target = node.sides[-1]
+        return any(isinstance(part, Const) and part.name in "ZNQRC" for part in walk(target)) or (
+            isinstance(target, Sym | Apply) and any(name.startswith(("Z", "N")) for name in symbols(target))
+        )
+    return isinstance(node, Given) and isinstance(node.body, Words) and not node.body.text
+
+
+def items_of(node: Node) -> list[Item]:
+    """The items of an answer. A label goes on to the items after it, as in ``x = 1, 2``."""
+    parts = list(node.items) if isinstance(node, Group) and node.open == "" else _split_words(node)
+    if len(parts) > 1:
+        kept = [part for part in parts if not is_condition(part)]
+        parts = kept or parts
+    items: list[Item] = []
+    for part in parts:
+        items.extend(_items_of_part(part))
+    labels = {key(item.label) for item in items if item.label is not None}
+    if len(items) > 1 and items[0].label is not None and len(labels) == 1:
+        items = [Item(items[0].label, item.value) for item in items]
+    return items
+
+
+def _split_words(node: Node) -> list[Node]:
+    """Words that are a short list, "line segment and circle", as its items."""
+    if isinstance(node, Words) and " and " in node.text and len(node.text.split()) <= MAX_WORDS_IN_LIST:
+        return [Words(part.strip()) for part in node.text.split(" and ")]
+    return [node]
+
+
+def _items_of_part(part: Node) -> list[Item]:
+    part = without_condition(part)
+    if isinstance(part, Group) and part.open == "" and part.items:
+        inner = items_of(part)
+        if len(inner) > 1 and all(item.label is not None for item in inner):
+            return [Item(_labels(inner), Group("(", ")", tuple(item.value for item in inner)))]
+        return [Item(None, part)]
+    if isinstance(part, Relation):
+        return [_from_relation(part)]
+    return [Item(None, part)]
+
+
+def _labels(items: list[Item]) -> Node:
+    return Group("(", ")", tuple(item.label for item in items if item.label is not None))
+
+
+def _from_relation(part: Relation) -> Item:
+    sides, ops = list(part.sides), list(part.ops)
+    if ops == ["in"] and is_label(sides[0]) and isinstance(sides[1], Group) and sides[1].open == "\\{":
+        return Item(sides[0], sides[1])
+    if not all(op in ("=", "~", "->") for op in ops):
+        return Item(None, part)
+    if len(sides) == 2 and is_label(sides[1]) and not is_label(sides[0]) and ops[0] == "=":
+        sides.reverse()
+    label: Node | None = None
+    while len(sides) > 1 and is_label(sides[0]):
+        label = label if label is not None else sides[0]
+        sides.pop(0)
+        ops.pop(0)
+    if len(sides) == 1:
+        value = without_condition(sides[0])
+        if label is not None and key(label) == key(value):
+            return Item(None, part)  # x = x
+        return Item(label, value)
+    if label is None and len(sides) == 2 and ops == ["="]:
+        return Item(None, part)  # an equation
+    return Item(label, Relation(tuple(ops), tuple(sides)))
+
+
+def exact_side(node: Node) -> tuple[Node, list[Node]]:
+    """The value that a chain such as ``1/3 ~ 0.33`` or ``2 + 2 = 4`` comes to, and its other sides.
+
+    An equation between two sides with variables is left as it is.
+    """
+    if not isinstance(node, Relation) or not all(op in ("=", "~") for op in node.ops):
+        return node, []
+    sides = list(node.sides)
+    if node.ops == ("=",) and (symbols(sides[0]) or symbols(sides[1])):
+        return node, []
+    exact = [sides[0]]
+    for op, side in zip(node.ops, sides[1:], strict=True):
+        if op == "~":
+            break
+        exact.append(side)
+    chosen = exact[-1]
+    return chosen, [side for side in sides if side is not chosen]
+
+
+def without_condition(node: Node) -> Node:
+    """The node without remarks such as "for all integers n"."""
+    while isinstance(node, Given) and not (isinstance(node.body, Words) and not node.body.text):
+        node = node.body
+    return node
+
+
+def stated_bounds(node: Node) -> str:
+    """The conditions on an answer that have numbers in them (``for x > 0``), as one text; other remarks say little."""
+    found = [part.condition for part in walk(node) if isinstance(part, Given)]
+    return " ".join("".join(text.split()) for text in found if any(char.isdigit() for char in text))
+
+
+def group_by_labels(items: list[Item]) -> list[Item]:
+    """Fold ``x = 1, y = 2, x = 3, y = 4`` into two tuples; leave anything else as it is."""
+    labels = [key(item.label) for item in items if item.label is not None]
+    if len(labels) != len(items) or len(labels) < 4:
+        return items
+    period = next((size for size in range(1, len(labels)) if labels[size] == labels[0]), len(labels))
+    if period == 1 or period == len(labels) or len(labels) % period or len(set(labels[:period])) != period:
+        return items
+    if any(labels[index] != labels[index % period] for index in range(len(labels))):
+        return items
+    return [
+        Item(_labels(items[at : at + period]), Group("(", ")", tuple(item.value for item in items[at : at + period])))
+        for at in range(0, len(items), period)
+    ]
+
+
+def expand_signs(node: Node) -> list[Node]:
+    """The values that a node with plus-minus signs stands for, each sign taken on its own; the node itself without any.
+
+    ``mp`` goes against the ``pm`` before it.
+    """
+    if isinstance(node, Group) and node.open in ("(", "["):
+        return _expand_tuple(node)
+    signs = sum(isinstance(part, Apply) and part.op == "pm" for part in walk(node))
+    opposite = sum(isinstance(part, Apply) and part.op == "mp" for part in walk(node))
+    if not signs and not opposite:
+        return [node]
+    count = max(signs, 1)
+    if 2**count > MAX_EXPANSION:
+        return [node]
+    return [_signed(node, choice) for choice in product((1, -1), repeat=count)]
+
+
+def _expand_tuple(node: Group) -> list[Node]:
+    parts = [expand_signs(item) for item in node.items]
+    total = 1
+    for part in parts:
+        total *= len(part)
+    if total == 1 or total > MAX_EXPANSION:
+        return [node]
+    return [Group(node.open, node.close, choice) for choice in product(*parts)]
+
+
+def _signed(node: Node, choice: tuple[int, ...]) -> Node:
+    """The node with each plus-minus sign replaced by the sign chosen for it."""
+    left = list(choice)
+    last = [choice[0]]
+
+    def change(part: Node) -> Node | None:
+        if not isinstance(part, Apply) or part.op not in ("pm", "mp"):
+            return None
+        if part.op == "pm":
+            sign = left.pop(0) if left else last[0]
+            last[0] = sign
+        else:
+            sign = -last[0]
+        one, other = (rebuild(arg, change) for arg in part.args)
+        term = other if sign > 0 else Apply("neg", (other,))
+        return term if isinstance(one, Num) and one.value == 0 else Apply("add", (one, term))
+
+    return rebuild(node, change)
+
+
+def has_signs(node: Node) -> bool:
+    """Whether a plus-minus sign stands in the node."""
+    return any(isinstance(part, Apply) and part.op in ("pm", "mp") for part in walk(node))
+
+
+def as_sequence(node: Node) -> tuple[Node, ...] | None:
+    """The entries of a tuple, of a row or column, or of a bracketed list."""
+    if isinstance(node, Matrix):
+        if len(node.rows) == 1:
+            return node.rows[0]
+        if all(len(row) == 1 for row in node.rows):
+            return tuple(row[0] for row in node.rows)
+        return None
+    if isinstance(node, Group) and node.open in ("(", "[", "<"):
+        return node.items
+    return None
+
+
+def strip_quantity(node: Node) -> tuple[Node, str | None]:
+    """A value and its unit."""
+    if isinstance(node, Quantity):
+        return node.value, node.unit
+    return node, None
+
+
+def size(node: Node) -> int:
+    """How many nodes the tree has."""
+    return 1 + sum(size(child) for child in children(node))

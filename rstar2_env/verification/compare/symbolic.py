@@ -1,0 +1,154 @@
+"""The last layer: SymPy, for what evaluation cannot decide (integrals, limits, infinite sums).
+
+Our own trees are built into SymPy objects node by node; no text reaches a parser of SymPy's, all of which evaluate
+code. Equality is exact here: the difference simplifies to zero. math-verify's own comparison is not used, since it
+rounds (``10^{-30}`` equals ``10^{-31}`` there); it runs only for comparison with it. Runs only in a worker, which may
+be killed.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from rstar2_env.verification.read.nodes import Apply, Big, Const, Node, Num, Sym, walk
+
+_loaded: set[str] = set()
+_notify: Callable[[str], None] | None = None
+
+_FUNCTIONS = {
+    name: name
+    for name in (
+        *("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "coth", "sech", "csch"),
+        *("asin", "acos", "atan", "acot", "asec", "acsc", "asinh", "acosh", "atanh", "exp", "floor"),
+    )
+} | {"ln": "log", "abs": "Abs", "fact": "factorial", "fact2": "factorial2", "binom": "binomial", "ceil": "ceiling"}
+
+
+class _UnknownError(Exception):
+    """The tree holds something that is not built into SymPy here."""
+
+
+def on_load(notify: Callable[[str], None]) -> None:
+    """Set what is called with "loading" and "loaded" around the first import of a large library."""
+    global _notify
+    _notify = notify
+
+
+def load(name: str) -> Any:
+    """Import a library, telling the parent, whose deadline must not count it."""
+    first = name not in _loaded
+    if first and _notify is not None:
+        _notify("loading")
+    module = importlib.import_module(name)
+    if first and _notify is not None:
+        _notify("loaded")
+    _loaded.add(name)
+    return module
+
+
+def same_symbolic(gold: Node, answer: Node) -> bool | None:
+    """Whether SymPy finds two expressions equal; ``None`` when it cannot say."""
+    if not _worth_it(gold) and not _worth_it(answer):
+        return None
+    sympy = load("sympy")
+    try:
+        difference = _build(sympy, gold) - _build(sympy, answer)
+        difference = difference.doit()
+        if difference.has(sympy.Sum, sympy.Integral, sympy.Limit, sympy.Product, sympy.nan, sympy.zoo, sympy.oo):
+            return None
+        return bool(sympy.simplify(difference) == 0)
+    except (_UnknownError, TypeError, ValueError, AttributeError, NotImplementedError, ArithmeticError):
+        return None
+
+
+def _worth_it(node: Node) -> bool:
+    """Whether the expression holds something that SymPy may work out and evaluation may not."""
+    return any(isinstance(part, Big) for part in walk(node))
+
+
+def _build(sympy: Any, node: Node) -> Any:
+    match node:
+        case Num(value=value):
+            return sympy.Rational(value.numerator, value.denominator)
+        case Sym(name="..."):
+            raise _UnknownError
+        case Sym(name=name):
+            return sympy.Symbol(name, real=True)
+        case Const(name=name):
+            constants = {"pi": sympy.pi, "e": sympy.E, "i": sympy.I, "oo": sympy.oo}
+            if name not in constants:
+                raise _UnknownError
+            return constants[name]
+        case Apply(op=op, args=args):
+            return _apply(sympy, op, [_build(sympy, arg) for arg in args])
+        case Big():
+            return _big(sympy, node)
+        case _:
+            raise _UnknownError
+
+
+def _apply(sympy: Any, op: str, args: list[Any]) -> Any:
+    match op, args:
+        case ("add" | "mixed", _):
+            return sympy.Add(*args)
+        case ("mul", _):
+            return sympy.Mul(*args)
+        case ("neg", [one]):
+            return -one
+        case ("div" | "ratio", [top, bottom]):
+            return top / bottom
+        case ("pow", [base, exponent]):
+            return base**exponent
+        case ("root", [value, index]):
+            return sympy.root(value, index)
+        case ("log", [value]):
+            return sympy.log(value)
+        case ("log", [value, base]):
+            return sympy.log(value, base)
+        case ("lg", [value]):
+            return sympy.log(value, 10)
+        case ("deg", [value]):
+            return value * sympy.pi / 180
+        case (name, [_, *_]) if name in _FUNCTIONS:
+            return getattr(sympy, _FUNCTIONS[name])(*args)
+        case _:
+            raise _UnknownError
+
+
+def _big(sympy: Any, node: Big) -> Any:
+    if not node.variable:
+        raise _UnknownError
+    variable = sympy.Symbol(node.variable, real=True) if node.kind in ("int", "lim") else None
+    if variable is None:
+        variable = sympy.Symbol(node.variable, integer=True)
+    body = _build(sympy, node.body).subs(sympy.Symbol(node.variable, real=True), variable)
+    lower = None if node.lower is None else _build(sympy, node.lower)
+    upper = None if node.upper is None else _build(sympy, node.upper)
+    if node.kind == "lim" and lower is not None:
+        return sympy.Limit(body, variable, lower)
+    if lower is None or upper is None:
+        raise _UnknownError
+    kinds = {"sum": sympy.Sum, "prod": sympy.Product, "int": sympy.Integral}
+    return kinds[node.kind](body, (variable, lower, upper))
+
+
+def math_verify_alone(gold: str, answer: str) -> tuple[str, str]:
+    """What math-verify says by itself, with its defaults, for comparison."""
+    library = load("math_verify")
+    # The parent keeps the deadline: math-verify's own alarm does not interrupt C code, and costs signals.
+    gold, answer = _delimited(gold), _delimited(answer)
+    gold_parsed = library.parse(gold, parsing_timeout=None)
+    if not gold_parsed:
+        return "unparsable_gold", "math-verify"
+    answer_parsed = library.parse(answer, parsing_timeout=None)
+    if not answer_parsed:
+        return "unparsable_answer", "math-verify"
+    equal = library.verify(gold_parsed, answer_parsed, timeout_seconds=None)
+    return ("equal" if equal else "different"), "math-verify"
+
+
+def _delimited(text: str) -> str:
+    """A bare formula between dollars, as math-verify wants it; a text that has delimiters or a box as it is."""
+    return text if any(mark in text for mark in ("$", "\\(", "\\[", "\\boxed", "\\fbox")) else f"${text}$"

@@ -1,0 +1,116 @@
+r"""Find the answer in a whole text: a model's response, a worked solution.
+
+Covered, in this order: the last box; what follows the last "final answer is", then the last "answer is"; the last
+formula; where there is no formula at all, the last number. A text that is a bare answer comes back as it is. For files
+of responses and for gold answers in solutions: an environment grades what its dialect extracts, which is stricter.
+Linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rstar2_env.verification.read.extract import gold_answer, last_boxed, strip_dollars
+from rstar2_env.verification.read.names import is_word
+
+TAIL_CHARS = 4000
+"""How much of the end of a text is searched where nothing marks the answer."""
+
+MAX_BARE_CHARS = 2000
+"""A longer text is a response, whatever it looks like."""
+
+_SPECIAL = re.compile(r"<\|[^|<>]{1,40}\|>.*\Z", re.DOTALL)
+_THINKING = re.compile(r"\A.*</think>", re.DOTALL)
+_ANCHORS = (
+    re.compile(r"final\s+answer\s*(?:is\s*:?|:|=)", re.IGNORECASE),
+    re.compile(r"(?:\banswer|\bréponse|\brespuesta|\bantwort|答案)\s*(?:is|est|es|ist|：|:|=|是)", re.IGNORECASE),
+)
+_FORMULA = re.compile(
+    r"\$\$(?P<a>.+?)\$\$|\\\[(?P<b>.+?)\\\]|\\\((?P<c>[^\n]+?)\\\)|(?<!\\)\$(?P<d>[^$\n]+?)(?<!\\)\$", re.DOTALL
+)
+_NUMBER = re.compile(
+    r"(?<![\w.])[$€£]?\s?-?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:\s*/\s*\d+)?(?![\w]*[a-zA-Z_]\d)(?:\s*(?:\\?%|percent\b|pct\b|[€$£]))?"
+)
+_PERCENT_AFTER = re.compile(r"\s*\$?\s*(?:\\?%|percent(?:age)?\b|pct\b)")
+_SENTENCE_END = re.compile(r"(?<=[^\d\s])[.!?。](?=\s|$)|(?<=\d)[.!?。](?=\s+[^\d\s]|\s*$)|\n\s*\n|。")
+_WORD = re.compile(r"(?<![\\a-zA-Z{_])[a-zA-Z]{2,}(?![a-zA-Z}])|[^\x00-\u02ff]{2,}")
+_TEXT_GROUP = re.compile(r"\\(?:text|mathrm|textbf|mbox|textnormal)\s*\{[^{}]*\}")
+_FORMULA_SIGN = re.compile(r"[\\^_{}=()<>+*]")
+_NEGATION = re.compile(r"\b(?:not|no|isn't|never)\b", re.IGNORECASE)
+_MAX_BARE_WORDS = 3
+_LETTER = re.compile(r"\(?([A-J])\)?(?=[\s.,;:)]|$)")
+
+
+def is_response(text: str) -> bool:
+    """Whether a text is more than a bare answer: a box, or more than a few words of prose."""
+    if len(text) > MAX_BARE_CHARS or "\\boxed" in text or "\\fbox" in text or "<|" in text:
+        return True
+    outside = _TEXT_GROUP.sub(" ", _FORMULA.sub(" ", text))
+    words = sum(not run.isascii() or is_word(run) for run in _WORD.findall(outside))
+    if words > _MAX_BARE_WORDS or (words and _FORMULA.search(text) is not None):
+        return True
+    if words == 0 or _FORMULA_SIGN.search(outside) is not None or _NEGATION.search(outside) is not None:
+        return False
+    return len(_NUMBER.findall(outside)) == 1
+
+
+def extract_answer(text: str, *, gold: bool = False) -> str | None:
+    """The answer that a whole text gives, or ``None`` where it gives none.
+
+    Args:
+        text: A response, a worked solution or a bare answer.
+        gold: The text is a gold answer: several boxes next to each other are its parts.
+    """
+    text = _SPECIAL.sub("", text)
+    if not gold:
+        text = _THINKING.sub("", text) or text
+    box = gold_answer(text) if gold and last_boxed(text) is not None else last_boxed(text)
+    if box is not None:
+        return box + _percent_after_box(text, box)
+    if not is_response(text):
+        return strip_dollars(text)
+    tail = text[-TAIL_CHARS:]
+    for anchor in _ANCHORS:
+        matches = list(anchor.finditer(tail))
+        if matches:
+            return _in_sentence(_first_sentence(tail[matches[-1].end() :]))
+    return _last_value(tail)
+
+
+def _percent_after_box(text: str, box: str) -> str:
+    end = text.rfind("}")
+    return "%" if _PERCENT_AFTER.match(text, end + 1) and "%" not in box else ""
+
+
+def _first_sentence(text: str) -> str:
+    text = text.strip()
+    end = _SENTENCE_END.search(text)
+    return text[: end.start()] if end else text
+
+
+def _in_sentence(sentence: str) -> str | None:
+    """The value that a sentence after an anchor states: all of it if it is bare, else its last formula or number."""
+    stripped = sentence.strip().strip("*_\"' ").rstrip(".")
+    if not stripped:
+        return None
+    letter = _LETTER.match(stripped)
+    if letter is not None and len(_WORD.findall(stripped)) > 0:
+        return letter[1]
+    if not is_response(stripped):
+        return strip_dollars(stripped)
+    return _last_value(stripped) or stripped
+
+
+def _last_value(text: str) -> str | None:
+    formulas = list(_FORMULA.finditer(text))
+    if formulas:
+        last = formulas[-1]
+        content = next(part for part in last.groups() if part is not None)
+        after = _NUMBER.findall(text, last.end())
+        if after and not _PERCENT_AFTER.match(text, last.end()):
+            return str(after[-1]).strip()
+        return content.strip() + ("%" if _PERCENT_AFTER.match(text, last.end()) else "")
+    if len(re.findall(r"(?<!\\)\$", text)) > 1:
+        return None  # formulas that do not read as such
+    numbers = _NUMBER.findall(text)
+    return str(numbers[-1]).strip() if numbers else None

@@ -1,0 +1,172 @@
+"""Grade a file of answer pairs and sum up: what ``rstar2 verify`` prints.
+
+Covered: reading JSONL with errors by line and field, grading in parallel, and the figures. Not covered: how they look
+on a terminal (see ``rstar2_env.cli.verify``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.core.errors import ProblemFormatError
+from rstar2_env.verification.verdict import Reason, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One line to grade.
+
+    Attributes:
+        id: Its ``id``, or "line N".
+        gold: The gold answer.
+        pred: The answer to grade; ``None`` where the model gave none.
+        expected: Whether it is right, as far as someone has said so.
+        categories: Names to sum up by.
+    """
+
+    id: str
+    gold: str
+    pred: str | None
+    expected: bool | None = None
+    categories: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """A pair and its verdict."""
+
+    pair: Pair
+    verdict: Verdict
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the verdict is not what was expected."""
+        return self.pair.expected is not None and self.pair.expected is not self.verdict.correct
+
+
+def read_pairs(path: Path) -> list[Pair]:
+    """Read a JSONL file of ``{"gold", "pred"[, "expected", "id", "categories"]}``; blank lines are passed over.
+
+    Raises:
+        ProblemFormatError: A line is not such an object; the message names file, line number and field.
+        OSError: The file cannot be read.
+    """
+    pairs: list[Pair] = []
+    # Not splitlines(): it would also break at the separators that JSON strings may hold, such as U+2028.
+    with path.open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+        for number, line in enumerate(file, start=1):
+            if line.strip():
+                pairs.append(_read_pair(line, path, number))
+    return pairs
+
+
+def _read_pair(line: str, path: Path, number: int) -> Pair:
+    def fail(field: str, expected: str, came: object) -> ProblemFormatError:
+        shown = came if isinstance(came, str) else json.dumps(came, default=repr)
+        return ProblemFormatError(f"{path}, line {number}, field {field!r}: expected {expected}, got {shown[:80]}.")
+
+    try:
+        record: Any = json.loads(line)
+    except ValueError as error:
+        raise ProblemFormatError(f"{path}, line {number}: not JSON ({error}).") from error
+    if not isinstance(record, dict):
+        raise ProblemFormatError(f"{path}, line {number}: expected an object, got {type(record).__name__}.")
+    gold = record.get("gold")
+    if isinstance(gold, bool) or not isinstance(gold, str | int | float):
+        raise fail("gold", "a text or a number", gold if "gold" in record else "nothing")
+    if "pred" not in record:
+        raise fail("pred", "a text, a number or null", "nothing")
+    pred = record["pred"]
+    if isinstance(pred, bool) or not (pred is None or isinstance(pred, str | int | float)):
+        raise fail("pred", "a text, a number or null", pred)
+    expected = record.get("expected")
+    if expected is not None and not isinstance(expected, bool):
+        raise fail("expected", "true or false", expected)
+    categories = record.get("categories", record.get("category"))
+    if categories is None:
+        categories = []
+    elif isinstance(categories, str):
+        categories = [categories]
+    if not isinstance(categories, list) or not all(isinstance(name, str) for name in categories):
+        raise fail("categories", "a list of texts", categories)
+    name = record.get("id", f"line {number}")
+    return Pair(str(name), str(gold), None if pred is None else str(pred), expected, tuple(categories))
+
+
+def grade_pairs(
+    pairs: Sequence[Pair],
+    grade: Callable[[Pair], Verdict],
+    *,
+    threads: int,
+    on_done: Callable[[], None] | None = None,
+) -> list[Graded]:
+    """Grade pairs in parallel, in order. ``on_done`` is called after each."""
+
+    def one(pair: Pair) -> Graded:
+        graded = Graded(pair, grade(pair))
+        if on_done is not None:
+            on_done()
+        return graded
+
+    with ThreadPoolExecutor(threads, thread_name_prefix="grade") as pool:
+        return list(pool.map(one, pairs))
+
+
+def percentile(values: Iterable[float], share: float) -> float:
+    """The smallest value that at least ``share`` of the values do not exceed; 0.0 when there are none."""
+    ordered = sorted(values)
+    if not ordered:
+        return 0.0
+    return ordered[min(len(ordered) - 1, max(0, -(-int(share * 1000) * len(ordered) // 1000) - 1))]
+
+
+def summarise(graded: Sequence[Graded]) -> dict[str, Any]:
+    """The figures of one run, as ``--json`` prints them.
+
+    ``accuracy``, ``recall`` and the two kinds of error cover the lines that say what is expected; ``accuracy`` is
+    ``None`` when none does. Times are milliseconds.
+    """
+    labelled = [item for item in graded if item.pair.expected is not None]
+    positives = [item for item in labelled if item.pair.expected]
+    seconds = [item.verdict.seconds for item in graded]
+    reasons = {reason.value: sum(item.verdict.reason is reason for item in graded) for reason in Reason}
+    return {
+        "n": len(graded),
+        "labelled": len(labelled),
+        "correct": sum(item.verdict.correct for item in graded),
+        "accuracy": _share(sum(not item.wrong for item in labelled), len(labelled)),
+        "recall": _share(sum(item.verdict.correct for item in positives), len(positives)),
+        "false_positives": sum(item.wrong and item.verdict.correct for item in labelled),
+        "false_negatives": sum(item.wrong and not item.verdict.correct for item in labelled),
+        "unparsable": reasons[Reason.UNPARSABLE_ANSWER] + reasons[Reason.UNPARSABLE_GOLD],
+        "timeouts": reasons[Reason.TIMEOUT],
+        "unavailable": reasons[Reason.UNAVAILABLE],
+        "reasons": {name: count for name, count in reasons.items() if count},
+        "p50_ms": round(percentile(seconds, 0.50) * 1000, 4),
+        "p99_ms": round(percentile(seconds, 0.99) * 1000, 4),
+        "max_ms": round(max(seconds, default=0.0) * 1000, 4),
+        "by_category": _by_category(labelled),
+        "wrong": [item.pair.id for item in labelled if item.wrong],
+    }
+
+
+def _by_category(labelled: Sequence[Graded]) -> dict[str, dict[str, Any]]:
+    table: dict[str, dict[str, Any]] = {}
+    for name in sorted({name for item in labelled for name in item.pair.categories}):
+        members = [item for item in labelled if name in item.pair.categories]
+        table[name] = {
+            "n": len(members),
+            "accuracy": _share(sum(not item.wrong for item in members), len(members)),
+            "false_positives": sum(item.wrong and item.verdict.correct for item in members),
+            "false_negatives": sum(item.wrong and not item.verdict.correct for item in members),
+        }
+    return table
+
+
+def _share(part: int, whole: int) -> float | None:
+    return round(part / whole, 4) if whole else None

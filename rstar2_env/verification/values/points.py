@@ -1,0 +1,88 @@
+"""The points at which two expressions are compared: rational, drawn from a hash of both, and spread on purpose.
+
+Covered: every combination of signs (else ``|x|`` could pass for ``x``), several magnitudes, both sides of the constants
+where an absolute value or the like may have a kink, and domains that few points hit (the unit interval, whole numbers).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from rstar2_env.verification.read.nodes import Apply, Node, Num, key, walk
+
+Point = dict[str, Fraction]
+
+ATTEMPTS = 16
+"""Points tried in each region."""
+
+_SCALES = (
+    Fraction(1),
+    Fraction(1),
+    Fraction(6),
+    Fraction(6),
+    Fraction(1, 8),
+    Fraction(1, 8),
+    Fraction(40),
+    Fraction(40),
+)
+_KINKED = frozenset({"abs", "max", "min", "floor", "ceil", "sgn", "root", "norm"})
+_MAX_KINKS = 6
+
+
+def chance_of(gold: Node, answer: Node) -> random.Random:
+    """A generator seeded by both trees: verdicts repeat, and no text can be made to fit the points it meets."""
+    return random.Random(hashlib.sha256(f"{key(gold)}\0{key(answer)}".encode("utf-8", "surrogatepass")).digest())
+
+
+def needed(names: Sequence[str]) -> int:
+    """How many points must agree: enough for every combination of signs of up to three variables."""
+    return max(4, 1 << min(len(names), 3))
+
+
+def signed_points(names: Sequence[str], chance: random.Random) -> Iterator[Point]:
+    """Points of every combination of signs and of several magnitudes."""
+    for attempt in range(ATTEMPTS):
+        scale = _SCALES[attempt % len(_SCALES)]
+        yield {
+            name: scale * _small(chance) * (-1 if attempt >> (index % 4) & 1 else 1) for index, name in enumerate(names)
+        }
+
+
+def kink_points(gold: Node, answer: Node, names: Sequence[str], chance: random.Random) -> Iterator[Point]:
+    """Points on both sides of the constants that stand in expressions with an absolute value, a root or the like."""
+    parts = [*walk(gold), *walk(answer)]
+    if not any(isinstance(part, Apply) and part.op in _KINKED for part in parts):
+        return
+    constants = sorted({abs(part.value) for part in parts if isinstance(part, Num) and part.value > 2})[:_MAX_KINKS]
+    for constant in constants:
+        for sign in (1, -1):
+            for step in (Fraction(1, 7), Fraction(-1, 7)):
+                for name in names[:2]:
+                    point = {other: _small(chance) for other in names}
+                    yield {**point, name: sign * constant + step}
+
+
+def other_points(names: Sequence[str], chance: random.Random) -> Iterator[Sequence[Point]]:
+    """Regions for expressions that few points of the first kind are in the domain of: one list of points each."""
+    for draw in (_small, _unit, _large):
+        yield [{name: draw(chance) for name in names} for _ in range(ATTEMPTS)]
+
+
+def whole_points(names: Sequence[str], chance: random.Random) -> Sequence[Point]:
+    """Whole numbers, for sequences: ``(-1)^n``, factorials, finite sums."""
+    return [{name: Fraction(chance.randint(1, 12)) for name in names} for _ in range(ATTEMPTS)]
+
+
+def _small(chance: random.Random) -> Fraction:
+    return Fraction(chance.randint(5, 61), chance.choice((7, 11, 13, 17)))
+
+
+def _unit(chance: random.Random) -> Fraction:
+    return Fraction(chance.randint(2, 95), 97)
+
+
+def _large(chance: random.Random) -> Fraction:
+    return Fraction(chance.randint(60, 900), chance.choice((7, 11, 13)))

@@ -1,0 +1,66 @@
+"""Verifiers as objects, so that an environment can be given one: by rules, by rules with a tolerance, by a model.
+
+Every verifier is called with a gold answer, an answer and perhaps the question, from any thread, and returns a
+:class:`~rstar2_env.verification.verdict.Verdict`. The model judge is in ``model``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from rstar2_env.verification.api import verify_with
+from rstar2_env.verification.options import TIMEOUT_S, Options
+from rstar2_env.verification.verdict import Verdict
+
+
+@runtime_checkable
+class Verifier(Protocol):
+    """What every verifier implements. Safe to call from any thread; never raises for what the texts hold."""
+
+    def __call__(self, gold: str, answer: str | None, question: str | None = None) -> Verdict:
+        """Say whether ``answer`` is the gold answer to ``question``."""
+        ...
+
+    async def acall(self, gold: str, answer: str | None, question: str | None = None) -> Verdict:
+        """The same, without blocking the event loop."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RuleVerifier:
+    """The rules of docs/verification.md, with options of one's own.
+
+    Attributes:
+        options: How to verify.
+        guard_echo: Whether an expression copied out of the question is no answer.
+    """
+
+    options: Options = field(default_factory=Options)
+    guard_echo: bool = True
+
+    def __call__(self, gold: str, answer: str | None, question: str | None = None) -> Verdict:
+        """Verify by the rules."""
+        return verify_with(self.options, gold, answer, question if self.guard_echo else None)
+
+    async def acall(self, gold: str, answer: str | None, question: str | None = None) -> Verdict:
+        """The same, without blocking the event loop."""
+        import asyncio  # who calls this has it loaded; nobody else should pay for it
+
+        return await asyncio.to_thread(self, gold, answer, question)
+
+
+def numeric(tolerance: float = 0.01, *, strict: bool = True, timeout: float = TIMEOUT_S) -> RuleVerifier:
+    """A verifier for measured or computed numbers, as in physics: right within a relative tolerance.
+
+    Units still count: a missing one is accepted, a different one is converted or refused.
+
+    Args:
+        tolerance: Largest error relative to the gold number (absolute where that is zero).
+        strict: As in :class:`~rstar2_env.verification.options.Options`.
+        timeout: Seconds that a worker may compute.
+
+    Raises:
+        ConfigurationError: The tolerance or the timeout is out of its range.
+    """
+    return RuleVerifier(Options(tolerance=tolerance, strict=strict, timeout=timeout))

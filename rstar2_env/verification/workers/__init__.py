@@ -1,0 +1,1 @@
+"""Grading in processes that may be killed: the pool, one worker, the frames between them."""

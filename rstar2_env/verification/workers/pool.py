@@ -1,0 +1,240 @@
+"""The pool of worker processes that one process shares.
+
+Workers start when there is work for them, at most as many as there are processors, and end with the process. Each has a
+thread of its own, which starts it, asks it and replaces it; callers from any thread or event loop only wait for a
+future. After a fork the child starts with an empty pool of its own. Not covered: what a worker computes (see
+``grade``).
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import queue
+import threading
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from rstar2_env.verification.verdict import Reason
+from rstar2_env.verification.workers.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
+from rstar2_env.verification.workers.wire import WireError
+
+MEMORY_MB = 1024
+"""Address space of a worker, in MiB."""
+
+FAT_MB = 320.0
+"""A worker whose resident memory is over this, in MiB, is replaced: SymPy's caches never shrink."""
+
+MAX_JOBS = 20_000
+"""A worker that has done this many jobs is replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back for one request."""
+
+    reason: Reason
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    request: dict[str, Any]
+    timeout: float
+    future: Future[Reply]
+
+
+class WorkerPool:
+    """Worker processes behind one queue.
+
+    Args:
+        workers: Most processes at once; ``None`` means one for each processor.
+        memory_mb: Address space of each, in MiB.
+    """
+
+    def __init__(self, workers: int | None = None, *, memory_mb: int = MEMORY_MB) -> None:
+        self.workers = max(1, workers if workers is not None else os.cpu_count() or 1)
+        self._memory_mb = memory_mb
+        self._pid = os.getpid()
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._threads: list[threading.Thread] = []
+        self._processes: set[WorkerProcess] = set()
+        self._idle = 0
+        self._closed = False
+
+    def submit(self, request: dict[str, Any], timeout: float) -> Future[Reply]:
+        """Queue one request; its deadline starts when a worker takes it up.
+
+        The future never raises: a failure of the pool is a reply with ``Reason.UNAVAILABLE``.
+        """
+        future: Future[Reply] = Future()
+        with self._lock:
+            if self._closed:
+                future.set_result(Reply(Reason.UNAVAILABLE, "closed"))
+                return future
+            if self._idle > 0:
+                self._idle -= 1  # that thread is spoken for
+            elif len(self._threads) < self.workers:
+                thread = threading.Thread(target=self._serve, name=f"verify-{len(self._threads)}", daemon=True)
+                self._threads.append(thread)
+                thread.start()
+            self._jobs.put(_Job(request, timeout, future))
+        return future
+
+    def pids(self) -> list[int]:
+        """Process ids of the workers alive."""
+        with self._lock:
+            return [process.pid for process in self._processes]
+
+    def close(self) -> None:
+        """End every worker. Requests that still wait get ``unavailable``. Closing twice is harmless."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            threads = list(self._threads)
+            for process in self._processes:
+                process.interrupt()
+        for _ in threads:
+            self._jobs.put(None)
+        for thread in threads:
+            thread.join(timeout=10)
+        with self._lock:
+            processes = list(self._processes)
+            self._processes.clear()
+        for process in processes:
+            process.kill()
+        while True:
+            try:
+                job = self._jobs.get_nowait()
+            except queue.Empty:
+                return
+            if job is not None:
+                job.future.set_result(Reply(Reason.UNAVAILABLE, "closed"))
+
+    def disown(self) -> None:
+        """Let go of everything, in a child that was forked from the process that owns the pool."""
+        for process in self._processes:
+            process.disown()
+
+    def _serve(self) -> None:
+        """Body of one worker's thread."""
+        process: WorkerProcess | None = None
+        while True:
+            job = self._jobs.get()
+            if job is None or self._closed:
+                if job is not None:
+                    job.future.set_result(Reply(Reason.UNAVAILABLE, "closed"))
+                break
+            if job.future.set_running_or_notify_cancel():
+                try:
+                    process, reply = self._do(process, job)
+                except BaseException as error:  # a job must never be left without a reply
+                    process, reply = self._drop(process), Reply(Reason.UNAVAILABLE, type(error).__name__)
+                self._count_idle()
+                job.future.set_result(reply)
+            else:
+                self._count_idle()
+        self._drop(process)
+
+    def _count_idle(self) -> None:
+        with self._lock:
+            self._idle += 1
+
+    def _do(self, process: WorkerProcess | None, job: _Job) -> tuple[WorkerProcess | None, Reply]:
+        """Ask a worker, starting one if need be; a worker that dies is replaced and asked once more."""
+        died: WorkerDiedError | None = None
+        for _ in range(2):
+            if self._closed:
+                return self._drop(process), Reply(Reason.UNAVAILABLE, "closed")
+            if process is None:
+                try:
+                    process = WorkerProcess(memory_mb=self._memory_mb)
+                except (OSError, WorkerDiedError, WorkerTimeoutError, WireError):
+                    return None, Reply(Reason.UNAVAILABLE, "no worker")
+                with self._lock:
+                    self._processes.add(process)
+            try:
+                reply = _read_reply(process.ask(job.request, job.timeout))
+            except WorkerTimeoutError:
+                return self._drop(process), Reply(Reason.TIMEOUT, "deadline")
+            except WireError:
+                return self._drop(process), Reply(Reason.UNAVAILABLE, "wire")
+            except WorkerDiedError as error:
+                process, died = self._drop(process), error
+                continue
+            if process.rss_mb > FAT_MB or process.jobs >= MAX_JOBS or reply.reason is Reason.TOO_LARGE:
+                process = self._drop(process)
+            return process, reply
+        # Two workers died of the same text, by themselves: that is the text's doing, or a policy could void an
+        # episode by crashing the verifier. Killed from outside, it is not.
+        assert died is not None
+        return None, Reply(Reason.UNAVAILABLE if died.by_outside_kill else Reason.TOO_LARGE, "worker died")
+
+    def _drop(self, process: WorkerProcess | None) -> WorkerProcess | None:
+        """End a worker; returns what takes its place: none."""
+        if process is not None:
+            with self._lock:
+                self._processes.discard(process)
+            process.kill()
+        return None
+
+
+def _read_reply(message: dict[str, Any]) -> Reply:
+    """Check what a worker says.
+
+    Raises:
+        WireError: It is no reply.
+    """
+    try:
+        return Reply(Reason(message["reason"]), str(message.get("method", "")))
+    except (KeyError, ValueError) as error:
+        raise WireError(f"A worker's reply makes no sense: {message!r}") from error
+
+
+_pool: WorkerPool | None = None
+_pool_lock = threading.Lock()
+_workers: int | None = None
+
+
+def shared_pool() -> WorkerPool:
+    """The pool of this process, made on first use."""
+    global _pool
+    pool = _pool
+    if pool is not None:
+        return pool
+    with _pool_lock:
+        if _pool is None:
+            _pool = WorkerPool(_workers)
+        return _pool
+
+
+def set_workers(workers: int | None) -> None:
+    """Set how many workers the shared pool may have; ends those it has. ``None`` means one for each processor."""
+    global _workers
+    _workers = workers
+    close_shared_pool()
+
+
+def close_shared_pool() -> None:
+    """End the shared pool's workers; the next verification starts anew."""
+    global _pool
+    with _pool_lock:
+        pool, _pool = _pool, None
+    if pool is not None:
+        pool.close()
+
+
+def _after_fork_in_child() -> None:
+    global _pool, _pool_lock
+    pool, _pool = _pool, None
+    _pool_lock = threading.Lock()
+    if pool is not None:
+        pool.disown()
+
+
+atexit.register(close_shared_pool)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

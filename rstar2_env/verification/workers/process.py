@@ -1,0 +1,256 @@
+"""One worker process: start it, ask it, and end it when it does not answer in time.
+
+The worker is a fresh program (never a fork of the caller, which may hold locks, threads or a GPU), with an
+environment of its own and nothing open but its two pipes. The deadline is kept by this side, with SIGKILL: no text
+can outlive it.
+
+A worker must be started and asked by a thread that lives as long as the worker: Linux sends the parent-death signal
+when the starting *thread* ends (see ``pool``). Not thread-safe; the pool gives each worker one thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.verification.workers.wire import HEADER, WireError, body_length, decode, encode
+
+START_S = 60.0
+"""Seconds a fresh worker may take until it says that it is ready, and to load SymPy when first needed."""
+
+STARVED_FACTOR = 4.0
+"""On a busy machine a worker gets its full deadline in CPU time, for at most this many deadlines of wall clock."""
+
+_PROGRAM = Path(__file__).with_name("worker.py")
+_TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+
+
+class WorkerTimeoutError(Exception):
+    """The worker did not answer before its deadline; it has been killed."""
+
+
+class WorkerDiedError(Exception):
+    """The worker ended by itself.
+
+    Attributes:
+        returncode: As ``subprocess`` gives it: negative for a signal.
+    """
+
+    def __init__(self, returncode: int | None) -> None:
+        super().__init__(f"A verification worker ended with return code {returncode}.")
+        self.returncode = returncode
+
+    @property
+    def by_outside_kill(self) -> bool:
+        """Whether someone else (the kernel's memory killer, an operator) sent SIGKILL: no doing of the text."""
+        return self.returncode == -signal.SIGKILL
+
+
+class WorkerProcess:
+    """A running worker.
+
+    Args:
+        memory_mb: Address space in MiB that the worker may use.
+
+    Raises:
+        WorkerDiedError: It ended before it was ready.
+        WorkerTimeoutError: It was not ready within ``START_S`` seconds.
+        OSError: It could not be started.
+    """
+
+    def __init__(self, *, memory_mb: int) -> None:
+        self.jobs = 0
+        self.rss_mb = 0.0
+        self._process = subprocess.Popen(
+            # -P: neither the working folder nor this package's folder may shadow a module of the standard library.
+            [sys.executable, "-s", "-P", "-u", str(_PROGRAM), str(os.getpid()), str(memory_mb)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env=_environment(),
+            bufsize=0,
+        )
+        assert self._process.stdin is not None  # both were asked for above
+        assert self._process.stdout is not None
+        self._in = self._process.stdin.fileno()
+        self._out = self._process.stdout.fileno()
+        os.set_blocking(self._in, False)
+        os.set_blocking(self._out, False)
+        ready = self._receive(START_S)
+        if ready.get("stage") != "ready":
+            self.kill()
+            raise WorkerDiedError(self._process.returncode)
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    def ask(self, request: dict[str, Any], timeout: float) -> dict[str, Any]:
+        """Send one request and wait for its reply.
+
+        Args:
+            request: A JSON object.
+            timeout: Seconds that the worker may compute, counted from now.
+
+        Raises:
+            WorkerTimeoutError: No reply came in time; the worker is dead.
+            WorkerDiedError: The worker ended; it is dead.
+            WireError: The request is too large (the worker lives), or the reply makes no sense (it is dead).
+        """
+        frame = encode(request)
+        self.jobs += 1
+        try:
+            self._send(frame, timeout)
+            reply = self._receive(timeout)
+            while (stage := reply.get("stage")) is not None:
+                # Loading SymPy takes longer than most deadlines, and is not the text's doing.
+                reply = self._receive(START_S if stage == "loading" else timeout)
+        except WireError:
+            self.kill()
+            raise
+        rss = reply.get("rss_mb")
+        self.rss_mb = float(rss) if isinstance(rss, int | float) else self.rss_mb
+        return reply
+
+    def interrupt(self) -> None:
+        """Kill the worker from another thread; its own thread sees it die and collects it."""
+        with contextlib.suppress(OSError):
+            self._process.kill()
+
+    def kill(self) -> None:
+        """End the worker at once and collect it. Doing so twice is harmless."""
+        process = self._process
+        if process.poll() is None:
+            with contextlib.suppress(OSError):
+                process.kill()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        process.wait()
+
+    def disown(self) -> None:
+        """Let go of a worker that belongs to the process this one was forked from: close the pipes, kill nothing."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        self._process.returncode = 0  # Popen would otherwise warn, and try to collect a child that is not ours
+
+    def _send(self, frame: bytes, timeout: float) -> None:
+        view = memoryview(frame)
+        deadline = time.monotonic() + timeout
+        while view:
+            try:
+                view = view[os.write(self._in, view) :]
+            except BlockingIOError:
+                self._wait(self._in, select.POLLOUT, deadline)
+            except OSError:
+                self._died()
+
+    def _receive(self, timeout: float) -> dict[str, Any]:
+        clock = _Deadline(self._process.pid, timeout)
+        header = self._read(HEADER.size, clock)
+        return decode(self._read(body_length(header), clock))
+
+    def _read(self, size: int, clock: _Deadline) -> bytes:
+        data = b""
+        while len(data) < size:
+            try:
+                piece = os.read(self._out, size - len(data))
+            except BlockingIOError:
+                while not self._poll(self._out, select.POLLIN, clock.remaining()):
+                    if not clock.extend():
+                        self._timed_out()
+                continue
+            except OSError:
+                piece = b""
+            if not piece:
+                self._died()
+            data += piece
+        return data
+
+    def _wait(self, fd: int, event: int, deadline: float) -> None:
+        if not self._poll(fd, event, deadline - time.monotonic()):
+            self._timed_out()
+
+    @staticmethod
+    def _poll(fd: int, event: int, seconds: float) -> bool:
+        poll = select.poll()
+        poll.register(fd, event)
+        return bool(poll.poll(max(0.0, seconds) * 1000))
+
+    def _timed_out(self) -> None:
+        self.kill()
+        raise WorkerTimeoutError
+
+    def _died(self) -> None:
+        # The pipe closes a moment before the process can be collected: wait, or the return code would be our own
+        # kill's.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=5)
+        self.kill()
+        raise WorkerDiedError(self._process.returncode)
+
+
+class _Deadline:
+    """A wall-clock deadline that makes up for CPU time which the machine did not give the worker.
+
+    Without this, the same answer would be right on an idle machine and a time-out on a busy one.
+    """
+
+    def __init__(self, pid: int, timeout: float) -> None:
+        self._pid = pid
+        self._timeout = timeout
+        start = time.monotonic()
+        self._at = start + timeout
+        self._last = start + STARVED_FACTOR * timeout
+        self._cpu = cpu_seconds(pid)
+
+    def remaining(self) -> float:
+        return self._at - time.monotonic()
+
+    def extend(self) -> bool:
+        """Move the deadline if the worker was starved; say whether it was."""
+        now = time.monotonic()
+        used = cpu_seconds(self._pid)
+        if self._cpu is None or used is None or now >= self._last:
+            return False
+        owed = self._timeout - (used - self._cpu)
+        if owed < max(0.1 * self._timeout, 2.0 / _TICKS):
+            return False
+        self._at = min(self._last, now + owed)
+        return True
+
+
+def cpu_seconds(pid: int) -> float | None:
+    """CPU seconds that a process has used, or ``None`` where the system does not tell."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return None
+    fields = stat[stat.rindex(b")") + 2 :].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def _environment() -> dict[str, str]:
+    """What a worker may know: where modules are, and nothing secret. A fixed hash seed makes verdicts repeat."""
+    environment = {
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "LANG": "C.UTF-8",
+    }
+    for name in ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "HOME", "TMPDIR"):
+        if name in os.environ:
+            environment[name] = os.environ[name]
+    return environment

@@ -1,0 +1,106 @@
+"""``rstar2 verify`` grades files, says what is wrong with a line, and prints figures that add up."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from rstar2_env.cli.verify import verify_command
+from rstar2_env.core.errors import ProblemFormatError
+from rstar2_env.verification.report import percentile, read_pairs
+
+LINES = [
+    {"gold": "1/2", "pred": "0.5", "expected": True, "id": "a", "categories": ["fraction"]},
+    {"gold": "x+1", "pred": "1+x", "expected": True, "id": "b"},
+    {"gold": "x+1", "pred": "x+2", "expected": True, "id": "c", "categories": ["algebra"]},
+    {"gold": "7", "pred": "7", "expected": False, "id": "d", "categories": ["algebra", "integer"]},
+    {"gold": 7, "pred": None, "expected": False},
+    {"gold": "7", "pred": r"So it is $\boxed{7}$.", "expected": True},
+]
+
+
+@pytest.fixture
+def app() -> typer.Typer:
+    app = typer.Typer()
+    app.command()(verify_command)
+    return app
+
+
+def write(path: Path, lines: list[Any]) -> Path:
+    path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines) + "\n\n")
+    return path
+
+
+def test_json_is_one_object_with_the_figures(app: typer.Typer, tmp_path: Path) -> None:
+    result = CliRunner().invoke(
+        app, ["--jsonl", str(write(tmp_path / "pairs.jsonl", LINES)), "--json", "--timeout", "20"]
+    )
+    assert result.exit_code == 0, result.output
+    figures = json.loads(result.output)
+    assert figures["n"] == 6
+    assert figures["accuracy"] == pytest.approx(4 / 6, abs=1e-3)
+    assert figures["false_positives"] == 1
+    assert figures["false_negatives"] == 1
+    assert figures["wrong"] == ["c", "d"]
+    assert 0 <= figures["p50_ms"] <= figures["p99_ms"] <= figures["max_ms"]
+    assert figures["by_category"]["algebra"] == {"n": 2, "accuracy": 0.0, "false_positives": 1, "false_negatives": 1}
+
+
+def test_without_labels_there_is_no_accuracy(app: typer.Typer, tmp_path: Path) -> None:
+    path = write(tmp_path / "pairs.jsonl", [{"gold": "1", "pred": "1"}, {"gold": "1", "pred": "2"}])
+    figures = json.loads(CliRunner().invoke(app, ["--jsonl", str(path), "--json"]).output)
+    assert figures["accuracy"] is None
+    assert figures["correct"] == 1
+    assert figures["wrong"] == []
+
+
+def test_the_table_names_what_went_wrong_and_where_math_verify_disagrees(app: typer.Typer, tmp_path: Path) -> None:
+    lines = [*LINES, {"gold": r"10^{-30}", "pred": r"$10^{-31}$", "expected": False, "id": "tiny"}]
+    path = write(tmp_path / "pairs.jsonl", lines)
+    result = CliRunner().invoke(app, ["--jsonl", str(path), "--compare", "--workers", "1", "--timeout", "20"])
+    assert result.exit_code == 0, result.output
+    assert "accuracy" in result.output
+    assert "disagreements" in result.output
+    assert "tiny" in result.output
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "line 2: not JSON"),
+        ("[1]", "line 2: expected an object, got list"),
+        ({"pred": "1"}, "line 2, field 'gold': expected a text or a number, got nothing"),
+        ({"gold": "1"}, "line 2, field 'pred': expected a text, a number or null, got nothing"),
+        ({"gold": "1", "pred": [1]}, "line 2, field 'pred'"),
+        ({"gold": "1", "pred": "1", "expected": "yes"}, "line 2, field 'expected': expected true or false, got yes"),
+        ({"gold": "1", "pred": "1", "categories": 3}, "line 2, field 'categories'"),
+    ],
+)
+def test_a_bad_line_is_named_by_file_number_and_field(
+    app: typer.Typer, tmp_path: Path, line: Any, message: str
+) -> None:
+    path = write(tmp_path / "pairs.jsonl", [LINES[0], line])
+    with pytest.raises(ProblemFormatError) as caught:
+        read_pairs(path)
+    assert str(path) in str(caught.value)
+    assert message in str(caught.value)
+    result = CliRunner().invoke(app, ["--jsonl", str(path)])
+    assert result.exit_code == 2
+
+
+def test_a_line_may_hold_any_unicode(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    path.write_text(json.dumps({"gold": "a\u2028b", "pred": "a\u2028b"}, ensure_ascii=False) + "\n", encoding="utf-8")
+    [pair] = read_pairs(path)
+    assert pair.gold == "a\u2028b"
+
+
+def test_percentiles_are_values_that_occurred() -> None:
+    assert percentile([1, 2, 3, 4], 0.5) == 2
+    assert percentile([1, 2, 3, 4], 0.99) == 4
+    assert percentile([], 0.5) == 0.0

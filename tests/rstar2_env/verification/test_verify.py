@@ -1,0 +1,195 @@
+"""``verify`` and its twins: reasons, options, threads, event loops, forks."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.verification import Reason, averify, verify, verify_many, verify_response
+from rstar2_env.verification.workers.pool import shared_pool
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "reason"),
+    [
+        ("7", "7", Reason.EQUAL),
+        ("7", "8", Reason.DIFFERENT),
+        ("x+1", "1+x", Reason.EQUAL),
+        ("x+1", "x+2", Reason.DIFFERENT),
+        ("7", None, Reason.NO_ANSWER),
+        ("7", "", Reason.NO_ANSWER),
+        ("7", "   ", Reason.NO_ANSWER),
+        ("7", r"\boxed{}", Reason.NO_ANSWER),
+        ("24", "4!", Reason.NO_ANSWER),
+        ("7", r"\frac{1}{", Reason.UNPARSABLE_ANSWER),
+        (r"\frac{1}{", "7", Reason.UNPARSABLE_GOLD),
+        ("", "7", Reason.UNPARSABLE_GOLD),
+        ("7", "9^{9^{9^9}}", Reason.TOO_LARGE),
+        ("even", "odd", Reason.DIFFERENT),
+    ],
+)
+def test_each_outcome_has_its_own_reason(gold: str, answer: str | None, reason: Reason) -> None:
+    verdict = verify(gold, answer, timeout=10.0)
+    assert verdict.reason is reason
+    assert verdict.correct is (reason is Reason.EQUAL)
+    assert verdict.seconds >= 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kind": "vibes"},
+        {"undone": "everything"},
+        {"tolerance": -1.0},
+        {"tolerance": float("nan")},
+        {"timeout": 0.0},
+        {"timeout": float("inf")},
+    ],
+)
+def test_options_that_mean_nothing_are_refused(options: dict[str, object]) -> None:
+    with pytest.raises(ConfigurationError, match=next(iter(options))):
+        verify("7", "7", **options)
+
+
+@pytest.mark.parametrize("text", ["\ud800", "\x00", "\u202e7", "7\x00", "\\" * 50, "𝟕", "＄７", "\\text{\ud83d}"])
+def test_no_text_makes_it_raise(text: str) -> None:
+    assert isinstance(verify("7", text, timeout=10.0).correct, bool)
+    assert isinstance(verify(text, "7", timeout=10.0).correct, bool)
+
+
+def test_a_choice_ignores_case_only_when_the_problem_is_one() -> None:
+    assert verify("B", "b", kind="choice").correct
+    assert not verify("B", "b").correct
+    assert verify("B", "12", kind="choice").reason is Reason.UNPARSABLE_ANSWER
+
+
+def test_the_kind_number_reads_nothing_else() -> None:
+    assert verify("4", "4.0", kind="number").correct
+    assert verify("4", "2^2", kind="number").reason is Reason.UNPARSABLE_ANSWER
+    assert verify("2^2", "4", kind="number").reason is Reason.UNPARSABLE_GOLD
+
+
+@pytest.mark.parametrize(
+    ("answer", "undone", "right"),
+    [
+        ("1+1", "arithmetic", True),
+        ("1+1", "none", False),
+        (r"\frac{4}{2}", "none", False),
+        (r"2", "none", True),
+        (r"\sum_{k=1}^{2} 1", "arithmetic", False),
+        (r"\sum_{k=1}^{2} 1", "any", True),
+    ],
+)
+def test_how_much_work_may_be_left_is_an_option(answer: str, undone: str, right: bool) -> None:
+    assert verify("2", answer, undone=undone, timeout=10.0).correct is right
+
+
+def test_an_expression_copied_from_the_question_is_no_answer() -> None:
+    question = r"Expand $(x+1)(x-1)$."
+    assert verify("x^2-1", "(x+1)(x-1)", question=question).reason is Reason.NO_ANSWER
+    assert verify("x^2-1", "(x+1)(x-1)").correct
+    assert verify("x^2-1", "x^2 - 1", question=question).correct
+    assert verify("odd", "odd", question="Is 7 even or odd?").correct
+
+
+def test_lenient_rules_accept_a_phrase_of_a_gold_sentence() -> None:
+    gold = "Petya will receive the last token."
+    assert verify(gold, "Petya", strict=False).correct
+    assert not verify(gold, "Petya").correct
+    assert not verify("It is not odd.", "odd", strict=False).correct
+
+
+def test_many_verdicts_come_in_order() -> None:
+    pairs = [(f"x^{{{n}}}", f"x^{{{n + n % 2}}}") for n in range(40)] + [("1", "1"), ("1", None)]
+    verdicts = verify_many(pairs, timeout=10.0)
+    assert [verdict.correct for verdict in verdicts] == [n % 2 == 0 for n in range(40)] + [True, False]
+
+
+def test_it_works_from_many_threads_at_once() -> None:
+    def one(n: int) -> bool:
+        return verify(f"x + {n}", f"{n} + x", timeout=10.0).correct
+
+    with ThreadPoolExecutor(16) as pool:
+        assert all(pool.map(one, range(64)))
+
+
+def test_the_event_loop_goes_on_while_a_worker_computes() -> None:
+    async def main() -> tuple[list[bool], int]:
+        ticks = 0
+
+        async def tick() -> None:
+            nonlocal ticks
+            while True:
+                ticks += 1
+                await asyncio.sleep(0)
+
+        ticker = asyncio.create_task(tick())
+        verdicts = await asyncio.gather(*(averify("x+1", f"x+{n}", timeout=10.0) for n in range(8)))
+        ticker.cancel()
+        return [verdict.correct for verdict in verdicts], ticks
+
+    correct, ticks = asyncio.run(main())
+    assert correct == [n == 1 for n in range(8)]
+    assert ticks > 1
+
+
+def test_a_forked_child_has_workers_of_its_own() -> None:
+    assert verify("x+1", "1+x", timeout=10.0).correct
+    parents = set(shared_pool().pids())
+    assert parents
+    context = multiprocessing.get_context("fork")
+    results = context.SimpleQueue()
+
+    def child() -> None:
+        right = verify("x+1", "1+x", timeout=10.0).correct
+        results.put((right, shared_pool().pids()))
+
+    process = context.Process(target=child)
+    process.start()
+    right, children = results.get()
+    process.join(30)
+    assert right
+    assert children
+    assert not parents & set(children)
+    assert verify("y+1", "1+y", timeout=10.0).correct
+    assert parents & set(shared_pool().pids())
+    assert all(eventually_gone(pid) for pid in children)
+
+
+def eventually_gone(pid: int) -> bool:
+    """Whether a process ends within ten seconds; one that only waits to be collected has ended."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_a_thread_that_ends_does_not_take_its_worker_with_it() -> None:
+    # The kernel's parent-death signal fires at the end of the thread that forked.
+    thread = threading.Thread(target=lambda: verify("x+1", "1+x", timeout=10.0))
+    thread.start()
+    thread.join()
+    before = set(shared_pool().pids())
+    assert verify("y+2", "2+y", timeout=10.0).correct
+    assert before & set(shared_pool().pids())
+
+
+def test_a_whole_response_is_graded_by_the_answer_in_it() -> None:
+    response = r"We add $3+4=7$ and double it: the final answer is $\boxed{14}$. I hope it is correct."
+    assert verify_response("14", response).correct
+    assert not verify_response("7", response).correct
+    assert verify_response(r"So $x = \boxed{14}$.", "14").correct
+    assert verify_response("14", None).reason is Reason.NO_ANSWER
