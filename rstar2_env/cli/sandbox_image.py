@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rstar2_env.sandbox import docker_image
+from rstar2_env.sandbox.docker import image as docker_image
 
 
 def image(
@@ -31,7 +31,7 @@ def image(
 
     Exits with 2 when it cannot be built.
     """
-    from rstar2_env.sandbox import docker_engine
+    from rstar2_env.sandbox.docker import engine as docker_engine
 
     packages = () if no_packages else tuple(package) if package else docker_image.DEFAULT_PACKAGES
     engine = docker_engine.connect(base_url, timeout=600)

@@ -1,8 +1,8 @@
 """``PuzzleEnv``: a single-turn world over a family of puzzles, and ``register`` to give it a name.
 
 An author writes a ``Puzzle`` (knobs, generator, verifier, random guess) whose docstring is the specification, and one
-``register``; everything that takes is here to import. Not covered: worlds with an opponent (``rstar2_env.env.game_env``) or
-with state between turns (``rstar2_env.env.tool_env``).
+``register``; everything that takes is here to import. Not covered: worlds with an opponent (``game_env``) or with state
+between turns (``tool_env``).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Covered: choosing the problems, one environment and one agent to each worker thread, a result file that can be resumed,
 interruption. The sandbox and the verifier are shared by all threads of the process. Not covered: the figures themselves
-(``rstar2_env.evaluation.summary``), and evaluation within training, which plays in batches with the policy's own engine.
+(``summary``), and evaluation within training, which plays in batches with the policy's own engine.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from rstar2_env.sandbox.providers import PROVIDERS, make_sandbox
 from rstar2_env.sandbox.shared import SharedSandbox, shared_sandbox
 
 if TYPE_CHECKING:
-    from rstar2_env.sandbox.local import LocalSandbox
+    from rstar2_env.sandbox.local.provider import LocalSandbox
     from rstar2_env.sandbox.options import LocalOptions
 
 __all__ = [
@@ -40,7 +40,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Load the local provider when it is first asked for: ``import rstar2_env`` needs it not."""
     if name == "LocalSandbox":
-        from rstar2_env.sandbox.local import LocalSandbox
+        from rstar2_env.sandbox.local.provider import LocalSandbox
 
         return LocalSandbox
     if name == "LocalOptions":

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.sandbox.docker_walls import APART
+from rstar2_env.sandbox.docker.walls import APART
 from rstar2_env.sandbox.job import Job, Limits, Outcome, Sandbox
 
 _DEATH_S = 2.0

@@ -18,14 +18,14 @@ The command line gives every one of them ``isolation`` and ``limits``, as ``Loca
 # Each provider is imported when it is asked for: none of them is needed to make an environment.
 @PROVIDERS.register("local")
 def _local(**options: Any) -> Sandbox:
-    from rstar2_env.sandbox.local import LocalSandbox
+    from rstar2_env.sandbox.local.provider import LocalSandbox
 
     return LocalSandbox(**options)
 
 
 @PROVIDERS.register("docker")
 def _docker(**options: Any) -> Sandbox:
-    from rstar2_env.sandbox.docker import DockerSandbox
+    from rstar2_env.sandbox.docker.provider import DockerSandbox
 
     return DockerSandbox(**options)
 

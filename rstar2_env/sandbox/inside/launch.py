@@ -19,7 +19,7 @@ def main(program: str) -> None:
     package = types.ModuleType(PACKAGE)
     package.__path__ = [os.path.dirname(os.path.abspath(__file__))]
     sys.modules[PACKAGE] = package
-    importlib.import_module(f"{PACKAGE}.{program}").main()
+    importlib.import_module(f"{PACKAGE}.{program}.main").main()
 
 
 if __name__ == "__main__":

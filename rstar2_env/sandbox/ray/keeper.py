@@ -15,7 +15,7 @@ from typing import Any
 from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
 from rstar2_env.sandbox.calls import Pending
 from rstar2_env.sandbox.job import Capability, Job, Outcome
-from rstar2_env.sandbox.local import LocalSandbox
+from rstar2_env.sandbox.local.provider import LocalSandbox
 from rstar2_env.sandbox.messages import lost
 
 POLL_S = 2.0

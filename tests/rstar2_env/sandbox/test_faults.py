@@ -109,7 +109,7 @@ def test_while_no_warden_can_be_started_calls_are_unavailable_and_later_ones_wor
     sandbox: LocalSandbox, look: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr("rstar2_env.sandbox.process.launch.__file__", "/no/such/file.py")
+        broken.setattr("rstar2_env.sandbox.local.process.launch.__file__", "/no/such/file.py")
         os.kill(look.pids(sandbox)[0], signal.SIGKILL)
         for _ in range(2):
             outcome = sandbox.run(Job("1"))

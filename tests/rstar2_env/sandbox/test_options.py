@@ -9,7 +9,7 @@ import pytest
 
 from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
 from rstar2_env.sandbox import LocalOptions, LocalSandbox
-from rstar2_env.sandbox.inside import linux
+from rstar2_env.sandbox.inside.kernel import linux
 from rstar2_env.sandbox.options import site_dirs, usable_cores
 
 

@@ -13,11 +13,11 @@ import signal
 import site
 from functools import partial
 
-from . import layers, linux
+from ..kernel import layers, linux
+from ..tidy import remove_tree
 from .call import Slot
 from .caller_link import CallerLink
 from .supervisor import Supervisor
-from .tidy import remove_tree
 from .zygote_link import ZygoteLink
 
 

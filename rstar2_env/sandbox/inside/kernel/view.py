@@ -25,6 +25,8 @@ _FILES = {
     "etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
 }
 HARNESS = "/sandbox"
+FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+"""Where these programs are: ``inside``, with all of its folders."""
 
 
 @dataclass(slots=True)
@@ -51,7 +53,7 @@ class View:
 def plain_view(site_dirs: list[str], readable: list[str]) -> View:
     """Everything where it is on this machine, for want of a mount namespace."""
     prefix = os.path.realpath(sys.base_prefix)
-    shown = [prefix, *site_dirs, *readable, *_SYSTEM, *(f"/etc/{name}" for name in _ETC), os.path.dirname(__file__)]
+    shown = [prefix, *site_dirs, *readable, *_SYSTEM, *(f"/etc/{name}" for name in _ETC), FOLDER]
     return View(sys.executable, _launch_file(), site_dirs, readable=[path for path in shown if os.path.exists(path)])
 
 
@@ -117,8 +119,7 @@ def build(view: View, root: str, user: int) -> None:
         linux.mount(f"/dev/{name}", f"{root}/dev/{name}", None, linux.MS_BIND)
     for name, target in _LINKS.items():
         os.symlink(target, os.path.join(root, name))
-    here = os.path.dirname(os.path.abspath(__file__))
-    shutil.copytree(here, root + HARNESS)
+    shutil.copytree(FOLDER, root + HARNESS)
     linux.mount("proc", f"{root}/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
     linux.pivot_root(root)
     linux.mount(
@@ -139,7 +140,7 @@ def _inside(path: str, view: View) -> str:
 
 
 def _launch_file() -> str:
-    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "launch.py")
+    return os.path.join(FOLDER, "launch.py")
 
 
 def _touch(path: str) -> None:

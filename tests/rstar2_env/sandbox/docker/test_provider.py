@@ -21,11 +21,12 @@ from docker_engines import NoEngineError, build_image, own_engine
 
 from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.sandbox import Job, Limits, Sandbox, docker_container, make_sandbox
+from rstar2_env.sandbox import Job, Limits, Sandbox, make_sandbox
+from rstar2_env.sandbox.docker import container as docker_container
 
 pytestmark = pytest.mark.slow
 
-ATTACKS = Path(__file__).resolve().parents[3] / ".." / "shared" / "attacks"
+ATTACKS = Path(__file__).resolve().parents[4] / ".." / "shared" / "attacks"
 NOTHING_INSIDE = ("pid", "mount", "net", "ipc", "uts", "cgroup", "user", "cgroups", "seccomp", "landlock")
 SLEEP = Job("import time\ntime.sleep(3)\n'slept'", limits=Limits(wall_s=30))
 
@@ -33,7 +34,7 @@ SLEEP = Job("import time\ntime.sleep(3)\n'slept'", limits=Limits(wall_s=30))
 @pytest.fixture(scope="module")
 def engine(docker_options: dict[str, Any]) -> Iterator[Any]:
     """The SDK's client of the engine."""
-    from rstar2_env.sandbox import docker_engine
+    from rstar2_env.sandbox.docker import engine as docker_engine
 
     client = docker_engine.connect(docker_options["base_url"])
     yield client
@@ -43,7 +44,7 @@ def engine(docker_options: dict[str, Any]) -> Iterator[Any]:
 @pytest.fixture
 def containers(engine: Any) -> Callable[[], list[str]]:
     """The containers of sandboxes that there are now."""
-    from rstar2_env.sandbox.docker_engine import OWNER_LABEL
+    from rstar2_env.sandbox.docker.engine import OWNER_LABEL
 
     return lambda: sorted(found["Id"] for found in engine.containers(all=True, filters={"label": OWNER_LABEL}))
 
@@ -193,7 +194,7 @@ def test_an_engine_that_is_restarted_costs_a_call_a_start_and_no_more() -> None:
 def test_containers_of_processes_that_are_gone_are_swept_and_others_left(
     make: Callable[..., Any], engine: Any, docker_options: dict[str, Any], containers: Callable[[], list[str]]
 ) -> None:
-    from rstar2_env.sandbox import docker_engine
+    from rstar2_env.sandbox.docker import engine as docker_engine
 
     with subprocess.Popen(["true"]) as process:
         process.wait()

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from rstar2_env.sandbox.docker_engine import limits_missing
-from rstar2_env.sandbox.docker_options import DockerOptions
+from rstar2_env.sandbox.docker.engine import limits_missing
+from rstar2_env.sandbox.docker.options import DockerOptions
 from rstar2_env.sandbox.job import Capability
 
 APART = "calls kept apart"

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from . import orders, wire
+from .. import orders, wire
 from .call import Call, Child, Slot, Stream
 from .caller_link import CallerLink
 from .cells import MAX_RESTARTS, Cells

@@ -16,10 +16,11 @@ import sys
 import types
 from typing import TYPE_CHECKING
 
-from . import intake, program, seeds, wire
+from .. import wire
+from . import intake, program, seeds
 
 if TYPE_CHECKING:
-    from .isolation import Isolation
+    from ..kernel.isolation import Isolation
 
 _CPU_OVER_LIFE_S = 3600
 """CPU seconds that a session's process may take in all: what bounds threads that go on between cells."""

@@ -12,9 +12,12 @@ import pytest
 from typer.testing import CliRunner
 
 from rstar2_env.core.errors import ConfigurationError, Rstar2Error
-from rstar2_env.sandbox import Job, docker_container, docker_image, host_files, make_sandbox
-from rstar2_env.sandbox.docker_options import DockerOptions
-from rstar2_env.sandbox.inside import syscalls
+from rstar2_env.sandbox import Job, make_sandbox
+from rstar2_env.sandbox.docker import container as docker_container
+from rstar2_env.sandbox.docker import host_files
+from rstar2_env.sandbox.docker import image as docker_image
+from rstar2_env.sandbox.docker.options import DockerOptions
+from rstar2_env.sandbox.inside.kernel import syscalls
 
 DANGEROUS = (
     "add_key bpf delete_module finit_module fanotify_init init_module io_uring_setup kexec_load keyctl "
@@ -60,7 +63,7 @@ def test_a_package_that_is_not_installed_is_named() -> None:
 
 
 def test_the_dockerfile_at_the_top_is_the_packages_own() -> None:
-    top = Path(__file__).resolve().parents[3] / "docker" / "sandbox" / "Dockerfile"
+    top = Path(__file__).resolve().parents[4] / "docker" / "sandbox" / "Dockerfile"
     if not top.exists():
         pytest.skip("this is no checkout")
     assert top.read_bytes() == Path(docker_image.__file__).with_name("Dockerfile").read_bytes()
@@ -69,7 +72,7 @@ def test_the_dockerfile_at_the_top_is_the_packages_own() -> None:
 @pytest.mark.slow
 def test_an_image_is_built_on_a_base_and_runs(docker_options: dict[str, Any]) -> None:
     from rstar2_env.cli.sandbox import app
-    from rstar2_env.sandbox import docker_engine
+    from rstar2_env.sandbox.docker import engine as docker_engine
 
     url, base = docker_options["base_url"], docker_options["image"]
     arguments = ["image", "--tag", "rstar2-sandbox-test:built", "--base", base, "--no-packages", "--base-url", url]

@@ -12,7 +12,7 @@ import socket
 from typing import TYPE_CHECKING, Any
 
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, SandboxUnavailableError
-from rstar2_env.sandbox.docker_image import INSIDE_LABEL, fingerprint
+from rstar2_env.sandbox.docker.image import INSIDE_LABEL, fingerprint
 
 if TYPE_CHECKING:
     from docker import APIClient

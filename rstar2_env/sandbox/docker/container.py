@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rstar2_env.core.errors import SandboxUnavailableError
-from rstar2_env.sandbox import docker_engine
-from rstar2_env.sandbox.docker_image import USER
-from rstar2_env.sandbox.docker_options import SCRATCH, DockerOptions
+from rstar2_env.sandbox.docker import engine as docker_engine
+from rstar2_env.sandbox.docker.image import USER
+from rstar2_env.sandbox.docker.options import SCRATCH, DockerOptions
 
 if TYPE_CHECKING:
     from docker import APIClient
@@ -30,7 +30,7 @@ _SCRATCH_SIZE = "256m"
 _RETRY_S = 0.25
 _GONE_S = 5
 
-_PROFILE = Path(__file__).with_name("docker_seccomp.json")
+_PROFILE = Path(__file__).with_name("seccomp.json")
 
 
 @functools.cache

@@ -13,11 +13,11 @@ import termios
 import time
 from typing import TYPE_CHECKING, Any
 
-from .cgroups import Groups
+from ..kernel.cgroups import Groups
+from ..orders import BROKEN, Reply
+from ..tidy import remove_tree
+from ..wire import STARTED
 from .judge import Seen, judge
-from .orders import BROKEN, Reply
-from .tidy import remove_tree
-from .wire import STARTED
 
 if TYPE_CHECKING:
     from .sessions import Session

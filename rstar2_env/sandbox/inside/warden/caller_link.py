@@ -10,7 +10,7 @@ import stat
 from collections import deque
 from typing import Any
 
-from . import wire
+from .. import wire
 
 _READ = 1 << 18
 

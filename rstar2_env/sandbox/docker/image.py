@@ -28,16 +28,18 @@ INSIDE_LABEL = "rstar2-env.inside"
 HARNESS = "/opt/rstar2-env/inside"
 USER = "10001:10001"
 _HERE = os.path.dirname(os.path.abspath(__file__))
+_INSIDE = os.path.join(os.path.dirname(_HERE), "inside")
 
 Say = Callable[[str], None]
 
 
 def inside_files() -> Iterator[tuple[str, str]]:
     """The warden's own files: name and path, in order."""
-    folder = os.path.join(_HERE, "inside")
-    for name in sorted(os.listdir(folder)):
-        if name.endswith(".py"):
-            yield name, os.path.join(folder, name)
+    for folder, _, names in sorted(os.walk(_INSIDE)):
+        for name in sorted(names):
+            if name.endswith(".py"):
+                path = os.path.join(folder, name)
+                yield os.path.relpath(path, _INSIDE), path
 
 
 @functools.cache
@@ -144,7 +146,7 @@ def build_from_host(
     """
     import docker.errors
 
-    from rstar2_env.sandbox.host_files import collect, folders
+    from rstar2_env.sandbox.docker.host_files import collect, folders
 
     tree = collect(packages)
     tree.files |= {f"{HARNESS}/{name}": path for name, path in inside_files()}

@@ -82,7 +82,7 @@ class Engine:
 def answers(url: str | None) -> bool:
     """Whether an engine answers there."""
     from rstar2_env.core.errors import Rstar2Error
-    from rstar2_env.sandbox import docker_engine
+    from rstar2_env.sandbox.docker import engine as docker_engine
 
     try:
         docker_engine.connect(url, timeout=5).close()
@@ -127,7 +127,8 @@ def any_engine() -> Iterator[str]:
 
 def build_image(url: str, *packages: str) -> None:
     """Make the image of this machine's Python: no registry is needed."""
-    from rstar2_env.sandbox import docker_engine, docker_image
+    from rstar2_env.sandbox.docker import engine as docker_engine
+    from rstar2_env.sandbox.docker import image as docker_image
 
     engine = docker_engine.connect(url, timeout=300)
     docker_image.build_from_host(engine, IMAGE, packages, say=lambda _: None)

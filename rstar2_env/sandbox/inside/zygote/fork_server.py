@@ -13,9 +13,11 @@ import socket
 import struct
 import time
 
-from . import child, linux, orders
-from .isolation import Isolation
-from .plan import Plan
+from .. import orders
+from ..kernel import linux
+from ..kernel.isolation import Isolation
+from ..kernel.plan import Plan
+from . import child
 from .watch import INTERVAL_S, RESTING_INTERVAL_S, Watch
 
 _DESCRIPTOR_SPACE = socket.CMSG_SPACE(16 * 4)

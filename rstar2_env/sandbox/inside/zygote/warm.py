@@ -73,7 +73,8 @@ def settle() -> None:
 
 def _rehearse() -> None:
     """Run what every child runs, as often as the interpreter needs to specialize it: here, once, not in each child."""
-    from . import child, program, seeds, wire
+    from .. import wire
+    from . import child, program, seeds
 
     main = vars(sys.modules["__main__"])
     pristine, lines = dict(main), dict(linecache.cache)
@@ -98,7 +99,8 @@ def _rehearse() -> None:
 
 def _set_the_stage() -> None:
     """Make what every program finds: an empty ``__main__``, streams, its folder on the path."""
-    from . import isolation, program
+    from ..kernel import isolation
+    from . import program
 
     main = types.ModuleType("__main__")
     main.__builtins__ = sys.modules["builtins"]  # type: ignore[attr-defined]  # as the interpreter's own has

@@ -17,12 +17,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
 from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
-from rstar2_env.sandbox import docker_engine, docker_walls
 from rstar2_env.sandbox.calls import Caller, Pending
 from rstar2_env.sandbox.client import WardenClient
-from rstar2_env.sandbox.docker_container import Container
-from rstar2_env.sandbox.docker_options import DockerOptions
-from rstar2_env.sandbox.docker_single import SingleUse
+from rstar2_env.sandbox.docker import engine as docker_engine
+from rstar2_env.sandbox.docker import walls as docker_walls
+from rstar2_env.sandbox.docker.container import Container
+from rstar2_env.sandbox.docker.options import DockerOptions
+from rstar2_env.sandbox.docker.single import SingleUse
 from rstar2_env.sandbox.job import Capability, Job
 from rstar2_env.sandbox.options import Isolation, usable_cores
 

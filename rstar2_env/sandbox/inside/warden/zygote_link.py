@@ -10,10 +10,11 @@ import socket
 import time
 from typing import TYPE_CHECKING, Any
 
-from . import linux, orders
-from .isolation import INSIDE_USER, PROC_FD
-from .layers import Layers, enter_user_namespace
-from .view import build
+from .. import orders
+from ..kernel import linux
+from ..kernel.isolation import INSIDE_USER, PROC_FD
+from ..kernel.layers import Layers, enter_user_namespace
+from ..kernel.view import build
 
 if TYPE_CHECKING:
     from .call import Child

@@ -19,7 +19,7 @@ from . import landlock, linux, seccomp
 from .cgroups import Groups
 from .isolation import INSIDE_USER
 from .plan import NAMESPACES, SCOPED, Plan
-from .view import View, build, plain_view, private_view
+from .view import FOLDER, View, build, plain_view, private_view
 
 _USERS_FROM = 0x7A000000
 """Where the numbers of our own users begin, far from any that a machine gives out."""
@@ -211,7 +211,7 @@ def _find_users(plan: Plan, view: View, missing: dict[str, str]) -> None:
         if not os.access(library, os.R_OK | os.X_OK):
             raise OSError(13, f"another user cannot read {library}, and there is no mount namespace to show it")
 
-    failure = _attempt(look) if view.launch.startswith(os.path.dirname(__file__)) else None
+    failure = _attempt(look) if view.launch.startswith(FOLDER) else None
     if failure is not None:
         missing["users"] = failure
     else:

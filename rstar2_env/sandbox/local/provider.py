@@ -10,9 +10,9 @@ from typing import Any
 
 from rstar2_env.core.errors import SandboxUnavailableError
 from rstar2_env.sandbox.client import WardenClient
-from rstar2_env.sandbox.inside import linux
+from rstar2_env.sandbox.inside.kernel import linux
+from rstar2_env.sandbox.local.process import LocalProcess
 from rstar2_env.sandbox.options import LocalOptions
-from rstar2_env.sandbox.process import LocalProcess
 
 
 class LocalSandbox(WardenClient):

@@ -16,12 +16,13 @@ import sys
 import time
 from typing import TYPE_CHECKING, NoReturn
 
-from . import program, seeds, session, wire
+from .. import wire
+from . import program, seeds, session
 from .intake import JOB_FD, REPORT_FD, STDIN_FD, bound, find_own_modules, limit, read_job, set_stdin, write_files
 
 if TYPE_CHECKING:
-    from .isolation import Isolation
-    from .orders import Order
+    from ..kernel.isolation import Isolation
+    from ..orders import Order
 
 EXAMPLE = {
     "limits": {"wall_s": 5.0, "cpu_s": 6.0, "memory_bytes": 1, "processes": 1, "output_bytes": 1, "file_bytes": 1},

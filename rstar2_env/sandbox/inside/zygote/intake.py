@@ -12,10 +12,10 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from . import wire
+from .. import wire
 
 if TYPE_CHECKING:
-    from .isolation import Isolation
+    from ..kernel.isolation import Isolation
 
 JOB_FD, REPORT_FD, STDIN_FD = 3, 4, 5
 _SPARE_MEMORY = 32 << 20

@@ -6,8 +6,8 @@ import errno
 
 import pytest
 
-from rstar2_env.sandbox.inside import syscalls
-from rstar2_env.sandbox.inside.seccomp import Filter, Instruction, build
+from rstar2_env.sandbox.inside.kernel import syscalls
+from rstar2_env.sandbox.inside.kernel.seccomp import Filter, Instruction, build
 
 MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 ALLOW, END, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000

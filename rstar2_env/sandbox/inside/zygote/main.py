@@ -12,7 +12,9 @@ import os
 import socket
 import sys
 
-from . import linux, orders, warm
+from .. import orders
+from ..kernel import linux
+from . import warm
 
 
 def main() -> None:
@@ -32,11 +34,11 @@ def main() -> None:
         warm.load(options["preload"], options["site_dirs"], options["warmup"])
         warm.fill_gaps()
         # Only now the modules that run in every call, anew: what they touch is to lie close together (see ``warm``).
-        for name in ("linux", "orders"):
-            del sys.modules[f"{__package__}.{name}"]
+        for module in (linux, orders):
+            del sys.modules[module.__name__]
+        from ..kernel.isolation import Isolation
+        from ..kernel.plan import Plan
         from .fork_server import ForkServer
-        from .isolation import Isolation
-        from .plan import Plan
 
         plan = Plan(**options["plan"])
         isolation = Isolation(plan, options["readable"])

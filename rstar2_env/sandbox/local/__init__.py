@@ -1,0 +1,1 @@
+"""The ``local`` provider: the warden as a process of this machine."""
