@@ -2,7 +2,7 @@
 
     python benchmarks/scheduler_sim.py [--engines 64] [--episodes 16384] [--picture docs/scheduler.png]
 
-The policies and the queue are those that run for real (``rstar2_env.rollout.admission``); only engines, tools and the
+The policies and the queue are those that run for real (``rstar2_env.rollout.scheduling.admission``); only engines, tools and the
 clock are simulated. What is assumed:
 
 Episodes. A response (the policy's tokens and the tools') is log-normal with sigma 0.7, half of its variance shared by
@@ -37,8 +37,8 @@ from pathlib import Path
 
 import numpy as np
 
-from rstar2_env.rollout.admission import Admission, LeastRequests, Policy, Stay, policies
-from rstar2_env.rollout.kv_aware import KvAware
+from rstar2_env.rollout.scheduling.admission import Admission, LeastRequests, Policy, Stay, policies
+from rstar2_env.rollout.scheduling.kv_aware import KvAware
 
 OVERHEAD_S, WEIGHTS_S, TOKEN_S, CACHE_S = 2e-3, 29.6e9 / 3.2e12, 2 * 14.8e9 / 520e12, 163_840 / 3.2e12
 """Seconds of a step as such, of reading the weights, of computing one token, of reading one token's cache."""

@@ -13,7 +13,7 @@ from transformers import PreTrainedTokenizerBase
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout import Engine, KeepsCaches, VllmEngine
-from rstar2_env.rollout.engines import engines
+from rstar2_env.rollout.engines.registry import engines
 
 from ._model import dtype_of, processes
 from .config import TrainConfig

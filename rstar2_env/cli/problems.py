@@ -83,7 +83,7 @@ def write(spec: _Spec, out: _Out, count: _Count = 1000, split: _Split = "train",
     """Write a source as JSONL, with its columns renamed and its conditions applied."""
     from rstar2_env.cli._shared import user_errors
     from rstar2_env.problems import load_problems
-    from rstar2_env.problems.write import write_jsonl
+    from rstar2_env.problems.files.write import write_jsonl
 
     with user_errors():
         written = write_jsonl(_first(load_problems(spec, split=split), count), out, overwrite=overwrite)
@@ -114,7 +114,7 @@ def decontaminate(
     from rstar2_env.cli._shared import print_table, user_errors
     from rstar2_env.problems import load_problems
     from rstar2_env.problems.decontaminate import Benchmarks, Decontaminated
-    from rstar2_env.problems.write import write_jsonl
+    from rstar2_env.problems.files.write import write_jsonl
 
     with user_errors():
         others = {spec: load_problems(spec, split=against_split) for spec in [*against, *(more or ())]}

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from rstar2_env.problems.catalog import NAMED_SETS, NamedSet
 from rstar2_env.problems.families import Family, families
+from rstar2_env.problems.files.stream import LazySource
 from rstar2_env.problems.load import ProblemSpec, load_problems
 from rstar2_env.problems.mixture import MixtureSource
 from rstar2_env.problems.problem import Problem
 from rstar2_env.problems.procedural import SPLITS, Draft, ProceduralSource, source_name, split_of
 from rstar2_env.problems.records import as_problem
 from rstar2_env.problems.source import FiniteSource, FixedSource, ProblemSource, UnknownProblemError, choose
-from rstar2_env.problems.stream import LazySource
 
 __all__ = [
     "NAMED_SETS",

@@ -13,17 +13,17 @@ from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.core.options import call_with_options, parse_options
 from rstar2_env.problems.cache import cached, stamp
 from rstar2_env.problems.catalog import NAMED_SETS, NamedSet, named_set
-from rstar2_env.problems.columns import make_columns
 from rstar2_env.problems.families import families
-from rstar2_env.problems.files import Reading, empty, format_of, read_file
+from rstar2_env.problems.files.columns import make_columns
+from rstar2_env.problems.files.formats import Reading, empty, format_of, read_file
+from rstar2_env.problems.files.hub import open_hub, open_saved
+from rstar2_env.problems.files.stream import JsonlTable, LazySource, Table
 from rstar2_env.problems.filters import Condition, make_where
-from rstar2_env.problems.hub import open_hub, open_saved
 from rstar2_env.problems.mixture import MixtureSource
 from rstar2_env.problems.problem import Problem
 from rstar2_env.problems.records import as_problem
 from rstar2_env.problems.source import FixedSource, ProblemSource
 from rstar2_env.problems.spec import json_spec, split_list, split_spec
-from rstar2_env.problems.stream import JsonlTable, LazySource, Table
 
 ProblemSpec: TypeAlias = (
     "str | os.PathLike[str] | Iterable[Problem | Mapping[str, Any]] | Mapping[str, Any] | ProblemSource"

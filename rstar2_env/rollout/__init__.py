@@ -8,7 +8,6 @@ from __future__ import annotations
 from rstar2_env.core.errors import MissingExtraError
 
 try:
-    from rstar2_env.rollout.admission import policies
     from rstar2_env.rollout.chat import CHATML, ChatCodec
     from rstar2_env.rollout.engine import (
         Engine,
@@ -20,13 +19,14 @@ try:
         Seat,
         open_episode,
     )
-    from rstar2_env.rollout.engines import engines, make_engine
+    from rstar2_env.rollout.engines.registry import engines, make_engine
+    from rstar2_env.rollout.engines.server_engine import VllmServerEngine
+    from rstar2_env.rollout.engines.transformers_engine import TransformersEngine
+    from rstar2_env.rollout.engines.vllm_engine import VllmEngine
     from rstar2_env.rollout.env_pool import EnvFactory
     from rstar2_env.rollout.player import Budget, EpisodeRequest, Player, RolloutError, Settled
-    from rstar2_env.rollout.scheduler import Scheduler, SchedulerStats
-    from rstar2_env.rollout.server_engine import VllmServerEngine
-    from rstar2_env.rollout.transformers_engine import TransformersEngine
-    from rstar2_env.rollout.vllm_engine import VllmEngine
+    from rstar2_env.rollout.scheduling.admission import policies
+    from rstar2_env.rollout.scheduling.scheduler import Scheduler, SchedulerStats
 except ModuleNotFoundError as error:
     if error.name in ("torch", "transformers"):
         raise MissingExtraError("train", "rstar2_env.rollout") from error

@@ -35,7 +35,7 @@ def serving(model: Path, log: Path) -> Iterator[str]:
     # On a CPU, vLLM cannot draw with a seed after a prompt that it computed in parts.
     command += ["--no-enable-chunked-prefill"]
     command += ["--logprobs-mode", "processed_logprobs", "--max-num-seqs", "64", "--disable-uvicorn-access-log"]
-    command += ["--worker-extension-cls", "rstar2_env.rollout.vllm_worker.FullLogprobs"]
+    command += ["--worker-extension-cls", "rstar2_env.rollout.engines.vllm_worker.FullLogprobs"]
     own = {"VLLM_SERVER_DEV_MODE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "VLLM_NO_USAGE_STATS": "1"}
     own |= {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     with log.open("wb") as output:

@@ -20,9 +20,9 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 
 from rstar2_env.rollout.engine import FinishReason, Generation, SamplingParams
-from rstar2_env.rollout.kv import RowCache, copied, crop, reusable, supports
-from rstar2_env.rollout.prefix import Kept, Key, Layers, PrefixIndex, PrefixPool, key_of
-from rstar2_env.rollout.sampling import Sampler
+from rstar2_env.rollout.engines.kv import RowCache, copied, crop, reusable, supports
+from rstar2_env.rollout.engines.prefix import Kept, Key, Layers, PrefixIndex, PrefixPool, key_of
+from rstar2_env.rollout.engines.sampling import Sampler
 
 MAX_DEAD = 0.25
 """Share of dead rows from which on computing them costs more than copying the others."""

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
-from rstar2_env.rollout.admission import Admission, LeastRequests, Static, Stay, policies
-from rstar2_env.rollout.kv_aware import BLOCK, KvAware
-from rstar2_env.rollout.lengths import BUCKETS, Lengths, bucket
+from rstar2_env.rollout.scheduling.admission import Admission, LeastRequests, Static, Stay, policies
+from rstar2_env.rollout.scheduling.kv_aware import BLOCK, KvAware
+from rstar2_env.rollout.scheduling.lengths import BUCKETS, Lengths, bucket
 
 POLICIES = ["kv_aware", "least_requests", "static"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
-from rstar2_env.problems.columns import Columns
+from rstar2_env.problems.files.columns import Columns
 
 
 class DatasetTable:

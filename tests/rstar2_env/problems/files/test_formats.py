@@ -10,7 +10,7 @@ import pytest
 
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, ProblemFormatError
 from rstar2_env.problems import FiniteSource, LazySource, load_problems
-from rstar2_env.problems.write import write_jsonl
+from rstar2_env.problems.files.write import write_jsonl
 
 ROWS = [{"problem": f"What is {n} + 1?", "solution": {"answer": str(n + 1)}, "level": n} for n in range(6)]
 COLUMNS = {"question": "problem", "answer": "solution.answer"}

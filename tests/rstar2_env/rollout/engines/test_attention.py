@@ -11,8 +11,8 @@ from tiny_models import alone, prompts, run_all, tiny_gemma3, tiny_qwen3
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from rstar2_env.rollout import SamplingParams, TransformersEngine
-from rstar2_env.rollout import attention as attention_module
-from rstar2_env.rollout.attention import NAME, can_group, grouped_attention
+from rstar2_env.rollout.engines import attention as attention_module
+from rstar2_env.rollout.engines.attention import NAME, can_group, grouped_attention
 
 
 @pytest.mark.parametrize("tokens", [1, 5])

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rstar2_env.rollout.prefix import Kept, Layers, PrefixIndex, PrefixPool, key_of
+from rstar2_env.rollout.engines.prefix import Kept, Layers, PrefixIndex, PrefixPool, key_of
 
 Sequences = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=6).map(tuple), max_size=12, unique=True)
 

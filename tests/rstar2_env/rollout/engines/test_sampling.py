@@ -7,7 +7,7 @@ import math
 import torch
 
 from rstar2_env.rollout import SamplingParams
-from rstar2_env.rollout.sampling import Sampler
+from rstar2_env.rollout.engines.sampling import Sampler
 
 CPU = torch.device("cpu")
 LOWEST, HIGHEST = 0.0, math.nextafter(1.0, 0.0)

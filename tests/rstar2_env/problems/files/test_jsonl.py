@@ -10,7 +10,7 @@ import pytest
 from rstar2_env.core.errors import ConfigurationError, ProblemFormatError
 from rstar2_env.problems import FiniteSource, load_problems
 
-SHARED = Path(__file__).resolve().parents[3] / ".." / "shared" / "data"
+SHARED = Path(__file__).resolve().parents[4] / ".." / "shared" / "data"
 
 
 def write(path: Path, *lines: object) -> Path:

@@ -25,9 +25,9 @@ import numpy as np
 from rstar2_env.core.errors import ConfigurationError, ServiceError
 from rstar2_env.core.http import HttpClient
 from rstar2_env.rollout.engine import EngineStats, Generation, SamplingParams
-from rstar2_env.rollout.server_facts import NEUTRAL, ServerFacts, find_facts, read_metrics, stats_of
-from rstar2_env.rollout.vllm_engine import SEED_BITS, check_temperature
-from rstar2_env.rollout.weights import write_weights
+from rstar2_env.rollout.engines.server_facts import NEUTRAL, ServerFacts, find_facts, read_metrics, stats_of
+from rstar2_env.rollout.engines.vllm_engine import SEED_BITS, check_temperature
+from rstar2_env.rollout.engines.weights import write_weights
 
 _BLOCK = 64
 """Tokens of a prefix that are remembered together."""
@@ -219,7 +219,7 @@ class VllmServerEngine:
             raise ConfigurationError(
                 "With top_p or top_k a server's log-probabilities are those of the tokens that are left, and not of "
                 "all: sample with top_p=1 and top_k=0, or start it with VLLM_SERVER_DEV_MODE=1 "
-                "VLLM_USE_V2_MODEL_RUNNER=0 and --worker-extension-cls rstar2_env.rollout.vllm_worker.FullLogprobs."
+                "VLLM_USE_V2_MODEL_RUNNER=0 and --worker-extension-cls rstar2_env.rollout.engines.vllm_worker.FullLogprobs."
             )
 
     async def _generate(self, ids: list[int], params: SamplingParams, seed: int) -> Generation:

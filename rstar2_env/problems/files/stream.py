@@ -19,9 +19,9 @@ from typing import Any, Protocol, overload
 import numpy as np
 
 from rstar2_env.core.errors import ProblemFormatError
-from rstar2_env.problems.columns import Columns
-from rstar2_env.problems.files import Reading, empty
-from rstar2_env.problems.jsonl import parse_line, unreadable
+from rstar2_env.problems.files.columns import Columns
+from rstar2_env.problems.files.formats import Reading, empty
+from rstar2_env.problems.files.jsonl import parse_line, unreadable
 from rstar2_env.problems.problem import Problem
 from rstar2_env.problems.records import as_problem
 from rstar2_env.problems.source import UnknownProblemError

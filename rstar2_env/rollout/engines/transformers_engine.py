@@ -21,10 +21,10 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.rollout import attention
-from rstar2_env.rollout.batch import Request, RowBatch
 from rstar2_env.rollout.engine import EngineStats, FinishReason, Generation, SamplingParams, settle
-from rstar2_env.rollout.kv import room_for_tokens
+from rstar2_env.rollout.engines import attention
+from rstar2_env.rollout.engines.batch import Request, RowBatch
+from rstar2_env.rollout.engines.kv import room_for_tokens
 
 
 class TransformersEngine:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.rollout.admission import Stay, policies
-from rstar2_env.rollout.lengths import BUCKETS, Lengths, bucket
+from rstar2_env.rollout.scheduling.admission import Stay, policies
+from rstar2_env.rollout.scheduling.lengths import BUCKETS, Lengths, bucket
 
 BLOCK = 32
 """Tokens of a block of a paged cache: an episode wastes at most one."""

@@ -22,9 +22,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout.engine import EngineStats, Generation, SamplingParams, settle
-from rstar2_env.rollout.vllm_setup import Tally, same_draws, start
-from rstar2_env.rollout.vllm_worker import keep_full_logprobs
-from rstar2_env.rollout.weights import named_weights
+from rstar2_env.rollout.engines.vllm_setup import Tally, same_draws, start
+from rstar2_env.rollout.engines.vllm_worker import keep_full_logprobs
+from rstar2_env.rollout.engines.weights import named_weights
 
 MAX_TEMPERATURE, MIN_TEMPERATURE = 2.0, 0.01
 """vLLM refuses higher temperatures, and silently raises lower ones (0, greedy, aside)."""

@@ -10,7 +10,7 @@ from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file
 from tiny_models import tiny_qwen3
 
-from rstar2_env.rollout.weights import checkpoint_weights, write_weights
+from rstar2_env.rollout.engines.weights import checkpoint_weights, write_weights
 
 
 def test_a_plain_modules_weights_are_its_own_and_not_copies() -> None:

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, ProblemFormatError
-from rstar2_env.problems.columns import Columns
+from rstar2_env.problems.files.columns import Columns
+from rstar2_env.problems.files.jsonl import exact_answer, has_number, jsonl_rows, parse_json, unreadable
 from rstar2_env.problems.filters import Condition
-from rstar2_env.problems.jsonl import exact_answer, has_number, jsonl_rows, parse_json, unreadable
 from rstar2_env.problems.problem import Problem
 from rstar2_env.problems.records import as_problem
 

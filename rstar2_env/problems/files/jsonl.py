@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError, ProblemFormatError
-from rstar2_env.problems.columns import Columns
+from rstar2_env.problems.files.columns import Columns
 from rstar2_env.problems.records import number_text
 
 

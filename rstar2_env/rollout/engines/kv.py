@@ -20,7 +20,7 @@ from torch.nn.functional import pad
 from transformers import DynamicCache, PreTrainedConfig, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
-from rstar2_env.rollout.prefix import KeysValues, Layers
+from rstar2_env.rollout.engines.prefix import KeysValues, Layers
 
 TOKEN_ROOM = 64
 """Tokens that a fresh buffer has room for beyond those it holds."""

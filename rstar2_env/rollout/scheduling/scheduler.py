@@ -20,9 +20,9 @@ from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import call_with_options
-from rstar2_env.rollout import kv_aware as kv_aware  # registers its policy
-from rstar2_env.rollout.admission import Admission, Stay, policies
 from rstar2_env.rollout.engine import Engine, Generation, SamplingParams, Seat, open_episode
+from rstar2_env.rollout.scheduling import kv_aware as kv_aware  # registers its policy
+from rstar2_env.rollout.scheduling.admission import Admission, Stay, policies
 
 _log = logging.getLogger(__name__)
 

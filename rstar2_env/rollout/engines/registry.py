@@ -101,7 +101,7 @@ def _transformers(
     seed: int,
     options: Mapping[str, Any],
 ) -> Engine:
-    from rstar2_env.rollout.transformers_engine import TransformersEngine
+    from rstar2_env.rollout.engines.transformers_engine import TransformersEngine
 
     given = {"model": model, "tokenizer": tokenizer, "max_rows": max_rows, "seed": seed}
     return _with("transformers", TransformersEngine, given, options)
@@ -115,7 +115,7 @@ def _vllm(
     seed: int,
     options: Mapping[str, Any],
 ) -> Engine:
-    from rstar2_env.rollout.vllm_engine import VllmEngine
+    from rstar2_env.rollout.engines.vllm_engine import VllmEngine
 
     given = {"model": model, "tokenizer": tokenizer, "max_rows": min(max_rows, 256), "seed": seed}
     return _with("vllm", VllmEngine, given, options)
@@ -129,8 +129,8 @@ def _vllm_server(
     seed: int,
     options: Mapping[str, Any],
 ) -> Engine:
-    from rstar2_env.rollout.scheduler import Scheduler
-    from rstar2_env.rollout.server_engine import VllmServerEngine
+    from rstar2_env.rollout.engines.server_engine import VllmServerEngine
+    from rstar2_env.rollout.scheduling.scheduler import Scheduler
 
     # The servers have the model, the tokenizer, and a queue for what they cannot take at once.
     options = dict(options)

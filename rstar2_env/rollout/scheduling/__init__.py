@@ -1,0 +1,1 @@
+"""Several engines behind one: which episode plays where, and when it may begin."""
