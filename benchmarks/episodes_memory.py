@@ -125,7 +125,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--tokens", type=int, default=400)
     arguments = parser.parse_args()
-    from rstar2_env.trainers._tiny import tiny_tokenizer
+    from rstar2_env.trainers.demonstration.tiny import tiny_tokenizer
 
     codec = ChatCodec(tiny_tokenizer())
     for name, value in measure(codec, arguments.episodes, arguments.turns, arguments.tokens).items():

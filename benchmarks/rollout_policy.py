@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokeni
 
 from rstar2_env.rollout import ChatCodec
 from rstar2_env.tools import PYTHON_TOOL_NAME
-from rstar2_env.trainers._tiny import make_tiny_model, tiny_tokenizer
+from rstar2_env.trainers.demonstration.tiny import make_tiny_model, tiny_tokenizer
 
 TEMPLATE = """\
 {%- for message in messages -%}

@@ -27,7 +27,7 @@ from trl.chat_template_utils import qwen3_template
 
 from rstar2_env.adapters.trl import environment_factory, hand_in
 from rstar2_env.core.episode import Episode
-from rstar2_env.trainers._trl import REWARD_COLUMN, RolloutGRPOTrainer
+from rstar2_env.trainers.backends.trl.trainer import REWARD_COLUMN, RolloutGRPOTrainer
 from rstar2_env.trainers.base import trainers
 from rstar2_env.trainers.metrics import metrics
 

@@ -2,7 +2,7 @@
 
     python benchmarks/scheduler_sim.py [--engines 64] [--episodes 16384] [--picture docs/scheduler.png]
 
-The policies and the queue are those that run for real (``rstar2_env.rollout.scheduling.admission``); only engines, tools and the
+The policies and the queue are those that run for real (``scheduling.admission``); only engines, tools and the
 clock are simulated. What is assumed:
 
 Episodes. A response (the policy's tokens and the tools') is log-normal with sigma 0.7, half of its variance shared by

@@ -6,13 +6,13 @@ if __name__ != "rstar2_env.trainers":
         "second copy of its registry. Install the distribution (pip install -e .) and import rstar2_env.trainers."
     )
 
-from .advantages import Advantage, advantages
+from .advantages.group import Advantage, advantages
 from .base import Recipe, Trainer, TrainResult, make, trainers
+from .cold_start import SftOptions, read_traces, sft
 from .config import TrainConfig, read_config
-from .demo import demo
-from .samplers import ProblemSampler, Sampler, SeedSampler, Start
-from .selectors import KeepAll, ResampleOnCorrect, Selector, selectors
-from .sft import SftOptions, read_traces, sft
+from .demonstration.start import demo
+from .samplers.fixed import ProblemSampler, Sampler, SeedSampler, Start
+from .selectors.resample_on_correct import KeepAll, ResampleOnCorrect, Selector, selectors
 
 __all__ = [
     "Advantage",

@@ -15,9 +15,9 @@ from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 from rstar2_env.core.options import call_with_options
 from rstar2_env.core.registry import Registry
 
-from .advantages import Advantage, advantages
+from .advantages.group import Advantage, advantages
 from .config import TrainConfig, make_config
-from .selectors import Selector, Settles, selectors
+from .selectors.resample_on_correct import Selector, Settles, selectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Recipe:
         return config
 
 
-trainers: Registry[Recipe] = Registry("trainer", "rstar2_env.trainers", "rstar2_env.trainers")
+trainers: Registry[Recipe] = Registry("trainer", "rstar2_env.trainers.recipes", "rstar2_env.trainers")
 
 
 def make(name: str, **options: Any) -> Trainer:
@@ -120,7 +120,7 @@ def make(name: str, **options: Any) -> Trainer:
     recipe = trainers.get(name)
     config = recipe.configure(options)
     with needs_training_stack(f"The trainer {name!r}"):
-        from ._run import TrlRun
+        from .backends.trl.run import TrlRun
     return TrlRun(name, config)
 
 

@@ -60,7 +60,7 @@ def policy_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import torch
     from transformers import AutoModelForCausalLM
 
-    from rstar2_env.trainers._tiny import make_tiny_model
+    from rstar2_env.trainers.demonstration.tiny import make_tiny_model
 
     folder = make_tiny_model(tmp_path_factory.mktemp("policy") / "model", hidden=64, layers=2)
     model = AutoModelForCausalLM.from_pretrained(str(folder), dtype=torch.float32)

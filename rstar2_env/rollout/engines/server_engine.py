@@ -219,7 +219,8 @@ class VllmServerEngine:
             raise ConfigurationError(
                 "With top_p or top_k a server's log-probabilities are those of the tokens that are left, and not of "
                 "all: sample with top_p=1 and top_k=0, or start it with VLLM_SERVER_DEV_MODE=1 "
-                "VLLM_USE_V2_MODEL_RUNNER=0 and --worker-extension-cls rstar2_env.rollout.engines.vllm_worker.FullLogprobs."
+                "VLLM_USE_V2_MODEL_RUNNER=0 and "
+                "--worker-extension-cls rstar2_env.rollout.engines.vllm_worker.FullLogprobs."
             )
 
     async def _generate(self, ids: list[int], params: SamplingParams, seed: int) -> Generation:

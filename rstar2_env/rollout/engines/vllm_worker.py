@@ -40,7 +40,7 @@ def keep_full_logprobs(worker: Any) -> bool:
 
 
 class FullLogprobs:
-    """The same for a server: ``vllm serve --worker-extension-cls rstar2_env.rollout.engines.vllm_worker.FullLogprobs``."""
+    """The same for a server: its class goes to ``vllm serve --worker-extension-cls`` as module and name."""
 
     def keep_full_logprobs(self) -> dict[str, bool]:
         """Called by ``VllmServerEngine`` through ``/collective_rpc``, which a server in development mode offers."""

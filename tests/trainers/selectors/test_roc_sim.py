@@ -12,7 +12,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def roc_sim() -> ModuleType:
-    path = Path(__file__).resolve().parents[2] / "benchmarks" / "roc_sim.py"
+    path = Path(__file__).resolve().parents[3] / "benchmarks" / "roc_sim.py"
     spec = importlib.util.spec_from_file_location("roc_sim", path)
     assert spec is not None
     assert spec.loader is not None

@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM
 from rstar2_env import trainers
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout import RolloutError
-from rstar2_env.trainers._run import batch_shape
+from rstar2_env.trainers.backends.trl.run import batch_shape
 
 pytestmark = pytest.mark.train
 

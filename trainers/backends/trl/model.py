@@ -16,7 +16,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, P
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout import CHATML, ChatCodec
 
-from .config import TrainConfig
+from ...config import TrainConfig
 
 
 def on_accelerator() -> bool:

@@ -82,7 +82,7 @@ def sft(traces: Iterable[Mapping[str, Any]], **options: Any) -> Path:
     """
     chosen = call_with_options("cold start", SftOptions, options)
     with needs_training_stack("The cold start"):
-        from ._sft import run_sft
+        from .backends.trl.sft import run_sft
     return run_sft(traces, chosen)
 
 

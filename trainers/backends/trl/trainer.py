@@ -27,8 +27,8 @@ with warnings.catch_warnings():
 
 from rstar2_env.core.episode import Episode
 
-from .advantages import Advantage
-from .selectors import Selector
+from ...advantages.group import Advantage
+from ...selectors.resample_on_correct import Selector
 
 REWARD_COLUMN = "env_reward"
 

@@ -7,7 +7,7 @@ is reinforced less often. The reward stays the answer alone. Token-level mean, c
 
 from __future__ import annotations
 
-from .base import Recipe, trainers
+from ..base import Recipe, trainers
 
 GRPO_ROC = Recipe(
     name="grpo_roc",

@@ -7,7 +7,7 @@ keeps their tokens in the mean.
 
 from __future__ import annotations
 
-from .base import Recipe, trainers
+from ..base import Recipe, trainers
 
 GRPO = Recipe(
     name="grpo",

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.trainers.selectors import (
+from rstar2_env.trainers.selectors.resample_on_correct import (
     KeepAll,
     ResampleOnCorrect,
     Selector,

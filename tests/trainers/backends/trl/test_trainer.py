@@ -6,9 +6,9 @@ import torch
 
 from rstar2_env import trainers
 from rstar2_env.core.episode import Episode
-from rstar2_env.trainers._trl import select
-from rstar2_env.trainers.advantages import group_norm
-from rstar2_env.trainers.selectors import KeepAll, ResampleOnCorrect
+from rstar2_env.trainers.advantages.group import group_norm
+from rstar2_env.trainers.backends.trl.trainer import select
+from rstar2_env.trainers.selectors.resample_on_correct import KeepAll, ResampleOnCorrect
 
 
 def episode(reward, *, end="answered", tokens=2):

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .base import needs_training_stack
+from ..base import needs_training_stack
 
 if TYPE_CHECKING:
-    from ._demo import DemoResult
+    from .run import DemoResult
 
 
 def demo(*, fresh: bool = False, **options: Any) -> DemoResult:
@@ -27,5 +27,5 @@ def demo(*, fresh: bool = False, **options: Any) -> DemoResult:
     from rstar2_env.core.options import call_with_options
 
     with needs_training_stack("The demonstration"):
-        from ._demo import DemoOptions, run_demo
+        from .run import DemoOptions, run_demo
     return run_demo(call_with_options("demonstration", DemoOptions, options), fresh=fresh)

@@ -139,7 +139,7 @@ def test_trls_own_vllm_is_refused(letter_options):
 
 
 def test_importance_is_corrected_where_the_engine_has_weights_of_its_own(letter_options):
-    from rstar2_env.trainers._engine import corrects_importance
+    from rstar2_env.trainers.backends.trl.engine import corrects_importance
 
     def corrects(**options):
         return corrects_importance(trainers.trainers.get("grpo").configure({**letter_options, **options}))

@@ -9,7 +9,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from rstar2_env import trainers
 from rstar2_env.core.errors import ConfigurationError, ProblemFormatError
 from rstar2_env.rollout import ChatCodec
-from rstar2_env.trainers._sft import encode_traces
+from rstar2_env.trainers.backends.trl.sft import encode_traces
 
 
 def trace(*contents):

@@ -15,8 +15,8 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout import Engine, KeepsCaches, VllmEngine
 from rstar2_env.rollout.engines.registry import engines
 
-from ._model import dtype_of, processes
-from .config import TrainConfig
+from ...config import TrainConfig
+from .model import dtype_of, processes
 
 
 def corrects_importance(config: TrainConfig) -> bool:

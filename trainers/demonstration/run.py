@@ -21,12 +21,12 @@ import gymnasium as gym
 
 from rstar2_env.traces.writer import generate_traces
 
-from ._callbacks import RunFiles
-from ._model import be_quiet
-from ._plot import plot_runs
-from ._tiny import make_tiny_model
-from .base import TrainResult, make
-from .sft import read_traces, sft
+from ..backends.trl.callbacks import RunFiles
+from ..backends.trl.model import be_quiet
+from ..base import TrainResult, make
+from ..cold_start import read_traces, sft
+from .plot import plot_runs
+from .tiny import make_tiny_model
 
 ENV = "rstar2/MathTool-v0"
 ENV_OPTIONS: dict[str, Any] = {

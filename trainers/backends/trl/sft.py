@@ -23,10 +23,10 @@ from rstar2_env.core.episode import Message
 from rstar2_env.core.errors import ConfigurationError, ProblemFormatError
 from rstar2_env.rollout import ChatCodec
 
-from ._callbacks import Console, RunFiles
-from ._model import codec, load_policy, lora, precision_options
-from .config import TrainConfig
-from .sft import SftOptions
+from ...cold_start import SftOptions
+from ...config import TrainConfig
+from .callbacks import Console, RunFiles
+from .model import codec, load_policy, lora, precision_options
 
 
 def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:

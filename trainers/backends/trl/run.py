@@ -23,15 +23,15 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.problems import FiniteSource
 from rstar2_env.rollout import Budget, EpisodeRequest, Player, SamplingParams, Settled
 
-from ._callbacks import BEST_DIR, Console, Evaluation, RunFiles
-from ._engine import PolicyEngine, corrects_importance
-from ._model import codec, load_policy, lora, precision_options, processes
-from ._trl import Batch, RolloutGRPOTrainer
-from .base import TrainResult, make_advantage, make_selector
-from .config import TrainConfig
-from .metrics import metrics
-from .samplers import ProblemSampler, Sampler, SeedSampler
-from .selectors import Settles
+from ...base import TrainResult, make_advantage, make_selector
+from ...config import TrainConfig
+from ...metrics import metrics
+from ...samplers.fixed import ProblemSampler, Sampler, SeedSampler
+from ...selectors.resample_on_correct import Settles
+from .callbacks import BEST_DIR, Console, Evaluation, RunFiles
+from .engine import PolicyEngine, corrects_importance
+from .model import codec, load_policy, lora, precision_options, processes
+from .trainer import Batch, RolloutGRPOTrainer
 
 FINAL_DIR = "final"
 _EVAL_SEED = 1_000_003

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.trainers.samplers import ProblemSampler, Sampler, SeedSampler, Start
+from rstar2_env.trainers.samplers.fixed import ProblemSampler, Sampler, SeedSampler, Start
 
 IDS = [f"p{i}" for i in range(7)]
 seeds, steps, counts = st.integers(0, 2**40), st.integers(0, 10**6), st.integers(1, 20)

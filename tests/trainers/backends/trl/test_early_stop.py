@@ -12,12 +12,12 @@ import pytest
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.trainers.base import Recipe, make_selector, trainers
-from rstar2_env.trainers.selectors import ResampleOnCorrect, selectors
+from rstar2_env.trainers.selectors.resample_on_correct import ResampleOnCorrect, selectors
 
 
 @pytest.fixture(scope="module")
 def early_stop() -> ModuleType:
-    folder = str(Path(__file__).resolve().parents[2] / "benchmarks")
+    folder = str(Path(__file__).resolve().parents[4] / "benchmarks")
     sys.path.insert(0, folder)
     try:
         return importlib.import_module("early_stop")

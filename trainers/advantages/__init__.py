@@ -1,0 +1,1 @@
+"""Advantages: how the rewards of a group become numbers to train on."""

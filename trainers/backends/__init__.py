@@ -1,0 +1,1 @@
+"""Backends: what takes the optimizer step."""

@@ -1,0 +1,1 @@
+"""Training on Hugging Face TRL; the only place that imports it."""

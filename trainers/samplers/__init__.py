@@ -1,0 +1,1 @@
+"""Samplers: which problems a step plays."""

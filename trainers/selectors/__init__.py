@@ -1,0 +1,1 @@
+"""Selectors: which episodes of a group train."""
