@@ -6,6 +6,6 @@ if __name__ != "rstar2_env.agents":
         "copy of its registry. Install the distribution (pip install -e .) and import rstar2_env.agents."
     )
 
-from .base import Agent, AnyAgent, InformedAgent, agents, make
+from .base import AGENTS, Agent, AnyAgent, InformedAgent, make
 
-__all__ = ["Agent", "AnyAgent", "InformedAgent", "agents", "make"]
+__all__ = ["AGENTS", "Agent", "AnyAgent", "InformedAgent", "make"]

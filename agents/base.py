@@ -9,20 +9,20 @@ from rstar2_env.core.options import call_with_options
 from rstar2_env.core.registry import Registry
 from rstar2_env.evaluation.play import Agent, AnyAgent, InformedAgent
 
-__all__ = ["Agent", "AnyAgent", "InformedAgent", "agents", "make"]
+__all__ = ["AGENTS", "Agent", "AnyAgent", "InformedAgent", "make"]
 
-agents: Registry[Callable[..., AnyAgent]] = Registry("agent", "rstar2_env.agents", "rstar2_env.agents")
+AGENTS: Registry[Callable[..., AnyAgent]] = Registry("agent", "rstar2_env.agents", "rstar2_env.agents")
 
 
 def make(name: str, **options: Any) -> AnyAgent:
     """Return a new agent.
 
     Args:
-        name: One of ``agents.names()``.
+        name: One of ``AGENTS.names()``.
         **options: Of that agent.
 
     Raises:
         UnknownNameError: No agent has that name; the message suggests the nearest.
         ConfigurationError: The agent has no such option, or refuses its value.
     """
-    return call_with_options(f"agent {name!r}", agents.get(name), options)
+    return call_with_options(f"agent {name!r}", AGENTS.get(name), options)

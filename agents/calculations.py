@@ -15,7 +15,7 @@ from rstar2_env.evaluation.play import python_call
 from rstar2_env.problems import Problem
 from rstar2_env.problems.perturb import changed_answer
 
-from .base import agents
+from .base import AGENTS
 
 
 class Calculations:
@@ -57,4 +57,4 @@ class Calculations:
         return self._turns.pop()
 
 
-agents.register("calculations", Calculations)
+AGENTS.register("calculations", Calculations)

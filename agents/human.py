@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, TextIO
 
-from .base import agents
+from .base import AGENTS
 
 _HELP = "Your turn. End it with a line that holds a single full stop; Ctrl-D gives up."
 
@@ -50,4 +50,4 @@ class Human:
         print(text, file=self._stdout or sys.stdout, flush=True)
 
 
-agents.register("human", Human)
+AGENTS.register("human", Human)

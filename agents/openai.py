@@ -15,7 +15,7 @@ from typing import Any
 from rstar2_env.core.errors import ConfigurationError, ServiceError
 from rstar2_env.core.http import HttpClient
 
-from .base import agents
+from .base import AGENTS
 
 
 class OpenAIChat:
@@ -103,4 +103,4 @@ def _client(timeout_s: float, retries: int, api_key: str | None) -> HttpClient:
     )
 
 
-agents.register("openai", OpenAIChat)
+AGENTS.register("openai", OpenAIChat)

@@ -12,7 +12,7 @@ from rstar2_env.evaluation.play import python_call
 from rstar2_env.problems import Problem
 from rstar2_env.problems.perturb import changed_answer
 
-from .base import agents
+from .base import AGENTS
 
 _NONSENSE = "?"
 """No move of any game."""
@@ -77,4 +77,4 @@ class Oracle:
         return self._turns.pop()
 
 
-agents.register("oracle", Oracle)
+AGENTS.register("oracle", Oracle)

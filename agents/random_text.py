@@ -11,7 +11,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.dialects import Dialect, make_dialect
 from rstar2_env.evaluation.play import python_call
 
-from .base import agents
+from .base import AGENTS
 
 _SCRAPS = (
     "<tool_call>",
@@ -80,4 +80,4 @@ class RandomText:
         return "".join(chr(point) for point in points if not 0xD800 <= point <= 0xDFFF)
 
 
-agents.register("random_text", RandomText)
+AGENTS.register("random_text", RandomText)

@@ -7,7 +7,7 @@ from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
 
-from .base import agents
+from .base import AGENTS
 
 
 class Scripted:
@@ -45,4 +45,4 @@ class Scripted:
         return self._turns[self._next - 1]
 
 
-agents.register("scripted", Scripted)
+AGENTS.register("scripted", Scripted)

@@ -28,7 +28,7 @@ from trl.chat_template_utils import qwen3_template
 from rstar2_env.adapters.trl import environment_factory, hand_in
 from rstar2_env.core.episode import Episode
 from rstar2_env.trainers.backends.trl.trainer import REWARD_COLUMN, RolloutGRPOTrainer
-from rstar2_env.trainers.base import trainers
+from rstar2_env.trainers.base import TRAINERS
 from rstar2_env.trainers.metrics import metrics
 
 STEPS = 3
@@ -130,7 +130,7 @@ class EpisodeSteps:
         """Mean CPU seconds of a step of GRPO-RoC."""
         from rstar2_env.trainers.base import make_advantage, make_selector
 
-        recipe = trainers.get("grpo_roc").configure({"model": str(self._policy)})
+        recipe = TRAINERS.get("grpo_roc").configure({"model": str(self._policy)})
 
         def on_batch(batch: Any) -> dict[str, float]:
             self._kept.append(batch)

@@ -37,7 +37,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rstar2_env.rollout.scheduling.admission import Admission, LeastRequests, Policy, Stay, policies
+from rstar2_env.rollout.scheduling.admission import POLICIES, Admission, LeastRequests, Policy, Stay
 from rstar2_env.rollout.scheduling.kv_aware import KvAware
 
 OVERHEAD_S, WEIGHTS_S, TOKEN_S, CACHE_S = 2e-3, 29.6e9 / 3.2e12, 2 * 14.8e9 / 520e12, 163_840 / 3.2e12
@@ -354,10 +354,10 @@ def compare(engines: int, count: int, stage: tuple[int, int, int], seed: int = 0
         return make_episodes(count, *stage, seed + number)
 
     found: dict[str, Outcome | float] = {
-        "lock-step": Simulation(capacities, policies.get("static")(capacities), lock_step=True).run(fresh())
+        "lock-step": Simulation(capacities, POLICIES.get("static")(capacities), lock_step=True).run(fresh())
     }
     for name in ("static", "least_requests"):
-        found[name] = Simulation(capacities, policies.get(name)(capacities)).run(fresh())
+        found[name] = Simulation(capacities, POLICIES.get(name)(capacities)).run(fresh())
     aware = KvAware(capacities)
     Simulation(capacities, aware).run(fresh(0))
     found["cold"] = Simulation(capacities, KvAware(capacities)).run(fresh())

@@ -7,8 +7,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[1]
+from places import ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -16,7 +15,7 @@ USE = """
 import gymnasium as gym, rstar2_env, rstar2_env.agents, rstar2_env.trainers
 env = gym.make("rstar2/MathTool-v0")
 env.reset(seed=0)
-print(rstar2_env.__file__, *rstar2_env.trainers.trainers.names(), *rstar2_env.agents.agents.names())
+print(rstar2_env.__file__, *rstar2_env.trainers.TRAINERS.names(), *rstar2_env.agents.AGENTS.names())
 """
 
 

@@ -5,11 +5,9 @@ import dataclasses
 import importlib
 import io
 import re
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[1]
+from places import DOCS, ROOT
 
 
 def block(text, language, number=0):
@@ -57,7 +55,7 @@ def test_the_readmes_sandbox_prints_the_answer(capsys):
 def test_every_training_option_is_documented():
     from rstar2_env.trainers import TrainConfig
 
-    text = (ROOT / "docs" / "training.md").read_text()
+    text = (DOCS / "training.md").read_text()
     for field in dataclasses.fields(TrainConfig):
         assert f"| `{field.name}` |" in text, field.name
 
@@ -72,9 +70,7 @@ def test_every_package_folder_is_in_the_distribution():
     assert found | {f"rstar2_env.{name}" for name in mapped} == listed
 
 
-@pytest.mark.parametrize(
-    "document", sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").glob("*.md")), ids=lambda p: p.name
-)
+@pytest.mark.parametrize("document", sorted(ROOT.glob("*.md")) + sorted((DOCS).glob("*.md")), ids=lambda p: p.name)
 def test_links_between_documents_lead_somewhere(document):
     for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", document.read_text()):
         assert (document.parent / target).exists(), target

@@ -1,22 +1,22 @@
 """Every recipe is one that the trainers take."""
 
 import inspect
-from pathlib import Path
 
 import pytest
+from places import ROOT
 
 from rstar2_env import trainers
 from rstar2_env.env.tool_env import ToolEnv
 from rstar2_env.envs_registry.math_tool import MathToolEnv
 
-RECIPES = sorted((Path(__file__).resolve().parents[1] / "recipes").glob("*.toml"))
+RECIPES = sorted((ROOT / "recipes").glob("*.toml"))
 KNOWN = set(inspect.signature(MathToolEnv).parameters) | set(inspect.signature(ToolEnv).parameters)
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_a_recipe_configures_grpo_roc(path):
     options = trainers.read_config(path)
-    config = trainers.trainers.get("grpo_roc").configure({"model": "m", **options})
+    config = trainers.TRAINERS.get("grpo_roc").configure({"model": "m", **options})
     assert config.oversample == 2
     assert set(config.env_options) | set(config.eval_env_options) <= KNOWN
 

@@ -6,15 +6,18 @@ if __name__ != "rstar2_env.trainers":
         "second copy of its registry. Install the distribution (pip install -e .) and import rstar2_env.trainers."
     )
 
-from .advantages.group import Advantage, advantages
-from .base import Recipe, Trainer, TrainResult, make, trainers
+from .advantages.group import ADVANTAGES, Advantage
+from .base import TRAINERS, Recipe, Trainer, TrainResult, make
 from .cold_start import SftOptions, read_traces, sft
 from .config import TrainConfig, read_config
 from .demonstration.start import demo
 from .samplers.fixed import ProblemSampler, Sampler, SeedSampler, Start
-from .selectors.resample_on_correct import KeepAll, ResampleOnCorrect, Selector, selectors
+from .selectors.resample_on_correct import SELECTORS, KeepAll, ResampleOnCorrect, Selector
 
 __all__ = [
+    "ADVANTAGES",
+    "SELECTORS",
+    "TRAINERS",
     "Advantage",
     "KeepAll",
     "ProblemSampler",
@@ -28,12 +31,9 @@ __all__ = [
     "TrainConfig",
     "TrainResult",
     "Trainer",
-    "advantages",
     "demo",
     "make",
     "read_config",
     "read_traces",
-    "selectors",
     "sft",
-    "trainers",
 ]

@@ -15,9 +15,9 @@ from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 from rstar2_env.core.options import call_with_options
 from rstar2_env.core.registry import Registry
 
-from .advantages.group import Advantage, advantages
+from .advantages.group import ADVANTAGES, Advantage
 from .config import TrainConfig, make_config
-from .selectors.resample_on_correct import Selector, Settles, selectors
+from .selectors.resample_on_correct import SELECTORS, Selector, Settles
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Recipe:
         return config
 
 
-trainers: Registry[Recipe] = Registry("trainer", "rstar2_env.trainers.recipes", "rstar2_env.trainers")
+TRAINERS: Registry[Recipe] = Registry("trainer", "rstar2_env.trainers.recipes", "rstar2_env.trainers")
 
 
 def make(name: str, **options: Any) -> Trainer:
@@ -117,7 +117,7 @@ def make(name: str, **options: Any) -> Trainer:
         ConfigurationError: An option is unknown, missing or out of its range.
         MissingExtraError: torch, transformers or TRL is not installed.
     """
-    recipe = trainers.get(name)
+    recipe = TRAINERS.get(name)
     config = recipe.configure(options)
     with needs_training_stack(f"The trainer {name!r}"):
         from .backends.trl.run import TrlRun
@@ -147,7 +147,7 @@ def make_selector(config: TrainConfig) -> Selector:
         ConfigurationError: It does not take those options, or ``early_stop`` is on and it cannot say when to stop.
     """
     name = config.selector or "all"
-    selector: Selector = call_with_options(f"selector {name!r}", selectors.get(name), config.selector_options)
+    selector: Selector = call_with_options(f"selector {name!r}", SELECTORS.get(name), config.selector_options)
     if config.early_stop and not isinstance(selector, Settles):
         raise ConfigurationError(
             f"early_stop needs a selector that says when a group needs no more; {name!r} has no method `settled`."
@@ -161,4 +161,4 @@ def make_advantage(config: TrainConfig) -> Advantage:
     Raises:
         UnknownNameError: There is none of that name.
     """
-    return advantages.get(config.advantage or "group_norm")
+    return ADVANTAGES.get(config.advantage or "group_norm")

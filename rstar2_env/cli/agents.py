@@ -19,7 +19,7 @@ def agents_command(
     from rich.markup import escape
     from rich.table import Table
 
-    registry = importlib.import_module("rstar2_env.agents").agents
+    registry = importlib.import_module("rstar2_env.agents").AGENTS
     agents = {name: registry.get(name) for name in registry}
     what = {name: (inspect.getdoc(factory) or "").split("\n")[0] for name, factory in agents.items()}
     options = {name: list(inspect.signature(factory).parameters) for name, factory in agents.items()}

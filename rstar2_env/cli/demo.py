@@ -35,7 +35,7 @@ def demo_command(
         names = trainer or ["grpo_roc"]
         trainers: Any = importlib.import_module("rstar2_env.trainers")
         for name in names:
-            trainers.trainers.get(name)
+            trainers.TRAINERS.get(name)
         result = trainers.demo(
             fresh=fresh,
             trainers=tuple(names),

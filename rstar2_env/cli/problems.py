@@ -155,7 +155,7 @@ def sources(as_json: _Json = False) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from rstar2_env.problems import NAMED_SETS, families
+    from rstar2_env.problems import FAMILIES, NAMED_SETS
 
     if as_json:
         typer.echo(json.dumps({name: dataclasses.asdict(entry) for name, entry in NAMED_SETS.items()}, default=str))
@@ -169,7 +169,7 @@ def sources(as_json: _Json = False) -> None:
         table.add_row(name, *(escape(cell) for cell in (hub, splits, columns, entry.licence, what)))
     console = Console()
     console.print(table)
-    console.print(f"Procedural families, without a download: {', '.join(families)}")
+    console.print(f"Procedural families, without a download: {', '.join(FAMILIES)}")
 
 
 def _first(source: ProblemSource, count: int) -> Iterable[Problem]:

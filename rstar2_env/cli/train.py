@@ -86,7 +86,7 @@ def train_command(
 
 def _add_problems(options: dict[str, Any], problems: str | None, eval_problems: str | None, holdout: float) -> None:
     """Put the problems where the environments of training and of evaluation look for them."""
-    from rstar2_env.problems import families
+    from rstar2_env.problems import FAMILIES
 
     if problems is not None:
         options["env_options"]["problems"] = problems
@@ -94,7 +94,7 @@ def _add_problems(options: dict[str, Any], problems: str | None, eval_problems: 
     evaluation: dict[str, Any] = dict(options.get("eval_env_options", {"split": "test"}))
     if eval_problems is not None:
         evaluation |= {"problems": eval_problems, "holdout": 0.0}
-    elif isinstance(source, str) and source.partition(":")[0] not in families and holdout:
+    elif isinstance(source, str) and source.partition(":")[0] not in FAMILIES and holdout:
         options["env_options"].setdefault("holdout", holdout)
     options["eval_env_options"] = evaluation
 

@@ -15,7 +15,7 @@ def trainers_command(
     import json
 
     # By name, not by import: the ground floor knows no trainer.
-    registry = importlib.import_module("rstar2_env.trainers").trainers
+    registry = importlib.import_module("rstar2_env.trainers").TRAINERS
     recipes = {name: registry.get(name) for name in registry}
     if as_json:
         typer.echo(json.dumps({name: recipe.summary for name, recipe in recipes.items()}))

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from rstar2_env.dialects.base import Dialect, dialects, make_dialect
+from rstar2_env.dialects.base import DIALECTS, Dialect, make_dialect
 
-__all__ = ["Dialect", "dialects", "make_dialect"]
+__all__ = ["DIALECTS", "Dialect", "make_dialect"]

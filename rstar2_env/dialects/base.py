@@ -63,7 +63,7 @@ class Dialect(Protocol):
         ...
 
 
-dialects: Registry[type[Dialect]] = Registry("dialect", "rstar2_env.dialects", "rstar2_env.dialects")
+DIALECTS: Registry[type[Dialect]] = Registry("dialect", "rstar2_env.dialects", "rstar2_env.dialects")
 
 
 def make_dialect(dialect: Dialect | str, **options: Any) -> Dialect:
@@ -81,7 +81,7 @@ def make_dialect(dialect: Dialect | str, **options: Any) -> Dialect:
     if isinstance(dialect, str):
         name, _, written = dialect.partition(":")
         options = {**options, **parse_options(filter(None, written.split(",")))}
-        return call_with_options(f"dialect {name!r}", dialects.get(name), options)
+        return call_with_options(f"dialect {name!r}", DIALECTS.get(name), options)
     if not isinstance(dialect, Dialect) or isinstance(dialect, type):
         raise ConfigurationError(f"dialect must be the name of a dialect or a Dialect, not {dialect!r}.")
     if options:

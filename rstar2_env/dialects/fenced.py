@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.dialects.base import dialects
+from rstar2_env.dialects.base import DIALECTS
 from rstar2_env.tools.base import ToolCall, ToolResult, ToolSpec
 
 _SYSTEM = """\
@@ -207,4 +207,4 @@ def _fenced(tag: str, text: str) -> str:
     return f"{fence}{tag}\n{text}\n{fence}\n"
 
 
-dialects.register("fenced", FencedDialect)
+DIALECTS.register("fenced", FencedDialect)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rstar2_env.dialects._json_calls import CALL_CLOSE, CALL_OPEN, outside_calls, read_calls
-from rstar2_env.dialects.base import dialects
+from rstar2_env.dialects.base import DIALECTS
 from rstar2_env.tools.base import ToolCall, ToolResult, ToolSpec
 
 ANSWER_OPEN, ANSWER_CLOSE = "<answer>", "</answer>"
@@ -125,4 +125,4 @@ def _response(text: str) -> str:
     return f"<tool_response>\n{text}{'' if text.endswith(chr(10)) else chr(10)}</tool_response>"
 
 
-dialects.register("rstar2", Rstar2Dialect)
+DIALECTS.register("rstar2", Rstar2Dialect)

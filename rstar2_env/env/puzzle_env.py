@@ -15,7 +15,7 @@ import gymnasium as gym
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import call_with_options
 from rstar2_env.env.family_env import FamilyEnv, environment_class
-from rstar2_env.problems import Draft, families, split_of
+from rstar2_env.problems import FAMILIES, Draft, split_of
 from rstar2_env.sandbox.job import Limits, Sandbox
 from rstar2_env.tools import PythonTool
 from rstar2_env.worlds.family import knob
@@ -134,5 +134,5 @@ def register(env_id: str, puzzle: type[Puzzle]) -> type[PuzzleEnv]:
     """
     env = environment_class(PuzzleEnv, puzzle)
     gym.register(env_id, entry_point=f"{env.__module__}:{env.__qualname__}")
-    families.register(puzzle.name, puzzle.family)
+    FAMILIES.register(puzzle.name, puzzle.family)
     return env

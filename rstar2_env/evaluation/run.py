@@ -213,7 +213,7 @@ class _Player:
         package = importlib.import_module("rstar2_env.agents")
         options = dict(agent_options or {})
         dialect = getattr(env.unwrapped, "dialect", None)
-        if dialect is not None and "dialect" in inspect.signature(package.agents.get(agent)).parameters:
+        if dialect is not None and "dialect" in inspect.signature(package.AGENTS.get(agent)).parameters:
             options.setdefault("dialect", dialect)
         return cls(env, package.make(agent, **options))
 

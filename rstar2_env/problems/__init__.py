@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from rstar2_env.problems.catalog import NAMED_SETS, NamedSet
-from rstar2_env.problems.families import Family, families
+from rstar2_env.problems.families import FAMILIES, Family
 from rstar2_env.problems.files.stream import LazySource
 from rstar2_env.problems.load import ProblemSpec, load_problems
 from rstar2_env.problems.mixture import MixtureSource
@@ -16,6 +16,7 @@ from rstar2_env.problems.records import as_problem
 from rstar2_env.problems.source import FiniteSource, FixedSource, ProblemSource, UnknownProblemError, choose
 
 __all__ = [
+    "FAMILIES",
     "NAMED_SETS",
     "SPLITS",
     "Draft",
@@ -32,7 +33,6 @@ __all__ = [
     "UnknownProblemError",
     "as_problem",
     "choose",
-    "families",
     "load_problems",
     "source_name",
     "split_of",

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.problems.families import families
+from rstar2_env.problems.families import FAMILIES
 from rstar2_env.problems.procedural import Draft, ProceduralSource, source_name
 
 T = TypeVar("T")
@@ -190,4 +190,4 @@ def _pick(rng: np.random.Generator, choices: Sequence[T]) -> T:
     return choices[int(rng.integers(len(choices)))]
 
 
-families.register("arithmetic", arithmetic)
+FAMILIES.register("arithmetic", arithmetic)

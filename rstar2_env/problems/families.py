@@ -17,4 +17,4 @@ Family: TypeAlias = Callable[..., ProblemSource]
 """Called with ``split`` and ``seed`` and the family's own options, all by name; raises ``ConfigurationError`` for a
 split or a value that the family does not have."""
 
-families: Registry[Family] = Registry("problem family", "rstar2_env.problems", "rstar2_env.problems")
+FAMILIES: Registry[Family] = Registry("problem family", "rstar2_env.problems", "rstar2_env.problems")

@@ -13,7 +13,7 @@ from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.core.options import call_with_options, parse_options
 from rstar2_env.problems.cache import cached, stamp
 from rstar2_env.problems.catalog import NAMED_SETS, NamedSet, named_set
-from rstar2_env.problems.families import families
+from rstar2_env.problems.families import FAMILIES
 from rstar2_env.problems.files.columns import make_columns
 from rstar2_env.problems.files.formats import Reading, empty, format_of, read_file
 from rstar2_env.problems.files.hub import open_hub, open_saved
@@ -84,11 +84,11 @@ def load_problems(
 def _by_name(spec: str, common: Mapping[str, Any], options: Mapping[str, Any]) -> ProblemSource:
     name, written = split_spec(spec)
     family, _, rest = spec.partition(":")
-    if family in families:
+    if family in FAMILIES:
         _refuse_options({}, common["holdout"], f"the family {family!r}, which has splits of its own")
         written = parse_options(split_list(rest))
         together = {"split": common["split"], "seed": common["seed"], **options, **written}
-        return call_with_options(f"problem family {family!r}", families.get(family), together)
+        return call_with_options(f"problem family {family!r}", FAMILIES.get(family), together)
     common = {**common, **{key: written.pop(key) for key in tuple(written) if key in common}}
     together = {**options, **written}
     if name.startswith("hf:"):
@@ -96,7 +96,7 @@ def _by_name(spec: str, common: Mapping[str, Any], options: Mapping[str, Any]) -
     if name in NAMED_SETS and not Path(name).exists():
         return _named(named_set(name), common, together)
     if not _looks_like_a_file(name):
-        raise UnknownNameError("problem family, set or file", name, [*families, *NAMED_SETS])
+        raise UnknownNameError("problem family, set or file", name, [*FAMILIES, *NAMED_SETS])
     return _file(Path(name), common, together)
 
 

@@ -19,13 +19,13 @@ try:
         Seat,
         open_episode,
     )
-    from rstar2_env.rollout.engines.registry import engines, make_engine
+    from rstar2_env.rollout.engines.registry import ENGINES, make_engine
     from rstar2_env.rollout.engines.server_engine import VllmServerEngine
     from rstar2_env.rollout.engines.transformers_engine import TransformersEngine
     from rstar2_env.rollout.engines.vllm_engine import VllmEngine
     from rstar2_env.rollout.env_pool import EnvFactory
     from rstar2_env.rollout.player import Budget, EpisodeRequest, Player, RolloutError, Settled
-    from rstar2_env.rollout.scheduling.admission import policies
+    from rstar2_env.rollout.scheduling.admission import POLICIES
     from rstar2_env.rollout.scheduling.scheduler import Scheduler, SchedulerStats
 except ModuleNotFoundError as error:
     if error.name in ("torch", "transformers"):
@@ -34,6 +34,8 @@ except ModuleNotFoundError as error:
 
 __all__ = [
     "CHATML",
+    "ENGINES",
+    "POLICIES",
     "Budget",
     "ChatCodec",
     "Engine",
@@ -53,8 +55,6 @@ __all__ = [
     "TransformersEngine",
     "VllmEngine",
     "VllmServerEngine",
-    "engines",
     "make_engine",
     "open_episode",
-    "policies",
 ]

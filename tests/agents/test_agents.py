@@ -6,13 +6,13 @@ import importlib
 import importlib.util
 import io
 import re
-from pathlib import Path
 
 import gymnasium as gym
 import pytest
+from places import ROOT
 
 import rstar2_env  # noqa: F401 - registers the environment
-from rstar2_env.agents import Agent, InformedAgent, agents, make
+from rstar2_env.agents import AGENTS, Agent, InformedAgent, make
 from rstar2_env.agents.human import Human
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.core.status import ToolStatus
@@ -21,7 +21,6 @@ from rstar2_env.evaluation.play import play_episode
 from rstar2_env.problems import Problem
 from rstar2_env.testing.stub_sandbox import StubSandbox
 
-ROOT = Path(__file__).resolve().parents[2]
 PROBLEM = Problem(
     "p", "16 eggs, less 3, less 4, at 2 each?", "18", meta={"calculations": ["16-3-4=9", "9*2=18"], "expression": "9*2"}
 )
@@ -49,10 +48,10 @@ def programs(sandbox: StubSandbox) -> list[str]:
 
 def test_every_agent_is_found_by_the_name_of_its_file():
     files = {path.stem for path in (ROOT / "agents").glob("*.py")} - {"__init__", "base"}
-    assert files <= set(agents.names())
+    assert files <= set(AGENTS.names())
 
 
-@pytest.mark.parametrize("name", agents.names())
+@pytest.mark.parametrize("name", AGENTS.names())
 def test_every_agent_fits_the_protocol_and_says_what_it_is(name):
     agent = make(name, **OPTIONS.get(name, {}))
     assert isinstance(agent, InformedAgent if getattr(agent, "needs_problem", False) else Agent)
@@ -60,7 +59,7 @@ def test_every_agent_fits_the_protocol_and_says_what_it_is(name):
 
 
 def test_only_the_reference_players_are_told_the_problem():
-    told = {name for name in agents.names() if getattr(agents.get(name), "needs_problem", False)}
+    told = {name for name in AGENTS.names() if getattr(AGENTS.get(name), "needs_problem", False)}
     assert told == {"calculations", "oracle"}
 
 

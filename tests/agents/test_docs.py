@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
+from places import DOCS
 
-from rstar2_env.agents import agents
+from rstar2_env.agents import AGENTS
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "agents.md"
+PAGE = DOCS / "agents.md"
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
 
 
@@ -22,4 +22,4 @@ def test_the_page_lists_every_agent():
     listed = set(re.findall(r"^\| `(\w+)` \|", PAGE.read_text("utf-8"), re.MULTILINE))
     files = {path.stem for path in (PAGE.parents[1] / "agents").glob("*.py")} - {"__init__", "base"}
     assert files == listed
-    assert listed <= set(agents.names())
+    assert listed <= set(AGENTS.names())

@@ -5,15 +5,14 @@ import io
 import re
 import sys
 from contextlib import redirect_stdout
-from pathlib import Path
 
 import gymnasium as gym
 import pytest
+from places import DOCS
 
 from rstar2_env.core.errors import SandboxUnavailableError
 from rstar2_env.sandbox import make_sandbox
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
 BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LONGEST = 60
 

@@ -1,10 +1,10 @@
 """rstar2/MathTool-v0 from end to end, with real programs in the real local sandbox."""
 
 import json
-from pathlib import Path
 
 import gymnasium as gym
 import pytest
+from places import SHARED
 
 import rstar2_env  # noqa: F401  # registers the id
 from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
@@ -17,7 +17,7 @@ from rstar2_env.tools import PYTHON_TOOL_NAME
 ID = "rstar2/MathTool-v0"
 RSTAR2 = make_dialect("rstar2")
 PROBLEM = [{"id": "p", "question": "What is 6 * 7?", "answer": "42"}]
-GSM8K = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "gsm8k_test.jsonl"
+GSM8K = SHARED / "data" / "gsm8k_test.jsonl"
 
 
 def run(code, stdin=""):

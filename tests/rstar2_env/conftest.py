@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-# The helpers beside these tests; there are no packages in tests/.
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 class RayTestCluster:

@@ -10,7 +10,7 @@ from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 
 
 def test_grpo_and_grpo_roc_are_registered():
-    assert {"grpo", "grpo_roc"} <= set(trainers.trainers.names())
+    assert {"grpo", "grpo_roc"} <= set(trainers.TRAINERS.names())
 
 
 def test_an_unknown_trainer_suggests_the_nearest():
@@ -19,20 +19,20 @@ def test_an_unknown_trainer_suggests_the_nearest():
 
 
 def test_grpo_roc_plays_twice_what_it_keeps_and_clips_as_the_paper_does():
-    config = trainers.trainers.get("grpo_roc").configure({"model": "m"})
+    config = trainers.TRAINERS.get("grpo_roc").configure({"model": "m"})
     assert (config.selector, config.oversample) == ("roc", 2)
     assert (config.clip_low, config.clip_high, config.kl, config.loss) == (0.2, 0.28, 0.0, "dapo")
 
 
 def test_grpo_differs_from_grpo_roc_in_the_selection_alone():
-    roc, plain = (trainers.trainers.get(name).configure({"model": "m"}) for name in ("grpo_roc", "grpo"))
+    roc, plain = (trainers.TRAINERS.get(name).configure({"model": "m"}) for name in ("grpo_roc", "grpo"))
     selection = {"selector", "selector_options", "oversample"}
     differing = {name for name, value in roc.record().items() if plain.record()[name] != value}
     assert differing == selection
 
 
 def test_options_of_the_caller_go_over_those_of_the_recipe():
-    config = trainers.trainers.get("grpo_roc").configure(
+    config = trainers.TRAINERS.get("grpo_roc").configure(
         {"model": "m", "oversample": 3, "selector_options": {"mode": "rank"}}
     )
     assert config.oversample == 3
@@ -40,7 +40,7 @@ def test_options_of_the_caller_go_over_those_of_the_recipe():
 
 
 def test_another_selector_does_not_inherit_the_recipes_options():
-    config = trainers.trainers.get("grpo").configure({"model": "m", "selector": "roc"})
+    config = trainers.TRAINERS.get("grpo").configure({"model": "m", "selector": "roc"})
     assert config.selector_options == {}
 
 
@@ -59,7 +59,7 @@ def test_another_selector_does_not_inherit_the_recipes_options():
 )
 def test_a_wrong_option_is_named_with_what_to_do(options, words):
     with pytest.raises((ConfigurationError, UnknownNameError), match=words):
-        trainers.trainers.get("grpo_roc").configure(options)
+        trainers.TRAINERS.get("grpo_roc").configure(options)
 
 
 def test_a_configuration_file_is_read_and_a_broken_one_is_named_with_its_line(tmp_path):
@@ -75,7 +75,7 @@ def test_a_configuration_file_is_read_and_a_broken_one_is_named_with_its_line(tm
 
 def test_listing_trainers_imports_neither_torch_nor_trl():
     code = (
-        "import sys, rstar2_env.trainers as t; t.trainers.names(); "
+        "import sys, rstar2_env.trainers as t; t.TRAINERS.names(); "
         "sys.exit(any(m in sys.modules for m in ('torch', 'trl', 'transformers')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

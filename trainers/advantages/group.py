@@ -28,7 +28,7 @@ class Advantage(Protocol):
         ...
 
 
-advantages: Registry[Advantage] = Registry("advantage")
+ADVANTAGES: Registry[Advantage] = Registry("advantage")
 
 
 def group_norm(groups: Sequence[Rewards]) -> list[Rewards]:
@@ -67,7 +67,7 @@ def _deviation(rewards: Rewards) -> float:
     return float(rewards.std(ddof=1)) if len(rewards) > 1 else 0.0
 
 
-advantages.register("group_norm", group_norm)
-advantages.register("group_mean", group_mean)
-advantages.register("rloo", rloo)
-advantages.register("group_mean_batch_std", group_mean_batch_std)
+ADVANTAGES.register("group_norm", group_norm)
+ADVANTAGES.register("group_mean", group_mean)
+ADVANTAGES.register("rloo", rloo)
+ADVANTAGES.register("group_mean_batch_std", group_mean_batch_std)

@@ -7,7 +7,7 @@ keeps their tokens in the mean.
 
 from __future__ import annotations
 
-from ..base import Recipe, trainers
+from ..base import TRAINERS, Recipe
 
 GRPO = Recipe(
     name="grpo",
@@ -16,4 +16,4 @@ GRPO = Recipe(
     selector_options={"reject_equal": True},
 )
 
-trainers.register("grpo", GRPO)
+TRAINERS.register("grpo", GRPO)

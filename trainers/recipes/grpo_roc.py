@@ -7,7 +7,7 @@ is reinforced less often. The reward stays the answer alone. Token-level mean, c
 
 from __future__ import annotations
 
-from ..base import Recipe, trainers
+from ..base import TRAINERS, Recipe
 
 GRPO_ROC = Recipe(
     name="grpo_roc",
@@ -16,4 +16,4 @@ GRPO_ROC = Recipe(
     oversample=2,
 )
 
-trainers.register("grpo_roc", GRPO_ROC)
+TRAINERS.register("grpo_roc", GRPO_ROC)

@@ -43,7 +43,7 @@ class Settles(Protocol):
         ...
 
 
-selectors: Registry[type[Selector]] = Registry("selector")
+SELECTORS: Registry[type[Selector]] = Registry("selector")
 
 
 def tool_error_penalty(episode: Episode) -> float:
@@ -203,5 +203,5 @@ class ResampleOnCorrect:
         return [int(i) for i in rng.choice(positives, size=count, replace=False, p=weights / weights.sum())]
 
 
-selectors.register("all", KeepAll)
-selectors.register("roc", ResampleOnCorrect)
+SELECTORS.register("all", KeepAll)
+SELECTORS.register("roc", ResampleOnCorrect)

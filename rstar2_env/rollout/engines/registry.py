@@ -59,7 +59,7 @@ class EngineKind:
     shares_weights: bool
 
 
-engines: Registry[EngineKind] = Registry("engine", None, "rstar2_env.engines")
+ENGINES: Registry[EngineKind] = Registry("engine", None, "rstar2_env.engines")
 
 
 def make_engine(
@@ -74,7 +74,7 @@ def make_engine(
     """Return a new engine.
 
     Args:
-        name: One of ``engines.names()``.
+        name: One of ``ENGINES.names()``.
         model: The policy's module.
         tokenizer: Its tokenizer.
         max_rows: Requests that may be in flight at once.
@@ -86,7 +86,7 @@ def make_engine(
         ConfigurationError: The engine has no such option, or refuses its value.
         MissingExtraError: What it needs is not installed.
     """
-    return engines.get(name).make(model, tokenizer, max_rows=max_rows, seed=seed, options=options)
+    return ENGINES.get(name).make(model, tokenizer, max_rows=max_rows, seed=seed, options=options)
 
 
 def _with(name: str, make: Callable[..., Engine], given: Mapping[str, Any], options: Mapping[str, Any]) -> Engine:
@@ -152,9 +152,9 @@ def _vllm_server(
     return scheduler
 
 
-engines.register(
+ENGINES.register(
     "transformers",
     EngineKind("a transformers model of this process; the trainer's own module", _transformers, shares_weights=True),
 )
-engines.register("vllm", EngineKind("vLLM in this process, on one device", _vllm, shares_weights=False))
-engines.register("vllm-server", EngineKind("one or many `vllm serve`, over HTTP", _vllm_server, shares_weights=False))
+ENGINES.register("vllm", EngineKind("vLLM in this process, on one device", _vllm, shares_weights=False))
+ENGINES.register("vllm-server", EngineKind("one or many `vllm serve`, over HTTP", _vllm_server, shares_weights=False))

@@ -65,7 +65,7 @@ class Policy(Protocol):
         ...
 
 
-policies: Registry[type[Policy]] = Registry("scheduling policy")
+POLICIES: Registry[type[Policy]] = Registry("scheduling policy")
 
 
 class Admission:
@@ -197,5 +197,5 @@ class LeastRequests(_Counting):
         return min(usable, key=self.episodes.__getitem__)
 
 
-policies.register("least_requests", LeastRequests)
-policies.register("static", Static)
+POLICIES.register("least_requests", LeastRequests)
+POLICIES.register("static", Static)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.rollout.scheduling.admission import Stay, policies
+from rstar2_env.rollout.scheduling.admission import POLICIES, Stay
 from rstar2_env.rollout.scheduling.lengths import BUCKETS, Lengths, bucket
 
 BLOCK = 32
@@ -154,4 +154,4 @@ def _add(sums: NDArray[np.float64], stay: Stay, at: int, sign: int) -> None:
     sums[:, at] += (sign, sign * prompt, sign * most, sign * prompt**2, sign * prompt * most, sign * most**2)
 
 
-policies.register("kv_aware", KvAware)
+POLICIES.register("kv_aware", KvAware)

@@ -22,7 +22,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import call_with_options
 from rstar2_env.rollout.engine import Engine, Generation, SamplingParams, Seat, open_episode
 from rstar2_env.rollout.scheduling import kv_aware as kv_aware  # registers its policy
-from rstar2_env.rollout.scheduling.admission import Admission, Stay, policies
+from rstar2_env.rollout.scheduling.admission import POLICIES, Admission, Stay
 
 _log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class Scheduler:
             )
         self.engines = list(engines)
         capacities = [engine.capacity() for engine in self.engines]
-        make = policies.get(policy)
+        make = POLICIES.get(policy)
         chosen = call_with_options(f"scheduling policy {policy!r}", make, {"capacities": capacities, **policy_options})
         # Episodes may come from several event loops; the lock guards everything below.
         self._lock = threading.Lock()

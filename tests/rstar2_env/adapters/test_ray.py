@@ -6,12 +6,12 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import pytest
 from gymnasium.error import ResetNeeded
+from places import DOCS
 from scripted_engine import call, echo_player, scripted
 
 from rstar2_env.adapters.ray import NodeLostError, RayEnvs
@@ -167,7 +167,7 @@ def test_wrong_options_are_named(nodes: Any) -> None:
 
 
 def test_the_documented_example_runs(nodes: Any) -> None:
-    page = (Path(__file__).resolve().parents[3] / "docs" / "rollout.md").read_text(encoding="utf-8")
+    page = (DOCS / "rollout.md").read_text(encoding="utf-8")
     (code,) = [block for block in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL) if "RayEnvs" in block]
     names: dict[str, Any] = {}
     exec(code, names)

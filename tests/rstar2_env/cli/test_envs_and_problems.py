@@ -9,6 +9,7 @@ from pathlib import Path
 import gymnasium as gym
 import pytest
 import typer
+from places import DOCS
 from typer.testing import CliRunner, Result
 
 import rstar2_env  # noqa: F401  # registers the ids
@@ -19,7 +20,7 @@ from rstar2_env.core.errors import SandboxUnavailableError, UnknownNameError
 from rstar2_env.evaluation.cards import OPTIONAL, card, gallery, sample_episode, written
 from rstar2_env.sandbox import make_sandbox
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "environments.md"
+PAGE = DOCS / "environments.md"
 IDS = sorted(name for name, spec in gym.registry.items() if spec.namespace == "rstar2" and name not in OPTIONAL)
 app = typer.Typer()
 app.command("envs")(envs_command)

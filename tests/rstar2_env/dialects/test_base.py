@@ -3,12 +3,12 @@
 import pytest
 
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
-from rstar2_env.dialects import Dialect, dialects, make_dialect
+from rstar2_env.dialects import DIALECTS, Dialect, make_dialect
 
 SECRET = "\\boxed{7}"
 
 
-@pytest.mark.parametrize("name", dialects.names())
+@pytest.mark.parametrize("name", DIALECTS.names())
 def test_every_registered_dialect_keeps_the_protocol_under_its_own_name(name):
     dialect = make_dialect(name)
     assert isinstance(dialect, Dialect)

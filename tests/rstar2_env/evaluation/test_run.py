@@ -9,6 +9,7 @@ from pathlib import Path
 
 import gymnasium as gym
 import pytest
+from places import SHARED
 
 from rstar2_env.agents import make
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
@@ -18,7 +19,7 @@ from rstar2_env.problems import load_problems
 from rstar2_env.testing.stub_sandbox import StubSandbox
 
 ID = "rstar2/MathTool-v0"
-SHARED = Path(__file__).resolve().parents[3] / ".." / "shared" / "data"
+SHARED = SHARED / "data"
 SUMS = [{"id": f"sum-{n}", "question": f"{n}+1?", "answer": n + 1, "expression": f"{n}+1"} for n in range(12)]
 
 

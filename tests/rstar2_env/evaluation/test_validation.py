@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from types import SimpleNamespace
 
 import gymnasium as gym
 import pytest
 import typer
+from places import SHARED
 from typer.testing import CliRunner
 
 import rstar2_env  # noqa: F401  # registers the ids
@@ -22,7 +22,7 @@ from rstar2_env.testing.toy_env import ToyEnv
 from rstar2_env.verification import Reason, Verdict
 
 ID = "rstar2/MathTool-v0"
-SHARED = Path(__file__).resolve().parents[3] / ".." / "shared" / "data"
+SHARED = SHARED / "data"
 SUMS = [{"question": f"{n}+1?", "answer": n + 1} for n in range(12)]
 
 

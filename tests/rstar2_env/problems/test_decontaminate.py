@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from places import SHARED
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.problems import Problem, load_problems
 from rstar2_env.problems.decontaminate import decontaminate, normal_words
 
-SHARED = Path(__file__).resolve().parents[3] / ".." / "shared" / "data"
+SHARED = SHARED / "data"
 NINE = "Find the least positive integer n such that n^2 ends"
 BENCH = {"bench": [Problem("b", f"{NINE} in 44.", "38"), Problem("short", "What is $1+1$?", "2")]}
 

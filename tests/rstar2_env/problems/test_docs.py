@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
+from places import DOCS
 
-from rstar2_env.problems import families, load_problems
+from rstar2_env.problems import FAMILIES, load_problems
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "problems.md"
+PAGE = DOCS / "problems.md"
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
 
 
@@ -19,8 +19,8 @@ def test_the_examples_of_the_page_run(number):
 
 
 def test_the_example_of_a_family_is_a_family():
-    if "powers" not in families:
-        exec(next(example for example in EXAMPLES if "families.register" in example), {})
+    if "powers" not in FAMILIES:
+        exec(next(example for example in EXAMPLES if "FAMILIES.register" in example), {})
     problem = load_problems("powers:largest=9", split="test")[4]
     assert problem.id == "powers:largest=9/test/4"
     assert str(eval(problem.meta["expression"])) == problem.answer

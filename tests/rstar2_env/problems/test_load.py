@@ -13,7 +13,7 @@ import pytest
 
 import rstar2_env  # noqa: F401  # registers the families of the worlds
 from rstar2_env.core.errors import ConfigurationError, ProblemFormatError, UnknownNameError
-from rstar2_env.problems import FiniteSource, Problem, ProblemSource, choose, families, load_problems
+from rstar2_env.problems import FAMILIES, FiniteSource, Problem, ProblemSource, choose, load_problems
 
 TEN = [{"question": f"question {n}", "answer": n} for n in range(10)]
 
@@ -178,7 +178,7 @@ def test_another_family_joins_with_one_register():
     def ones(*, split: str, seed: int) -> ProblemSource:
         return load_problems([Problem("one", f"{split} {seed}", "1")])
 
-    families.register("ones-of-this-test", ones)
+    FAMILIES.register("ones-of-this-test", ones)
     assert load_problems("ones-of-this-test", split="test", seed=4)[0].question == "test 4"
 
 

@@ -10,10 +10,9 @@ from types import ModuleType
 
 import pytest
 import torch
+from places import BENCHMARKS
 
 from rstar2_env.core.status import ToolStatus
-
-BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
 
 pytestmark = pytest.mark.slow
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from places import SUPPORT
 from scripted_engine import ScriptedEngine, call, echo_player, scripted
 
 from rstar2_env.core.episode import Episode
@@ -201,7 +202,7 @@ def test_an_interrupt_leaves_no_process_behind() -> None:
     # Whatever the program leaves behind becomes ours.
     assert libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
     try:
-        program = _INTERRUPTED.format(folder=str(Path(__file__).parent))
+        program = _INTERRUPTED.format(folder=str(SUPPORT))
         with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
             try:
                 assert child.stdout is not None

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from chat_families import FAMILIES, make_tokenizer
+from places import DOCS
 from scripted_engine import EchoEnv, scripted
 from tiny_models import tiny_qwen3
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.rollout import ChatCodec, EpisodeRequest, Player, SamplingParams
-
-DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 
 def blocks(page: str) -> list[str]:

@@ -7,10 +7,10 @@ import signal
 import subprocess
 import sys
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
+from places import SUPPORT
 from scripted_engine import EchoEnv, ScriptedEngine, call, echo_player, first_times, math_tool, scripted
 
 from rstar2_env.core.status import ToolStatus
@@ -174,7 +174,7 @@ _IN_A_NOTEBOOK = """import asyncio
     ids=["script", "notebook"],
 )
 def test_an_interrupt_from_the_keyboard_ends_the_program(play: str) -> None:
-    program = _INTERRUPTED.format(folder=str(Path(__file__).parent), play=play)
+    program = _INTERRUPTED.format(folder=str(SUPPORT), play=play)
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         try:
             assert child.stdout is not None

@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))  # for what the tests import by name
 from docker_engines import IMAGE, NoEngineError, any_engine
 
 from rstar2_env.sandbox import Job, LocalSandbox, Outcome, Sandbox, make_sandbox

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from places import SHARED
 
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, Limits, Sandbox
 
-ATTACKS = Path(__file__).resolve().parents[3] / ".." / "shared" / "attacks"
+ATTACKS = SHARED / "attacks"
 LIMITS = Limits(wall_s=2.0, memory_mb=512, processes=64, output_bytes=64 << 10)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import gymnasium as gym
 import pytest
+from places import SHARED
 
 import rstar2_env  # noqa: F401 - registers the environment
 from rstar2_env.core.errors import ConfigurationError
@@ -17,7 +18,7 @@ from rstar2_env.testing.stub_sandbox import StubSandbox
 from rstar2_env.traces.writer import Trace, generate_traces
 
 ID = "rstar2/MathTool-v0"
-SHARED = Path(__file__).resolve().parents[3] / ".." / "shared" / "data"
+SHARED = SHARED / "data"
 RATES = {"error_rate": 0.35, "wrong_rate": 0.3, "format_error_rate": 0.25}
 # Their calls fail before any program runs, so that a stub can stand in for the sandbox.
 UNRUN = ("broken_json", "wrong_argument", "unknown_tool")

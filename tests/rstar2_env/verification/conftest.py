@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-SHARED = Path(__file__).resolve().parents[3] / ".." / "shared"
+from places import SHARED
 
 
 def _ended(pid: int, seconds: float = 10.0) -> bool:

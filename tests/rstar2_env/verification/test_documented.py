@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
+from places import DOCS
 
 from rstar2_env.verification import verify
 
-DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "verification.md"
+DOCUMENT = DOCS / "verification.md"
 HEADER = "| gold | answer | right | rule |"
 ROW = re.compile(r"\| `(?P<gold>.+?)` \| `(?P<answer>.+?)` \| (?P<right>yes|no) \|")
 

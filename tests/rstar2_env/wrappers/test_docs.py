@@ -1,13 +1,14 @@
 """Claims about docs/wrappers.md: its examples run, one after the other, and it names every wrapper and fault."""
 
 import re
-from pathlib import Path
+
+from places import DOCS
 
 import rstar2_env.wrappers
 from rstar2_env.wrappers import Fault
 from rstar2_env.wrappers.base import TextWrapper
 
-TEXT = (Path(__file__).resolve().parents[3] / "docs" / "wrappers.md").read_text("utf-8")
+TEXT = (DOCS / "wrappers.md").read_text("utf-8")
 
 
 def test_the_examples_of_the_page_run():

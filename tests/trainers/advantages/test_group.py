@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rstar2_env.core.errors import UnknownNameError
-from rstar2_env.trainers.advantages.group import EPSILON, advantages
+from rstar2_env.trainers.advantages.group import ADVANTAGES, EPSILON
 
 ALL = ["group_mean", "group_mean_batch_std", "group_norm", "rloo"]
 MIXED, SAME = np.array([1.0, 0.0, 0.0, 1.0]), np.zeros(4)
@@ -20,13 +20,13 @@ groups = st.lists(st.lists(finite, min_size=1, max_size=8).map(lambda r: np.arra
 
 
 def compute(name: str, *rewards: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-    return advantages.get(name)(list(rewards))
+    return ADVANTAGES.get(name)(list(rewards))
 
 
 def test_exactly_the_four_estimators_are_registered() -> None:
-    assert advantages.names() == ALL
+    assert ADVANTAGES.names() == ALL
     with pytest.raises(UnknownNameError, match="group_norm"):
-        advantages.get("groupnorm")
+        ADVANTAGES.get("groupnorm")
 
 
 @pytest.mark.parametrize(

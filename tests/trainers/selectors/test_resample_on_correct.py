@@ -14,6 +14,7 @@ from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.trainers.selectors.resample_on_correct import (
+    SELECTORS,
     KeepAll,
     ResampleOnCorrect,
     Selector,
@@ -21,7 +22,6 @@ from rstar2_env.trainers.selectors.resample_on_correct import (
     format_penalty,
     penalty,
     quotas,
-    selectors,
     tool_error_penalty,
 )
 
@@ -325,9 +325,9 @@ def test_all_equal_is_about_rewards() -> None:
 
 
 def test_selectors_are_found_by_name() -> None:
-    assert {"all", "roc"} <= set(selectors.names())
-    assert selectors.get("roc") is ResampleOnCorrect
-    assert selectors.get("all") is KeepAll
+    assert {"all", "roc"} <= set(SELECTORS.names())
+    assert SELECTORS.get("roc") is ResampleOnCorrect
+    assert SELECTORS.get("all") is KeepAll
 
 
 # Stopping early -------------------------------------------------------------------------------------------------------

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from pathlib import Path
 from types import ModuleType
 
 import pytest
+from places import BENCHMARKS
 
 
 @pytest.fixture(scope="module")
 def roc_sim() -> ModuleType:
-    path = Path(__file__).resolve().parents[3] / "benchmarks" / "roc_sim.py"
+    path = BENCHMARKS / "roc_sim.py"
     spec = importlib.util.spec_from_file_location("roc_sim", path)
     assert spec is not None
     assert spec.loader is not None

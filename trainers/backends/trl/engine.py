@@ -13,7 +13,7 @@ from transformers import PreTrainedTokenizerBase
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout import Engine, KeepsCaches, VllmEngine
-from rstar2_env.rollout.engines.registry import engines
+from rstar2_env.rollout.engines.registry import ENGINES
 
 from ...config import TrainConfig
 from .model import dtype_of, processes
@@ -22,7 +22,7 @@ from .model import dtype_of, processes
 def corrects_importance(config: TrainConfig) -> bool:
     """Whether tokens are weighed by what the trainer finds them likely over what the engine did."""
     if config.importance_sampling == "auto":
-        return not engines.get(config.engine).shares_weights
+        return not ENGINES.get(config.engine).shares_weights
     return config.importance_sampling == "token"
 
 
@@ -41,7 +41,7 @@ class PolicyEngine:
     """
 
     def __init__(self, config: TrainConfig, trl: Any, tokenizer: PreTrainedTokenizerBase) -> None:
-        kind = engines.get(config.engine)
+        kind = ENGINES.get(config.engine)
         self._trl, self._shares_weights = trl, kind.shares_weights
         self._last: int | None = None
         if not kind.shares_weights and (trl.is_fsdp_enabled or trl.is_deepspeed_enabled):

@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from places import SHARED
 
 from rstar2_env.core.errors import ConfigurationError, ProblemFormatError
 from rstar2_env.problems import FiniteSource, load_problems
 
-SHARED = Path(__file__).resolve().parents[4] / ".." / "shared" / "data"
+SHARED = SHARED / "data"
 
 
 def write(path: Path, *lines: object) -> Path:

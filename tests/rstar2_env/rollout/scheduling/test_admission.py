@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
-from rstar2_env.rollout.scheduling.admission import Admission, LeastRequests, Static, Stay, policies
+from rstar2_env.rollout.scheduling.admission import POLICIES, Admission, LeastRequests, Static, Stay
 from rstar2_env.rollout.scheduling.kv_aware import BLOCK, KvAware
 from rstar2_env.rollout.scheduling.lengths import BUCKETS, Lengths, bucket
 
-POLICIES = ["kv_aware", "least_requests", "static"]
+NAMES = ["kv_aware", "least_requests", "static"]
 
 
 def worst(stays: Sequence[Stay]) -> int:
@@ -27,7 +27,7 @@ class Model:
 
     def __init__(self, policy: str, capacities: list[int], overcommit: float) -> None:
         options = {"overcommit": overcommit, "margin": 1.0} if policy == "kv_aware" else {}
-        self.admission = Admission(capacities, policies.get(policy)(capacities, **options))
+        self.admission = Admission(capacities, POLICIES.get(policy)(capacities, **options))
         self.overcommit = overcommit
         self.asked: list[Stay] = []
         self.playing: list[Stay] = []
@@ -85,7 +85,7 @@ class Model:
 
 @settings(max_examples=60, deadline=None)
 @given(
-    policy=st.sampled_from(POLICIES),
+    policy=st.sampled_from(NAMES),
     capacities=st.lists(st.integers(200, 2000), min_size=1, max_size=4),
     overcommit=st.sampled_from([1.0, 2.0, 16.0]),
     seed=st.integers(0, 2**32),
@@ -171,8 +171,8 @@ def test_a_prompt_that_no_engine_can_hold_is_refused() -> None:
 
 
 def test_an_engine_that_is_left_out_gets_nobody_until_it_is_taken_back() -> None:
-    for policy in POLICIES:
-        admission = Admission([1000] * 3, policies.get(policy)([1000] * 3))
+    for policy in NAMES:
+        admission = Admission([1000] * 3, POLICIES.get(policy)([1000] * 3))
         admission.leave_out(1)
         for _ in range(6):
             admission.ask(1, 1)
@@ -216,7 +216,7 @@ def test_wrong_options_and_names_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="overcommit"):
         KvAware([10], overcommit=0.5)
     with pytest.raises(UnknownNameError, match="kv_aware"):
-        policies.get("kv_awre")
+        POLICIES.get("kv_awre")
 
 
 def test_lengths_are_those_of_the_episodes_also_while_the_long_ones_still_play() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from places import ROOT
 from typer.testing import CliRunner
 
 from rstar2_env.core.errors import ConfigurationError, Rstar2Error
@@ -63,7 +64,7 @@ def test_a_package_that_is_not_installed_is_named() -> None:
 
 
 def test_the_dockerfile_at_the_top_is_the_packages_own() -> None:
-    top = Path(__file__).resolve().parents[4] / "docker" / "sandbox" / "Dockerfile"
+    top = ROOT / "docker" / "sandbox" / "Dockerfile"
     if not top.exists():
         pytest.skip("this is no checkout")
     assert top.read_bytes() == Path(docker_image.__file__).with_name("Dockerfile").read_bytes()

@@ -13,11 +13,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
 from docker_engines import NoEngineError, build_image, own_engine
+from places import SHARED
 
 from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
 from rstar2_env.core.status import ToolStatus
@@ -26,7 +26,7 @@ from rstar2_env.sandbox.docker import container as docker_container
 
 pytestmark = pytest.mark.slow
 
-ATTACKS = Path(__file__).resolve().parents[4] / ".." / "shared" / "attacks"
+ATTACKS = SHARED / "attacks"
 NOTHING_INSIDE = ("pid", "mount", "net", "ipc", "uts", "cgroup", "user", "cgroups", "seccomp", "landlock")
 SLEEP = Job("import time\ntime.sleep(3)\n'slept'", limits=Limits(wall_s=30))
 

@@ -13,10 +13,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
+from places import DOCS
 
 from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
 from rstar2_env.core.status import ToolStatus
@@ -285,7 +285,7 @@ with make_sandbox("ray", resource="single", preload=(), watch_s=0.2, grace_s=0.5
 
 
 def test_the_documented_example_runs(nodes: Any) -> None:
-    page = (Path(__file__).resolve().parents[4] / "docs" / "sandbox.md").read_text(encoding="utf-8")
+    page = (DOCS / "sandbox.md").read_text(encoding="utf-8")
     (code,) = [block for block in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL) if '"ray"' in block]
     names: dict[str, Any] = {}
     exec(code.replace("range(1000)", "range(20)"), names)

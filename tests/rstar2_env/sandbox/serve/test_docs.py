@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
+from places import DOCS
 from typer.testing import CliRunner
 
 from rstar2_env.cli.sandbox import app
 from rstar2_env.sandbox.serve import ServeOptions
 
-TEXT = (Path(__file__).resolve().parents[4] / "docs" / "sandbox.md").read_text(encoding="utf-8")
+TEXT = (DOCS / "sandbox.md").read_text(encoding="utf-8")
 SECTION = TEXT.partition("## As a service")[2].partition("\n## ")[0]
 
 

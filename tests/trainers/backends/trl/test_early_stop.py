@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import importlib
 import sys
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from places import BENCHMARKS
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.trainers.base import Recipe, make_selector, trainers
-from rstar2_env.trainers.selectors.resample_on_correct import ResampleOnCorrect, selectors
+from rstar2_env.trainers.base import TRAINERS, Recipe, make_selector
+from rstar2_env.trainers.selectors.resample_on_correct import SELECTORS, ResampleOnCorrect
 
 
 @pytest.fixture(scope="module")
 def early_stop() -> ModuleType:
-    folder = str(Path(__file__).resolve().parents[4] / "benchmarks")
+    folder = str(BENCHMARKS)
     sys.path.insert(0, folder)
     try:
         return importlib.import_module("early_stop")
@@ -56,13 +56,13 @@ def test_a_trainer_refuses_early_stop_with_a_selector_that_cannot_say_when() -> 
         def __call__(self, group: Any, keep: int, rng: Any) -> list[int]:
             return []
 
-    selectors.register("blunt-for-a-test", Blunt)
+    SELECTORS.register("blunt-for-a-test", Blunt)
     recipe = Recipe(name="x", summary="", selector="blunt-for-a-test")
     recipe.configure({"model": "m"})
     with pytest.raises(ConfigurationError, match=r"early_stop.*blunt-for-a-test.*settled"):
         recipe.configure({"model": "m", "early_stop": True})
     for name in ("grpo", "grpo_roc"):
-        make_selector(trainers.get(name).configure({"model": "m", "early_stop": True}))
+        make_selector(TRAINERS.get(name).configure({"model": "m", "early_stop": True}))
 
 
 def test_a_run_that_stops_early_counts_what_it_cancelled_nowhere(letter_options: dict[str, Any]) -> None:

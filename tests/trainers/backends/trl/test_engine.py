@@ -142,7 +142,7 @@ def test_importance_is_corrected_where_the_engine_has_weights_of_its_own(letter_
     from rstar2_env.trainers.backends.trl.engine import corrects_importance
 
     def corrects(**options):
-        return corrects_importance(trainers.trainers.get("grpo").configure({**letter_options, **options}))
+        return corrects_importance(trainers.TRAINERS.get("grpo").configure({**letter_options, **options}))
 
     assert [corrects(engine=name) for name in ("transformers", "vllm", "vllm-server")] == [False, True, True]
     assert corrects(engine="transformers", importance_sampling="token")

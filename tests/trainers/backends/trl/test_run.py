@@ -140,14 +140,14 @@ def test_one_failing_episode_in_ten_stops_nothing_and_trains_nothing(letter_opti
     ],
 )
 def test_rows_make_up_whole_groups(problems, size, rows, processes, shape, letter_options):
-    config = trainers.trainers.get("grpo").configure(
+    config = trainers.TRAINERS.get("grpo").configure(
         {**letter_options, "problems_per_step": problems, "group_size": size, "rows_per_device": rows}
     )
     assert batch_shape(config, processes) == shape
 
 
 def test_a_group_is_never_split_between_processes(letter_options):
-    config = trainers.trainers.get("grpo").configure({**letter_options, "problems_per_step": 3})
+    config = trainers.TRAINERS.get("grpo").configure({**letter_options, "problems_per_step": 3})
     with pytest.raises(ConfigurationError, match="multiple of 2"):
         batch_shape(config, 2)
 
