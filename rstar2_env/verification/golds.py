@@ -6,8 +6,8 @@ the reward. Reading is linear and evaluates nothing, so this needs no worker. No
 
 from __future__ import annotations
 
+from rstar2_env.verification.guards import too_large
 from rstar2_env.verification.read.extract import gold_answer
-from rstar2_env.verification.read.guards import too_large
 
 
 def gold_fault(gold: str) -> str | None:

@@ -10,12 +10,13 @@ import re
 from fractions import Fraction
 from typing import Any
 
-from rstar2_env.verification.compare import symbolic, words
+from rstar2_env.verification.compare import symbolic
 from rstar2_env.verification.compare.answers import same_answer
 from rstar2_env.verification.compare.choice import option_of, same_choice
 from rstar2_env.verification.compare.conduct import echoes, work_left
 from rstar2_env.verification.compare.equality import Rules
 from rstar2_env.verification.compare.prose import same_prose
+from rstar2_env.verification.read import words
 from rstar2_env.verification.read.clean import clean
 from rstar2_env.verification.read.lexer import ReadError
 from rstar2_env.verification.read.nodes import Group, Node, Words, walk

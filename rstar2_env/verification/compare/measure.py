@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from rstar2_env.verification.compare import words
 from rstar2_env.verification.compare.equality import Rules, same_expression
-from rstar2_env.verification.read import units
+from rstar2_env.verification.read import units, words
 from rstar2_env.verification.read.nodes import Apply, Node, Num, Quantity, Sym, Words, key
 
 _HALF_DAYS = frozenset({"am", "pm"})

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rstar2_env.verification.compare.words import plain_words
 from rstar2_env.verification.read.clean import clean
+from rstar2_env.verification.read.words import plain_words
 
 _TEXT = re.compile(r"\\(?:text|textrm|mbox|mathrm|textbf|textit)\s*\{([^{}]*)\}")
 _DOLLARS = re.compile(r"(?<!\\)\$([^$]*)\$")

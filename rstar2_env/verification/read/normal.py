@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from rstar2_env.verification.compare import words
-from rstar2_env.verification.read import units
+from rstar2_env.verification.read import units, words
 from rstar2_env.verification.read.nodes import (
     Apply,
     Const,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rstar2_env.verification.compare.equality import Rules
 from rstar2_env.verification.compare.grade import TooLargeError, grade
-from rstar2_env.verification.read.guards import too_large
+from rstar2_env.verification.guards import too_large
 from rstar2_env.verification.verdict import Reason
 
 PIECES = st.sampled_from(

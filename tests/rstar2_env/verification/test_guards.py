@@ -7,7 +7,7 @@ import time
 import pytest
 
 from rstar2_env.verification import Reason, verify
-from rstar2_env.verification.read.guards import too_large
+from rstar2_env.verification.guards import too_large
 
 TOO_LARGE = [
     r"9^{9^{9^9}}",
