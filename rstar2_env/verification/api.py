@@ -7,12 +7,14 @@ call from. A text never makes any of these functions raise.
 
 from __future__ import annotations
 
+import importlib.util
 import time
 from collections.abc import Iterable
 from concurrent.futures import Future
 from fractions import Fraction
 from typing import Unpack
 
+from rstar2_env.core.errors import MissingExtraError
 from rstar2_env.verification.compare.plain import read_plain, same_number
 from rstar2_env.verification.guards import MAX_TEXT_CHARS, too_large
 from rstar2_env.verification.options import DEFAULTS, TIMEOUT_S, OptionFields, Options
@@ -125,7 +127,18 @@ def verify_with(options: Options, gold: str, answer: str | None, question: str |
 
 
 def math_verify_alone(gold: str, answer: str | None, *, timeout: float = TIMEOUT_S) -> Verdict:
-    """What math-verify says with no layer of ours before it, for comparison; under our deadline, in our workers."""
+    """What math-verify says with no layer of ours before it, for comparison; under our deadline, in our workers.
+
+    Args:
+        gold: The gold answer.
+        answer: The answer to grade; ``None`` or blank is no answer.
+        timeout: Seconds that the comparison may take.
+
+    Raises:
+        MissingExtraError: math-verify is not installed.
+    """
+    if importlib.util.find_spec("math_verify") is None:
+        raise MissingExtraError("math-verify", "A comparison with math-verify")
     start = time.perf_counter()
     if answer is None or not answer.strip():
         return _verdict(_NO_ANSWER, 0.0)

@@ -9,6 +9,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import subprocess
+import sys
+
 import pytest
 
 from rstar2_env.core.errors import ConfigurationError
@@ -193,3 +196,17 @@ def test_a_whole_response_is_graded_by_the_answer_in_it() -> None:
     assert not verify_response("7", response).correct
     assert verify_response(r"So $x = \boxed{14}$.", "14").correct
     assert verify_response("14", None).reason is Reason.NO_ANSWER
+
+
+def test_a_comparison_without_math_verify_names_the_extra() -> None:
+    program = (
+        "import sys; sys.modules['math_verify'] = None\n"
+        "import importlib.util as u; find = u.find_spec\n"
+        "u.find_spec = lambda name, *more: None if name == 'math_verify' else find(name, *more)\n"
+        "from rstar2_env.verification.api import math_verify_alone, verify\n"
+        "assert verify('1/2', '0.5').correct and verify('x+1', '1+x').correct\n"
+        "math_verify_alone('1', '1')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120)
+    assert "MissingExtraError" in done.stderr
+    assert "pip install 'rstar2-env[math-verify]'" in done.stderr
