@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from collections import deque
 from concurrent.futures import Future
-from typing import TYPE_CHECKING
 
 from rstar2_env.sandbox.job import Job, Outcome
 from rstar2_env.sandbox.messages import lost
 from rstar2_env.sandbox.remote.codec import dump, job_to_json
-
-if TYPE_CHECKING:
-    from rstar2_env.sandbox.remote.link import Link
+from rstar2_env.sandbox.remote.link import Link
 
 
 class Call:
@@ -43,6 +40,11 @@ class Call:
         self.doubt: str | None = None
         self.since = 0.0
         self.given_up = False
+
+    def written(self) -> bytes:
+        """The call as JSON, for the server that its session lives on."""
+        place = b'","session":"%s",' % self.home.wire.encode() if self.home is not None else b'",'
+        return b"".join((b'{"id":"', self.id.encode(), place, self.body, b"}"))
 
     def resolve(self, outcome: Outcome) -> None:
         """Give it its outcome, unless nobody waits."""

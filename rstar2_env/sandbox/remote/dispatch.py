@@ -48,6 +48,7 @@ class Dispatcher:
         self._options = options
         self._loop = asyncio.get_running_loop()
         self._queue: deque[Call] = deque()
+        self._pinned: dict[Link, deque[Call]] = {link: deque() for link in self.links}  # for that server alone
         self._sent: dict[Call, Link] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._reviving: set[Link] = set()
@@ -111,7 +112,7 @@ class Dispatcher:
     def _queue_up(self, call: Call, *, first: bool = False) -> None:
         """Let a call wait for its server, or for any."""
         link = self.homes.place(call.home) if call.home is not None else None
-        queue = self._queue if link is None else link.pinned
+        queue = self._queue if link is None else self._pinned[link]
         if first:
             queue.appendleft(call)
         else:
@@ -124,8 +125,9 @@ class Dispatcher:
         if self._closed:
             return
         for link in self.links:
-            while link.pinned and (count := self._balance.takes(link, len(link.pinned))):
-                self._send(link, link.pinned, count)
+            queue = self._pinned[link]
+            while queue and (count := self._balance.takes(link, len(queue))):
+                self._send(link, queue, count)
         while self._queue and (chosen := self._balance.choose(self.links, len(self._queue))):
             self._send(chosen[0], self._queue, chosen[1])
 
@@ -159,7 +161,7 @@ class Dispatcher:
 
         left, boot = {call.id: call for call in batch}, link.boot
         try:
-            async with link.send(batch) as answer:
+            async with link.send([call.written() for call in batch]) as answer:
                 if answer.status_code != 200:
                     self._refused(link, boot, left, answer.status_code, await answer.aread())
                     return
@@ -242,7 +244,7 @@ class Dispatcher:
         for call in left.values():
             if call.doubt is None:
                 call.doubt, call.since = boot, now
-            link.pinned.append(call)
+            self._pinned[link].append(call)
         link.failures += 1
         self._down(link, why)
 
@@ -251,7 +253,7 @@ class Dispatcher:
         for call in reversed(left.values()):
             link = self._sent.get(call)
             if call.doubt is not None and link is not None:
-                link.pinned.appendleft(call)
+                self._pinned[link].appendleft(call)
                 continue
             if call.home is not None:
                 self.homes.unsettle(call.home)
@@ -293,9 +295,7 @@ class Dispatcher:
 
     def _returned(self, link: Link) -> None:
         """A server is up again: if it is another boot, what the old one had is lost."""
-        gone, link.pinned = _part(
-            link.pinned, lambda call: call.doubt != link.boot if call.doubt is not None else self._homeless(call)
-        )
+        gone, self._pinned[link] = _part(self._pinned[link], partial(self._gone, link))
         for call in reversed(gone):
             if call.doubt is not None:
                 call.doubt = None
@@ -307,7 +307,9 @@ class Dispatcher:
                 self._queue_up(call, first=True)
         self._pump()
 
-    def _homeless(self, call: Call) -> bool:
+    def _gone(self, link: Link, call: Call) -> bool:
+        if call.doubt is not None:
+            return call.doubt != link.boot
         return call.home is not None and self.homes.place(call.home) is None
 
     def _sweep(self) -> None:
@@ -323,7 +325,7 @@ class Dispatcher:
         for link in self.links:
             if link.up:
                 continue
-            late, link.pinned = _part(link.pinned, partial(_late, link, horizon))
+            late, self._pinned[link] = _part(self._pinned[link], partial(_late, link, horizon))
             for call in late:
                 if call.doubt is None and call.home is not None and any_up and not call.given_up:
                     self.homes.move(call.home, f"The server {link.url}, where the session lived, is down: {link.why}.")
@@ -335,7 +337,7 @@ class Dispatcher:
             late, self._queue = _part(self._queue, lambda call: call.since < horizon)
             for call in late:
                 self._lose(call, f"No sandbox server answers: {whys}")
-        if any(not link.up and link.pinned for link in self.links) or (self._queue and not any_up):
+        if any(not link.up and self._pinned[link] for link in self.links) or (self._queue and not any_up):
             self._sweep()
         self._pump()
 

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from rstar2_env.sandbox.job import Capability
-from rstar2_env.sandbox.remote.calls import Call
 from rstar2_env.sandbox.remote.codec import dump
 
 if TYPE_CHECKING:
@@ -56,8 +54,6 @@ class Link:
         """When it may be asked again, by the loop's clock."""
         self.failures = 0
         """Connections lost in a row."""
-        self.pinned: deque[Call] = deque()
-        """Calls that only this server can answer."""
         self._http = http
         self._strict = strict
         self._read_s = 10.0
@@ -83,15 +79,15 @@ class Link:
         self.up = True
 
     @asynccontextmanager
-    async def send(self, calls: Sequence[Call]) -> AsyncIterator[httpx.Response]:
-        """Send calls; their answers come as lines.
+    async def send(self, calls: Sequence[bytes]) -> AsyncIterator[httpx.Response]:
+        """Send calls, each as its JSON; their answers come as lines.
 
         Raises:
             httpx.HTTPError: The server could not be reached, or the connection was lost.
         """
         import httpx
 
-        body = b"".join((b'{"boot":"', self.boot.encode(), b'","calls":[', b",".join(map(_written, calls)), b"]}"))
+        body = b"".join((b'{"boot":"', self.boot.encode(), b'","calls":[', b",".join(calls), b"]}"))
         timeout = httpx.Timeout(connect=5.0, read=self._read_s, write=self._read_s, pool=None)
         async with self._http.stream("POST", f"{self.url}/v1/calls", content=body, timeout=timeout) as answer:
             yield answer
@@ -138,9 +134,3 @@ def refusal(status: int, body: bytes) -> str:
     if status == 401:
         text = "it refuses the token" if text else "it wants a token"
     return f"{text} (HTTP {status})"
-
-
-def _written(call: Call) -> bytes:
-    session = call.home.wire if call.home is not None else None
-    place = b'","session":"%s",' % session.encode() if session is not None else b'",'
-    return b"".join((b'{"id":"', call.id.encode(), place, call.body, b"}"))

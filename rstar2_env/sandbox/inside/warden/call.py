@@ -1,4 +1,4 @@
-"""The warden's records of a child and of the call that it runs."""
+"""The warden's records of a call, of the child that runs it, and of the session that both may belong to."""
 
 from __future__ import annotations
 
@@ -11,16 +11,14 @@ import struct
 import tempfile
 import termios
 import time
-from typing import TYPE_CHECKING, Any
+from collections import deque
+from typing import Any
 
 from ..kernel.cgroups import Groups
 from ..orders import BROKEN, Reply
 from ..tidy import remove_tree
 from ..wire import STARTED
 from .judge import Seen, judge
-
-if TYPE_CHECKING:
-    from .sessions import Session
 
 _READ = 1 << 18
 _CREDENTIALS = struct.Struct("iii")
@@ -44,6 +42,23 @@ class Call:
         self.note: str | None = None
         self.cancelled = False
         self.restarts = 0
+
+
+class Session:
+    """One session, from its first call until nobody asks for it any more. Its process may come and go."""
+
+    __slots__ = ("child", "deadline_at", "held", "memory", "name", "note", "pending", "signalled", "turn")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.pending: deque[Call] = deque()
+        self.turn: Call | None = None  # the call that is queued for a worker, or runs
+        self.child: Child | None = None
+        self.held = False  # whether it counts against the bounds
+        self.memory = 0
+        self.note: str | None = None  # what the next cell has to be told
+        self.signalled = False  # whether an interrupt is on its way, which must not reach the next cell
+        self.deadline_at = 0.0  # when the timer of its deadline fires
 
 
 class Stream:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from .judge import signal_name
 from .loop import IN
-from .sessions import Session, Sessions
+from .sessions import Sessions
 
 if TYPE_CHECKING:
-    from .call import Call, Child
+    from .call import Call, Child, Session
     from .loop import Loop
     from .zygote_link import ZygoteLink
 

@@ -9,30 +9,12 @@ from __future__ import annotations
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from .call import Call, Child
-    from .loop import Loop
+from .call import Call, Child, Session
+from .loop import Loop
 
 _MOST_EPITAPHS = 65_536
-
-
-class Session:
-    """One session, from its first call until nobody asks for it any more. Its process may come and go."""
-
-    __slots__ = ("child", "deadline_at", "held", "memory", "name", "note", "pending", "signalled", "turn")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.pending: deque[Call] = deque()
-        self.turn: Call | None = None  # the call that is queued for a worker, or runs
-        self.child: Child | None = None
-        self.held = False  # whether it counts against the bounds
-        self.memory = 0
-        self.note: str | None = None  # what the next cell has to be told
-        self.signalled = False  # whether an interrupt is on its way, which must not reach the next cell
-        self.deadline_at = 0.0  # when the timer of its deadline fires
 
 
 class Sessions:
