@@ -5,24 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rstar2_env.core.options import call_with_options
+from rstar2_env.core.own_code import Shape, is_class_with
+from rstar2_env.core.parts import PartSpec, make_part
 from rstar2_env.core.registry import Registry
 from rstar2_env.evaluation.play import Agent, AnyAgent, InformedAgent
 
 __all__ = ["AGENTS", "Agent", "AnyAgent", "InformedAgent", "make"]
 
-AGENTS: Registry[Callable[..., AnyAgent]] = Registry("agent", "rstar2_env.agents", "rstar2_env.agents")
+AGENTS: Registry[Callable[..., AnyAgent]] = Registry(
+    "agent",
+    "rstar2_env.agents",
+    "rstar2_env.agents",
+    shape=Shape(is_class_with("reset", "act"), "a class with the methods reset and act"),
+)
 
 
-def make(name: str, **options: Any) -> AnyAgent:
+def make(agent: PartSpec, **options: Any) -> AnyAgent:
     """Return a new agent.
 
     Args:
-        name: One of ``AGENTS.names()``.
+        agent: One of ``AGENTS.names()``, or code of your own as ``module:Name`` or ``./file.py:Name``; alone or with
+            options ("random_text:length=5"), which go before the arguments of the same name.
         **options: Of that agent.
 
     Raises:
         UnknownNameError: No agent has that name; the message suggests the nearest.
-        ConfigurationError: The agent has no such option, or refuses its value.
+        ConfigurationError: The agent has no such option, or refuses its value; or one's own code is not there.
     """
-    return call_with_options(f"agent {name!r}", AGENTS.get(name), options)
+    return make_part(AGENTS, agent, **options)

@@ -1,8 +1,9 @@
 """Names for the parts that users swap: trainers, agents, dialects, problem families, sandboxes.
 
 One small class serves all kinds. Plugin folders are found by importing the package of that name once, on first use, and
-third-party packages through the entry-point group ``rstar2_env.<kind>``; so the ground floor imports no plugin.
-Gymnasium's own registry keeps the environments.
+third-party packages through the entry-point group ``rstar2_env.<kind>``; so the ground floor imports no plugin. A name
+may also be the user's own code, ``module:Name`` or ``./file.py:Name`` (see ``own_code``). Gymnasium's own registry
+keeps the environments.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from collections.abc import Callable, Iterator
 from importlib import metadata
 from typing import Generic, TypeVar
 
-from rstar2_env.core.errors import DuplicateNameError, UnknownNameError
+from rstar2_env.core.errors import ConfigurationError, DuplicateNameError, UnknownNameError
+from rstar2_env.core.own_code import Shape, find_own, own_name
 
 T = TypeVar("T")
 
@@ -27,10 +29,19 @@ class Registry(Generic[T]):
         kind: What the parts are, in the singular, as error messages name them ("trainer").
         package: Package whose modules register themselves when imported, or ``None``.
         entry_points: Entry-point group through which other distributions join, or ``None``.
+        shape: What a part looks like, so that it is found in a file of the user's that is given without a name.
     """
 
-    def __init__(self, kind: str, package: str | None = None, entry_points: str | None = None) -> None:
+    def __init__(
+        self,
+        kind: str,
+        package: str | None = None,
+        entry_points: str | None = None,
+        *,
+        shape: Shape | None = None,
+    ) -> None:
         self.kind = kind
+        self._shape = shape
         self._package = package
         self._entry_points = entry_points
         self._parts: dict[str, T] = {}
@@ -56,15 +67,22 @@ class Registry(Generic[T]):
         return add
 
     def get(self, name: str) -> T:
-        """Return the part of that name.
+        """Return the part of that name, or the user's own as ``module:Name``, ``./file.py:Name`` or ``./file.py``.
 
         Raises:
             UnknownNameError: Nobody registered it; the message suggests the nearest names.
+            ConfigurationError: The user's own code is not there, fails when it is imported, or holds no such part.
         """
         self._load()
-        if name not in self._parts:
-            raise UnknownNameError(self.kind, name, self._parts)
-        return self._parts[name]
+        if name in self._parts:
+            return self._parts[name]
+        head, colon, rest = name.partition(":")
+        if colon and head in self._parts:
+            raise ConfigurationError(f"Expected the options of the {self.kind} {head!r} as name=value, got {rest!r}.")
+        if (own := own_name(name)) is not None:
+            found: T = find_own(own, self.kind, self._shape, self._parts)
+            return found
+        raise UnknownNameError(self.kind, name, self._parts)
 
     def names(self) -> list[str]:
         """Every registered name, sorted."""

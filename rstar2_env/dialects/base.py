@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import call_with_options, parse_options
+from rstar2_env.core.parts import make_part
 from rstar2_env.core.registry import Registry
 from rstar2_env.tools.base import ToolCall, ToolResult, ToolSpec
 
@@ -79,9 +79,7 @@ def make_dialect(dialect: Dialect | str, **options: Any) -> Dialect:
         ConfigurationError: It is neither a dialect nor a name, or an option does not fit.
     """
     if isinstance(dialect, str):
-        name, _, written = dialect.partition(":")
-        options = {**options, **parse_options(filter(None, written.split(",")))}
-        return call_with_options(f"dialect {name!r}", DIALECTS.get(name), options)
+        return make_part(DIALECTS, dialect, **options)
     if not isinstance(dialect, Dialect) or isinstance(dialect, type):
         raise ConfigurationError(f"dialect must be the name of a dialect or a Dialect, not {dialect!r}.")
     if options:

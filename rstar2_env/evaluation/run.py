@@ -23,6 +23,7 @@ import numpy as np
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.parts import read_part
 from rstar2_env.evaluation.log import EvalLog
 from rstar2_env.evaluation.play import AnyAgent, StopPlayingError, play_episode
 from rstar2_env.evaluation.summary import Summary, summarize
@@ -211,11 +212,12 @@ class _Player:
             return cls(env, agent())
         # By name, not by import: the ground floor knows no agent.
         package = importlib.import_module("rstar2_env.agents")
-        options = dict(agent_options or {})
+        part = read_part(agent, "agent")
+        options = {**(agent_options or {}), **part.options}
         dialect = getattr(env.unwrapped, "dialect", None)
-        if dialect is not None and "dialect" in inspect.signature(package.AGENTS.get(agent)).parameters:
+        if dialect is not None and "dialect" in inspect.signature(package.AGENTS.get(part.name)).parameters:
             options.setdefault("dialect", dialect)
-        return cls(env, package.make(agent, **options))
+        return cls(env, package.make(part.name, **options))
 
     def play(self, task: _Task, stopped: Callable[[], bool]) -> tuple[Episode, float]:
         began = time.perf_counter()

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.core.options import call_with_options, parse_options
+from rstar2_env.core.parts import split_list
 from rstar2_env.problems.cache import cached, stamp
 from rstar2_env.problems.catalog import NAMED_SETS, NamedSet, named_set
 from rstar2_env.problems.families import FAMILIES
@@ -23,7 +24,7 @@ from rstar2_env.problems.mixture import MixtureSource
 from rstar2_env.problems.problem import Problem
 from rstar2_env.problems.records import as_problem
 from rstar2_env.problems.source import FixedSource, ProblemSource
-from rstar2_env.problems.spec import json_spec, split_list, split_spec
+from rstar2_env.problems.spec import json_spec, split_spec
 
 ProblemSpec: TypeAlias = (
     "str | os.PathLike[str] | Iterable[Problem | Mapping[str, Any]] | Mapping[str, Any] | ProblemSource"

@@ -1,23 +1,20 @@
 """Reads what a user writes for a source of problems, on a command line or in a configuration, into name and options.
 
-Covered: ``NAME[:OPTION=VALUE,...]`` with JSON values that may hold commas; JSON objects. Not covered: what the options
-mean (see ``load``).
+Covered: the notation of every part (``rstar2_env.core.parts``), in which a file whose name looks like it is that file;
+short forms of ``columns``; JSON objects. Not covered: what the options mean (see ``load``).
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import parse_options
+from rstar2_env.core.parts import split_part
 from rstar2_env.problems.records import FIELDS
-
-_WITH_OPTIONS = re.compile(r"(?P<name>.*?):(?P<options>[A-Za-z_]\w*=.*)", re.DOTALL)
-_OPENING, _CLOSING = "[{(", "]})"
 
 
 def split_spec(spec: str) -> tuple[str, dict[str, Any]]:
@@ -29,36 +26,15 @@ def split_spec(spec: str) -> tuple[str, dict[str, Any]]:
     Raises:
         ConfigurationError: An option is not ``name=value``, or comes twice.
     """
-    match = _WITH_OPTIONS.fullmatch(spec)
-    if match is None or _exists(spec):
+    name, written = split_part(spec)
+    if not written or _exists(spec):
         return spec, {}
-    options = parse_options(split_list(match["options"]))
+    options = parse_options(written)
     columns = {name: str(options.pop(name)) for name in FIELDS if name in options}
     if columns:
         written = options.get("columns", {})
         options["columns"] = {**(written if isinstance(written, Mapping) else {}), **columns}
-    return match["name"], options
-
-
-def split_list(text: str) -> list[str]:
-    """Split at commas outside quotes and brackets; a bracket that never closes protects nothing."""
-    parts, start, depth, quoted = [], 0, 0, False
-    for at, sign in enumerate(text):
-        if sign == '"' and (at == 0 or text[at - 1] != "\\"):
-            quoted = not quoted
-        elif quoted:
-            continue
-        elif sign in _OPENING:
-            depth += 1
-        elif sign in _CLOSING:
-            depth = max(0, depth - 1)
-        elif sign == "," and depth == 0:
-            parts.append(text[start:at])
-            start = at + 1
-    if quoted or depth:
-        return [part for part in text.split(",") if part]
-    parts.append(text[start:])
-    return [part for part in parts if part]
+    return name, options
 
 
 def json_spec(text: str) -> Mapping[str, Any]:

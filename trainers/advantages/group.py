@@ -6,12 +6,14 @@ episode that is not available is not among them: it is in no mean and in no devi
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rstar2_env.core.own_code import Shape
 from rstar2_env.core.registry import Registry
 
 EPSILON = 1e-4
@@ -28,7 +30,9 @@ class Advantage(Protocol):
         ...
 
 
-ADVANTAGES: Registry[Advantage] = Registry("advantage")
+ADVANTAGES: Registry[Advantage] = Registry(
+    "advantage", shape=Shape(inspect.isfunction, "a function of the groups' rewards")
+)
 
 
 def group_norm(groups: Sequence[Rewards]) -> list[Rewards]:

@@ -17,6 +17,7 @@ import numpy as np
 
 from rstar2_env.core.episode import Episode, Group
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.own_code import Shape, is_class_with
 from rstar2_env.core.registry import Registry
 
 DELTA = 0.01
@@ -43,7 +44,9 @@ class Settles(Protocol):
         ...
 
 
-SELECTORS: Registry[type[Selector]] = Registry("selector")
+SELECTORS: Registry[type[Selector]] = Registry(
+    "selector", shape=Shape(is_class_with("__call__"), "a class whose objects are called with (group, keep, rng)")
+)
 
 
 def tool_error_penalty(episode: Episode) -> float:

@@ -1,0 +1,237 @@
+"""Parts of the user's own, named where ours are: ``module:Name``, ``./file.py:Name``, or ``./file.py`` alone.
+
+Covered: the current folder on the path, also for a console script; a file by its path, loaded once under its own name
+so that other processes can import it again; errors that name the file and the line. Not covered: a file that was
+changed after it was loaded (start again), and pickles of a file whose name another module has (a process that is not
+a fork cannot import it; put it into a package, or give it another name).
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import os
+import re
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from rstar2_env.core.errors import ConfigurationError
+
+_FILE = re.compile(r"(?P<file>.*\.py)(?::(?P<name>.*))?", re.DOTALL)
+_MODULE = re.compile(r"(?P<module>[^\W\d]\w*(?:\.[^\W\d]\w*)*):(?P<name>.+)", re.DOTALL)
+_lock = threading.RLock()
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a part of one kind looks like, so that it is found in a file that names none.
+
+    Attributes:
+        fits: Whether an object looks like one.
+        words: The same in words, for messages: "a class with reset and act".
+    """
+
+    fits: Callable[[Any], bool]
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class OwnName:
+    """Where a part of the user's own is.
+
+    Attributes:
+        written: As the user wrote it.
+        file: Its file, or ``None`` where a module was named.
+        module: Its module, or "" where a file was named.
+        name: Its name in there; "" for the only one that fits.
+    """
+
+    written: str
+    file: str | None
+    module: str
+    name: str
+
+    def load(self) -> ModuleType:
+        """Import the file or the module.
+
+        Raises:
+            ConfigurationError: It is not there, or fails when it is imported; the message names file and line.
+        """
+        return load_module(self.module) if self.file is None else load_file(self.file)
+
+
+def own_name(written: str) -> OwnName | None:
+    """Take ``module:Name`` or ``file.py:Name`` apart; ``None`` for any other name."""
+    if match := _FILE.fullmatch(written):
+        return OwnName(written, match["file"], "", match["name"] or "")
+    if match := _MODULE.fullmatch(written):
+        return OwnName(written, None, match["module"], match["name"])
+    return None
+
+
+def find_own(own: OwnName, kind: str, shape: Shape | None, registered: Mapping[str, Any]) -> Any:
+    """The part that the user means.
+
+    Args:
+        own: Where it is.
+        kind: What it is, for messages ("agent").
+        shape: What a part of this kind looks like; without one a file must be given with the part's name.
+        registered: Parts of this kind that have names; a file may have registered its own.
+
+    Raises:
+        ConfigurationError: The code cannot be imported, or holds no such part.
+    """
+    module = own.load()
+    theirs = {name: part for name, part in registered.items() if getattr(part, "__module__", "") == module.__name__}
+    if own.name:
+        found = getattr(module, own.name, theirs.get(own.name))
+        if found is None:
+            raise _absent(own, module, kind, shape, theirs)
+        if not callable(found):
+            raise ConfigurationError(
+                f"{own.written} is {type(found).__name__}, and no {kind}: expected {_words(shape)}."
+            )
+        return found
+    fitting = {**candidates(module, shape), **theirs}
+    distinct = {id(part): name for name, part in reversed(fitting.items())}
+    if len(distinct) == 1:
+        return next(iter(fitting.values()))
+    if not fitting:
+        raise ConfigurationError(f"{own.written} holds no {kind}: expected {_words(shape)} at the top of the file.")
+    names = sorted(distinct.values())
+    raise ConfigurationError(
+        f"{own.written} holds {len(names)} that could be the {kind} ({', '.join(names)}): write "
+        f"{own.written}:{names[0]}, or another of them."
+    )
+
+
+def candidates(module: ModuleType, shape: Shape | None) -> dict[str, Any]:
+    """The public objects that a module defines itself and that look like a part, by name."""
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and getattr(value, "__module__", None) == module.__name__
+        and shape is not None
+        and shape.fits(value)
+    }
+
+
+def load_module(name: str) -> ModuleType:
+    """Import a module, with the current folder on the path as ``python -m`` has it.
+
+    Raises:
+        ConfigurationError: It is not there, or fails when it is imported; the message names file and line.
+    """
+    here = str(Path.cwd())
+    with _lock:
+        if "" not in sys.path and here not in sys.path:
+            sys.path.insert(0, here)
+            importlib.invalidate_caches()
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+                raise ConfigurationError(
+                    f"There is no module {error.name!r}, neither in the current folder {here} nor among the installed "
+                    "packages."
+                ) from error
+            raise _failed(f"The module {name}", error) from error
+        except (Exception, SystemExit) as error:
+            raise _failed(f"The module {name}", error) from error
+
+
+def load_file(path: str | os.PathLike[str]) -> ModuleType:
+    """Import a Python file once, and put its folder on the path for what it imports beside it.
+
+    It becomes the module of its own name, which other processes can import too. Where that name belongs to another
+    module, it gets one of its path's.
+
+    Raises:
+        ConfigurationError: It is not there, or fails when it is imported; the message names file and line.
+    """
+    whole = Path(path).resolve()
+    if not whole.is_file():
+        raise ConfigurationError(f"There is no file {path} (the current folder is {Path.cwd()}).")
+    with _lock:
+        folder = str(whole.parent)
+        if folder not in sys.path:
+            # Last: a file beside it must not hide a module of the same name that was installed.
+            sys.path.append(folder)
+            importlib.invalidate_caches()
+        name = whole.stem
+        if not _is(name, whole):
+            digest = hashlib.blake2b(str(whole).encode("utf-8", "surrogateescape"), digest_size=4).hexdigest()
+            name = f"{re.sub(r'[^0-9A-Za-z]', '_', whole.stem)}_{digest}"
+        if (loaded := sys.modules.get(name)) is not None:
+            return loaded
+        spec = importlib.util.spec_from_file_location(name, whole)
+        assert spec is not None  # it ends in .py
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        try:
+            spec.loader.exec_module(module)
+        except (Exception, SystemExit) as error:
+            del sys.modules[name]
+            raise _failed(str(path), error) from error
+        return module
+
+
+def _is(name: str, whole: Path) -> bool:
+    """Whether ``import name`` means this file."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError, AttributeError):
+        return False
+    return spec is not None and spec.origin is not None and Path(spec.origin).resolve() == whole
+
+
+def _failed(what: str, error: BaseException) -> ConfigurationError:
+    """The error and its place: the last line of the user's own code, not of what that called."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return ConfigurationError(f"{what} cannot be imported: {error.filename}, line {error.lineno}: {error.msg}.")
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
+    place = f"{frames[-1].filename}, line {frames[-1].lineno}: " if frames else ""
+    return ConfigurationError(f"{what} cannot be imported: {place}{type(error).__name__}: {error}")
+
+
+def _is_users(file: str) -> bool:
+    ours = str(Path(__file__).parent.parent)
+    return not file.startswith(("<", ours, sys.base_prefix + "/lib")) and "site-packages" not in file
+
+
+def _absent(
+    own: OwnName, module: ModuleType, kind: str, shape: Shape | None, registered: Mapping[str, Any]
+) -> ConfigurationError:
+    fitting = sorted({*candidates(module, shape), *registered})
+    public = [name for name in vars(module) if not name.startswith("_")]
+    near = difflib.get_close_matches(own.name, fitting or public, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    has = f" It holds: {', '.join(fitting)}." if fitting else f" Expected {_words(shape)}."
+    where = own.file if own.file is not None else f"The module {own.module}"
+    return ConfigurationError(f"{where} holds no {kind} named {own.name!r}.{hint}{has}")
+
+
+def _words(shape: Shape | None) -> str:
+    return "a class or a function" if shape is None else shape.words
+
+
+def is_class_with(*methods: str) -> Callable[[Any], bool]:
+    """A test for classes whose instances have these methods, ``__call__`` included."""
+
+    def fits(value: Any) -> bool:
+        return inspect.isclass(value) and all(
+            any(callable(vars(base).get(method)) for base in value.__mro__) for method in methods
+        )
+
+    return fits

@@ -1,0 +1,177 @@
+"""One notation for a part with options, wherever a configuration or a command line names one.
+
+``name``, ``name:key=value,key2=a+b`` (a list joined by ``+``), ``["name", {...}]``, or ``{"name": ..., key: value}`` as
+a TOML table has it. Brackets, braces and quotes protect what is in them, so a value may be JSON
+(``rate={"lost": 0.1}``) and an item of a list a part with options of its own (``(tool_use:each=0.1)+answer_format``).
+The name may be one's own code: see ``own_code``. Values are typed by the signature that they go to: see ``options``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import call_with_options, parse_options
+from rstar2_env.core.registry import Registry
+
+T = TypeVar("T")
+
+PartSpec: TypeAlias = "str | Part | Mapping[str, Any] | Sequence[Any] | Callable[..., Any]"
+"""A part as it may be written: text, a table, ``[name, options]``, or the class or function itself."""
+
+_WITH_OPTIONS = re.compile(r"(?P<name>.*?):(?P<options>[^\W\d][\w.]*=.*)", re.DOTALL)
+_OPENING, _CLOSING = "[{(", "]})"
+_BARE = re.compile(r"[^\s,+\"()\[\]{}][^,+\"()\[\]{}]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part that was named, or given as it is.
+
+    Attributes:
+        name: Its name; of a class or function that was given itself, the name that this has.
+        options: Its options.
+        made_by: The class or function, where it was given itself.
+    """
+
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    made_by: Callable[..., Any] | None = None
+
+    def __str__(self) -> str:
+        """The part in the notation; reading it gives the same part."""
+        return write_part(self.name, self.options)
+
+
+def read_part(written: PartSpec, kind: str = "part") -> Part:
+    """Read a part in any of its forms.
+
+    Args:
+        written: See ``PartSpec``.
+        kind: What it is, for messages ("wrapper").
+
+    Raises:
+        ConfigurationError: It is in none of the forms; the message shows what was written.
+    """
+    if isinstance(written, Part):
+        return written
+    if isinstance(written, str):
+        name, options = split_part(written)
+        return Part(_named(name, written, kind), _parsed(options, written, kind))
+    if isinstance(written, Mapping):
+        options = dict(written)
+        return Part(_named(options.pop("name", None), written, kind), _checked(options, written, kind))
+    if isinstance(written, Sequence):
+        if not 1 <= len(written) <= 2 or (len(written) == 2 and not isinstance(written[1], Mapping)):
+            raise ConfigurationError(f"A {kind} as a list is [name, options], not {written!r}.")
+        inner = read_part(written[0], kind)
+        more = dict(written[1]) if len(written) == 2 else {}
+        return Part(inner.name, {**inner.options, **_checked(more, written, kind)}, inner.made_by)
+    if callable(written):
+        return Part(getattr(written, "__qualname__", type(written).__qualname__), {}, written)
+    raise ConfigurationError(
+        f"A {kind} is written as name:option=value,..., as a table with its name, or as [name, options], not "
+        f"{written!r}."
+    )
+
+
+def make_part(registry: Registry[Callable[..., T]], written: PartSpec, **given: Any) -> T:
+    """Make the part that is written: find it by name, check and type its options, call it.
+
+    Args:
+        registry: Where its name is known.
+        written: See ``PartSpec``.
+        **given: Further options, which those that are written go before.
+
+    Raises:
+        UnknownNameError: There is no part of that name.
+        ConfigurationError: It is in none of the forms, or an option does not fit.
+    """
+    part = read_part(written, registry.kind)
+    made_by = registry.get(part.name) if part.made_by is None else part.made_by
+    return call_with_options(f"{registry.kind} {part.name!r}", made_by, {**given, **part.options})
+
+
+def write_part(name: str, options: Mapping[str, Any]) -> str:
+    """A part in the notation, from which ``read_part`` reads the same name and options."""
+    return name + (":" if options else "") + ",".join(f"{key}={_value(value)}" for key, value in options.items())
+
+
+def split_part(text: str) -> tuple[str, list[str]]:
+    """The name before the first ``:key=``, and the options after it: ``"a:b=1,c=2"`` is ``"a", ["b=1", "c=2"]``."""
+    match = _WITH_OPTIONS.fullmatch(text)
+    return (text, []) if match is None else (match["name"], split_list(match["options"]))
+
+
+def split_list(text: str, separator: str = ",") -> list[str]:
+    """Split at separators outside quotes and brackets; a bracket that never closes protects nothing."""
+    parts, start, depth, quoted, escaped = [], 0, 0, False, False
+    for at, sign in enumerate(text):
+        if sign == '"' and not escaped:
+            quoted = not quoted
+        escaped = sign == "\\" and not escaped
+        if sign == '"':
+            continue
+        if quoted:
+            continue
+        if sign in _OPENING:
+            depth += 1
+        elif sign in _CLOSING:
+            depth = max(0, depth - 1)
+        elif sign == separator and depth == 0:
+            parts.append(text[start:at])
+            start = at + 1
+    parts = text.split(separator) if quoted or depth else [*parts, text[start:]]
+    return [part for part in parts if part]
+
+
+def split_parts(text: str) -> list[str]:
+    """A list joined by ``+``; round brackets around an item are left out: ``"(a:b=1,c=2)+d"`` is two parts."""
+    return [_unwrapped(item.strip()) for item in split_list(text, "+")]
+
+
+def _unwrapped(item: str) -> str:
+    """``(a+b)`` without its brackets, where they belong to one another."""
+    if not (item.startswith("(") and item.endswith(")")):
+        return item
+    depth = 0
+    for at, sign in enumerate(item):
+        depth += (sign == "(") - (sign == ")")
+        if depth == 0:
+            return item[1:-1] if at == len(item) - 1 else item
+    return item
+
+
+def _named(name: object, written: object, kind: str) -> str:
+    if not isinstance(name, str) or not name.strip():
+        raise ConfigurationError(f"The {kind} {written!r} has no name: expected name:option=value,... or a table.")
+    return name.strip()
+
+
+def _parsed(options: Sequence[str], written: str, kind: str) -> dict[str, Any]:
+    try:
+        return parse_options(options)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"The {kind} {written!r}: {error}") from error
+
+
+def _checked(options: dict[Any, Any], written: object, kind: str) -> dict[str, Any]:
+    for name in options:
+        if not isinstance(name, str):
+            raise ConfigurationError(f"The {kind} {written!r}: the name of an option is text, not {name!r}.")
+    return options
+
+
+def _value(value: Any) -> str:
+    if not isinstance(value, str):
+        return json.dumps(value)
+    if _BARE.fullmatch(value):
+        try:
+            json.loads(value)
+        except ValueError:
+            return value
+    return json.dumps(value)
