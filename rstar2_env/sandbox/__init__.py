@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from rstar2_env.sandbox.job import Capability, Job, Limits, Outcome, Sandbox, SessionState
 from rstar2_env.sandbox.providers import PROVIDERS, make_sandbox
-from rstar2_env.sandbox.shared import SharedSandbox, shared_sandbox
+from rstar2_env.sandbox.shared import SharedSandbox, end_idle_sandboxes, shared_sandbox
 
 if TYPE_CHECKING:
     from rstar2_env.sandbox.local.provider import LocalSandbox
@@ -32,6 +32,7 @@ __all__ = [
     "Sandbox",
     "SessionState",
     "SharedSandbox",
+    "end_idle_sandboxes",
     "make_sandbox",
     "shared_sandbox",
 ]

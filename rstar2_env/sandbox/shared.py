@@ -1,42 +1,64 @@
-"""One sandbox for a whole process: counted by reference, safe across forks, pickled as its options.
+"""One sandbox for a whole process, shared by the handles with equal options, safe across forks, pickled as its options.
 
-Covered: who shares what, and when it ends. Not covered: running (the providers).
+When the last handle is closed, the sandbox is kept for a while, since a program that makes an environment for each
+problem asks for it again at once and would otherwise wait for a new one every time. What is kept is bounded: at most
+``KEEP_MOST`` sandboxes, each for ``KEEP_S`` seconds, none of them with a program that runs or a session that lives; all
+end with the process. Covered: who shares what, and when it ends. Not covered: running (the providers).
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import threading
+import time
 import weakref
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from rstar2_env.core.errors import SandboxUnavailableError
 from rstar2_env.sandbox.job import Capability, Job, Outcome, Sandbox
 from rstar2_env.sandbox.providers import make_sandbox
+from rstar2_env.sandbox.session_names import SessionNames
+
+KEEP_S = 30.0
+"""Seconds that a sandbox without handles is kept."""
+KEEP_MOST = 4
+"""Sandboxes without handles that are kept at once; for one more, the one that has waited longest ends."""
+
+_Key = tuple[int, str, tuple[tuple[str, Any], ...]]
 
 
 class _Entry:
-    """A sandbox that handles share, and how many of them are open."""
+    """A sandbox that handles share.
+
+    Attributes:
+        lock: Held while the sandbox is made, and to count calls.
+        sandbox: The sandbox, once it is made.
+        handles: How many handles on it are open.
+        calls: How many calls of handles are under way.
+        sessions: The sessions that handles began and nobody ended.
+        idle_since: When the last handle was closed.
+    """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.sandbox: Sandbox | None = None
         self.handles = 0
-
-
-_Key = tuple[int, str, tuple[tuple[str, Any], ...]]
-_entries: dict[_Key, _Entry] = {}
-_guard = threading.Lock()
-_handles: weakref.WeakSet[SharedSandbox] = weakref.WeakSet()
+        self.calls = 0
+        self.sessions = SessionNames()
+        self.idle_since = 0.0
 
 
 class SharedSandbox:
-    """A handle on the process's one sandbox of some provider and options. Closing the last handle ends it.
+    """A handle on the process's one sandbox of some provider and options.
 
-    A process that was forked from the one that made the handle gets a sandbox of its own on the first call.
+    When the last handle is closed, its sessions end, and so does the sandbox after ``KEEP_S`` seconds; at once if a
+    call is still under way, which becomes ``unavailable``. A process that was forked from the one that made the handle
+    gets a sandbox of its own on the first call.
     """
 
     def __init__(self, provider: str = "local", **options: Any) -> None:
@@ -51,15 +73,21 @@ class SharedSandbox:
 
     def run(self, job: Job) -> Outcome:
         """Run one job and wait for it."""
-        return self._sandbox().run(job)
+        with self._call([job]) as (sandbox, outcomes):
+            outcomes.append(sandbox.run(job))
+        return outcomes[0]
 
     async def arun(self, job: Job) -> Outcome:
         """Run one job without blocking the event loop. Cancelling it ends the program."""
-        return await self._sandbox().arun(job)
+        with self._call([job]) as (sandbox, outcomes):
+            outcomes.append(await sandbox.arun(job))
+        return outcomes[0]
 
     def run_many(self, jobs: Sequence[Job]) -> list[Outcome]:
         """Run jobs at once; outcomes come in the order of the jobs."""
-        return self._sandbox().run_many(jobs)
+        with self._call(jobs) as (sandbox, outcomes):
+            outcomes += sandbox.run_many(jobs)
+        return outcomes
 
     def capabilities(self) -> Sequence[Capability]:
         """Each layer of isolation and whether it is active."""
@@ -67,10 +95,13 @@ class SharedSandbox:
 
     def end_session(self, name: str) -> None:
         """End a session and forget its state. A name that no session has is harmless."""
-        self._sandbox().end_session(name)
+        entry = self._open()
+        with entry.lock:
+            entry.sessions.forget(name)
+        _made(entry).end_session(name)
 
     def close(self) -> None:
-        """Give the handle back; the last one ends the sandbox. Closing twice is harmless."""
+        """Give the handle back. Closing twice is harmless."""
         with self._lock:
             if self._closed:
                 return
@@ -98,15 +129,35 @@ class SharedSandbox:
         """Pickled as its options: where it is unpickled, it shares that process's sandbox."""
         return _rebuild, (self._provider, self._options)
 
-    def _sandbox(self) -> Sandbox:
+    def _open(self) -> _Entry:
         with self._lock:
             if self._closed:
                 raise SandboxUnavailableError("This handle on the shared sandbox is closed; ask for another.")
             if self._entry is None or self._pid != os.getpid():
                 self._entry, self._pid = _acquire(self._provider, self._options), os.getpid()
-            sandbox = self._entry.sandbox
-            assert sandbox is not None  # an entry that was acquired has one
-            return sandbox
+            return self._entry
+
+    def _sandbox(self) -> Sandbox:
+        return _made(self._open())
+
+    @contextlib.contextmanager
+    def _call(self, jobs: Sequence[Job]) -> Iterator[tuple[Sandbox, list[Outcome]]]:
+        """Count a call while it is under way; by the outcomes put in the list, note which sessions it leaves alive."""
+        entry = self._open()
+        outcomes: list[Outcome] = []
+        with entry.lock:
+            entry.calls += 1
+            for job in jobs:
+                if job.session is not None:
+                    entry.sessions.note(job.session, "new")
+        try:
+            yield _made(entry), outcomes
+        finally:
+            with entry.lock:
+                entry.calls -= 1
+                for job, outcome in zip(jobs, outcomes, strict=False):  # without outcomes, it was cancelled
+                    if job.session is not None and outcome.session is not None:
+                        entry.sessions.note(job.session, outcome.session)
 
 
 def shared_sandbox(provider: str = "local", **options: Any) -> SharedSandbox:
@@ -124,10 +175,33 @@ def shared_sandbox(provider: str = "local", **options: Any) -> SharedSandbox:
     return SharedSandbox(provider, **options)
 
 
+def end_idle_sandboxes() -> None:
+    """End now every shared sandbox on which no handle is open, instead of after ``KEEP_S`` seconds."""
+    with _guard:
+        ended = [_forget(key) for key in list(_idle)]
+        _guard.notify_all()
+    for entry in ended:
+        _made(entry).close()
+
+
+# Its lock may be taken twice, since a handle that is garbage may be collected, and so closed, wherever this thread is.
+_guard = threading.Condition(threading.RLock())
+_entries: dict[_Key, _Entry] = {}
+_idle: OrderedDict[_Key, _Entry] = OrderedDict()  # without handles; longest idle first
+_handles: weakref.WeakSet[SharedSandbox] = weakref.WeakSet()
+_keeper: threading.Thread | None = None  # ends what was idle for long enough; there is one while something is idle
+_exiting = False
+_of_the_parent: list[_Entry] = []  # after a fork, the parent's, which are not this process's to take apart
+
+
 def _acquire(provider: str, options: dict[str, Any]) -> _Entry:
     key = _key(provider, options)
     with _guard:
-        entry = _entries.setdefault(key, _Entry())
+        entry = _entries.get(key)
+        if entry is None or getattr(entry.sandbox, "closed", False):  # it may have failed for good while it was idle
+            _idle.pop(key, None)
+            entry = _entries[key] = _Entry()
+        _idle.pop(key, None)
         entry.handles += 1
     try:
         with entry.lock:
@@ -140,14 +214,74 @@ def _acquire(provider: str, options: dict[str, Any]) -> _Entry:
 
 
 def _release(key: _Key, entry: _Entry) -> None:
+    """One handle less. Without any, keep the sandbox for a while if nothing goes on in it, and end what is too much."""
     with _guard:
         entry.handles -= 1
         if entry.handles > 0:
             return
-        if _entries.get(key) is entry:
-            del _entries[key]
-    if entry.sandbox is not None:
-        entry.sandbox.close()
+        ended: list[_Entry] = []
+        if _may_be_kept(key, entry):
+            entry.idle_since = time.monotonic()
+            _idle[key] = entry
+            while len(_idle) > KEEP_MOST:
+                ended.append(_forget(next(iter(_idle))))
+        else:
+            if _entries.get(key) is entry:
+                _forget(key)
+            ended.append(entry)
+    for each in ended:
+        if each.sandbox is not None:
+            each.sandbox.close()
+
+
+def _may_be_kept(key: _Key, entry: _Entry) -> bool:
+    if entry.sandbox is None or entry.calls or _entries.get(key) is not entry or _exiting:
+        return False
+    try:
+        for name in entry.sessions.names():
+            entry.sandbox.end_session(name)
+            entry.sessions.forget(name)
+        _start_keeper()
+    except Exception:  # a sandbox that fails at this, or an interpreter that starts no thread any more
+        return False
+    return True
+
+
+def _forget(key: _Key) -> _Entry:
+    _idle.pop(key, None)
+    return _entries.pop(key)
+
+
+def _start_keeper() -> None:
+    global _keeper
+    if _keeper is None:
+        keeper = threading.Thread(target=_end_after_a_while, name="rstar2-sandbox-idle", daemon=True)
+        keeper.start()
+        _keeper = keeper
+
+
+def _end_after_a_while() -> None:
+    """End each idle sandbox when its time has come; return when none is idle."""
+    global _keeper
+    while True:
+        with _guard:
+            due: list[_Entry] = []
+            while not due:
+                if not _idle or _exiting:
+                    _keeper = None
+                    return
+                now = time.monotonic()
+                due = [_forget(key) for key, entry in list(_idle.items()) if entry.idle_since + KEEP_S <= now]
+                if not due:
+                    _guard.wait(min(entry.idle_since for entry in _idle.values()) + KEEP_S - now)
+        for entry in due:
+            with contextlib.suppress(Exception):  # nobody is there to hear of it, and the others must end as well
+                _made(entry).close()
+
+
+def _made(entry: _Entry) -> Sandbox:
+    assert entry.sandbox is not None  # an entry that was acquired has one
+    return entry.sandbox
 
 
 def _key(provider: str, options: dict[str, Any]) -> _Key:
@@ -170,9 +304,16 @@ def _rebuild(provider: str, options: dict[str, Any]) -> SharedSandbox:
 
 @atexit.register
 def _close_all() -> None:
+    global _exiting
+    with _guard:
+        _exiting, keeper = True, _keeper
+        _guard.notify_all()
+    if keeper is not None:
+        keeper.join()  # it may be in the middle of ending one
     with _guard:
         mine = [entry for key, entry in _entries.items() if key[0] == os.getpid()]
         _entries.clear()
+        _idle.clear()
     for entry in mine:
         if entry.sandbox is not None:
             entry.sandbox.close()
@@ -180,9 +321,11 @@ def _close_all() -> None:
 
 def _after_fork() -> None:
     """A fork may have come while another thread held a lock, and none of the entries is the child's."""
-    global _guard
-    _guard = threading.Lock()
+    global _guard, _keeper, _exiting
+    _guard, _keeper, _exiting = threading.Condition(threading.RLock()), None, False
+    _of_the_parent.extend(_entries.values())
     _entries.clear()
+    _idle.clear()
     for handle in list(_handles):
         handle._lock = threading.Lock()
 
