@@ -7,8 +7,9 @@ if __name__ != "rstar2_env.trainers":
     )
 
 from .advantages.group import ADVANTAGES, Advantage
-from .base import TRAINERS, Recipe, Trainer, TrainResult, make
-from .cold_start import SftOptions, read_traces, sft
+from .api import make, sft
+from .base import TRAINERS, Recipe, Trainer, TrainResult
+from .cold_start import SftOptions, read_traces
 from .config import TrainConfig, read_config
 from .demonstration.start import demo
 from .samplers.fixed import ProblemSampler, Sampler, SeedSampler, Start

@@ -1,6 +1,6 @@
-"""Trainers by name: a recipe names the parts of an algorithm, ``make`` turns it into a trainer.
+"""What a trainer is, and what it leaves behind; recipes by name, each of which names the parts of an algorithm.
 
-A recipe is data; nothing heavy is imported until a trainer trains.
+A recipe is data, and nothing heavy is imported here: ``api.make`` turns one into a trainer.
 """
 
 from __future__ import annotations
@@ -103,25 +103,6 @@ class Recipe:
 
 
 TRAINERS: Registry[Recipe] = Registry("trainer", "rstar2_env.trainers.recipes", "rstar2_env.trainers")
-
-
-def make(name: str, **options: Any) -> Trainer:
-    """Return a trainer by name.
-
-    Args:
-        name: A name that ``rstar2 trainers`` lists.
-        **options: Fields of ``TrainConfig``; ``model`` is required.
-
-    Raises:
-        UnknownNameError: No trainer has that name; the message suggests the nearest.
-        ConfigurationError: An option is unknown, missing or out of its range.
-        MissingExtraError: torch, transformers or TRL is not installed.
-    """
-    recipe = TRAINERS.get(name)
-    config = recipe.configure(options)
-    with needs_training_stack(f"The trainer {name!r}"):
-        from .backends.trl.run import TrlRun
-    return TrlRun(name, config)
 
 
 @contextmanager

@@ -1,20 +1,16 @@
-"""``sft``: the cold start of a model that has never called a tool, on traces that ``rstar2 traces`` wrote.
+"""The options of a cold start (of a model that has never called a tool), and the file of traces that it reads.
 
-The work is in ``_sft``, which imports torch and TRL.
+``api.sft`` starts one; the work is in ``backends/trl/sft.py``, which imports torch and TRL.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError, ProblemFormatError
-from rstar2_env.core.options import call_with_options
-
-from .base import needs_training_stack
 
 
 @dataclass(slots=True)
@@ -66,24 +62,6 @@ class SftOptions:
     resume: bool = False
     report_to: list[str] = field(default_factory=list)
     progress: bool = True
-
-
-def sft(traces: Iterable[Mapping[str, Any]], **options: Any) -> Path:
-    """Train on traces; return the folder of the final model.
-
-    Args:
-        traces: Records with ``messages``, as ``rstar2 traces`` writes them.
-        **options: Fields of ``SftOptions``; ``model`` is required.
-
-    Raises:
-        ConfigurationError: An option is unknown, no trace is short enough, or the model cannot be loaded.
-        ProblemFormatError: A record is no trace.
-        MissingExtraError: torch, transformers or TRL is not installed.
-    """
-    chosen = call_with_options("cold start", SftOptions, options)
-    with needs_training_stack("The cold start"):
-        from .backends.trl.sft import run_sft
-    return run_sft(traces, chosen)
 
 
 def read_traces(path: str | Path) -> list[dict[str, Any]]:

@@ -21,10 +21,11 @@ import gymnasium as gym
 
 from rstar2_env.traces.writer import generate_traces
 
+from ..api import make, sft
 from ..backends.trl.callbacks import RunFiles
 from ..backends.trl.model import be_quiet
-from ..base import TrainResult, make
-from ..cold_start import read_traces, sft
+from ..base import TrainResult
+from ..cold_start import read_traces
 from .plot import plot_runs
 from .tiny import make_tiny_model
 

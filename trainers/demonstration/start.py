@@ -1,6 +1,6 @@
 """``demo``: the demonstration of ``make train``, from nothing to a model that uses the tool.
 
-The work is in ``_demo``, which imports torch and TRL.
+The work is in ``run``, which imports torch and TRL.
 """
 
 from __future__ import annotations

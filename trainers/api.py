@@ -1,0 +1,52 @@
+"""What callers start: a trainer by its name, and a cold start.
+
+The backends are imported only when one of these is called, so that listing trainers needs no torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.core.options import call_with_options
+
+from .base import TRAINERS, Trainer, needs_training_stack
+from .cold_start import SftOptions
+
+
+def make(name: str, **options: Any) -> Trainer:
+    """Return a trainer by name.
+
+    Args:
+        name: A name that ``rstar2 trainers`` lists.
+        **options: Fields of ``TrainConfig``; ``model`` is required.
+
+    Raises:
+        UnknownNameError: No trainer has that name; the message suggests the nearest.
+        ConfigurationError: An option is unknown, missing or out of its range.
+        MissingExtraError: torch, transformers or TRL is not installed.
+    """
+    recipe = TRAINERS.get(name)
+    config = recipe.configure(options)
+    with needs_training_stack(f"The trainer {name!r}"):
+        from .backends.trl.run import TrlRun
+    return TrlRun(name, config)
+
+
+def sft(traces: Iterable[Mapping[str, Any]], **options: Any) -> Path:
+    """Train on traces; return the folder of the final model.
+
+    Args:
+        traces: Records with ``messages``, as ``rstar2 traces`` writes them.
+        **options: Fields of ``SftOptions``; ``model`` is required.
+
+    Raises:
+        ConfigurationError: An option is unknown, no trace is short enough, or the model cannot be loaded.
+        ProblemFormatError: A record is no trace.
+        MissingExtraError: torch, transformers or TRL is not installed.
+    """
+    chosen = call_with_options("cold start", SftOptions, options)
+    with needs_training_stack("The cold start"):
+        from .backends.trl.sft import run_sft
+    return run_sft(traces, chosen)
