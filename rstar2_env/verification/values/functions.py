@@ -20,6 +20,7 @@ from rstar2_env.verification.values.interval import (
     sign,
     to_complex,
     to_interval,
+    typed,
 )
 
 Real = Fraction | Interval
@@ -32,7 +33,7 @@ def exp(value: Value, prec: int) -> Value:
         return complex_exp((value.re, value.im), prec)
     if isinstance(value, Fraction) and value == 0:
         return Fraction(1)
-    return _as_interval(libmpi.mpi_exp(check_argument(to_interval(value, prec)), prec))
+    return typed(libmpi.mpi_exp(check_argument(to_interval(value, prec)), prec))
 
 
 def complex_exp(pair: Any, prec: int) -> Complex:
@@ -60,7 +61,7 @@ def log(value: Real, prec: int) -> Value:
     if isinstance(value, Fraction) and value == 1:
         return Fraction(0)
     _require_positive(value)
-    return _as_interval(libmpi.mpi_log(to_interval(value, prec), prec))
+    return typed(libmpi.mpi_log(to_interval(value, prec), prec))
 
 
 def floor(value: Value) -> Value:
@@ -113,12 +114,8 @@ def over_complex(name: str, value: Complex, prec: int) -> Value:
         re, im = cosine if name == "cos" else sine
         return Complex(re, im)
     if name == "arg":
-        return _as_interval(libmpi.mpci_arg(pair, prec))
+        return typed(libmpi.mpci_arg(pair, prec))
     raise UndefinedError
-
-
-def _as_interval(value: object) -> Interval:
-    return value  # type: ignore[return-value]  # mpmath ships no types; libmpi documents pairs
 
 
 def _require_positive(value: Real) -> None:
@@ -132,13 +129,13 @@ def _require_positive(value: Real) -> None:
 def _sine(value: Real, prec: int) -> Value:
     if isinstance(value, Fraction) and value == 0:
         return Fraction(0)
-    return _as_interval(libmpi.mpi_sin(check_argument(to_interval(value, prec)), prec))
+    return typed(libmpi.mpi_sin(check_argument(to_interval(value, prec)), prec))
 
 
 def _cosine(value: Real, prec: int) -> Value:
     if isinstance(value, Fraction) and value == 0:
         return Fraction(1)
-    return _as_interval(libmpi.mpi_cos(check_argument(to_interval(value, prec)), prec))
+    return typed(libmpi.mpi_cos(check_argument(to_interval(value, prec)), prec))
 
 
 def _quotient(top: Value, bottom: Value, prec: int) -> Value:
@@ -152,7 +149,7 @@ def _quotient(top: Value, bottom: Value, prec: int) -> Value:
     under = to_interval(bottom, prec)
     if contains_zero(under):
         raise VagueError
-    return _as_interval(libmpi.mpi_div(to_interval(top, prec), under, prec))
+    return typed(libmpi.mpi_div(to_interval(top, prec), under, prec))
 
 
 def _hyperbolic(value: Real, prec: int, sine: bool) -> Value:
@@ -161,17 +158,17 @@ def _hyperbolic(value: Real, prec: int, sine: bool) -> Value:
     up = libmpi.mpi_exp(check_argument(to_interval(value, prec)), prec)
     down = libmpi.mpi_div(ONE_INTERVAL, up, prec)
     total = libmpi.mpi_sub(up, down, prec) if sine else libmpi.mpi_add(up, down, prec)
-    return _as_interval(libmpi.mpi_shift(total, -1))
+    return typed(libmpi.mpi_shift(total, -1))
 
 
 def _arc_tangent(value: Real, prec: int) -> Value:
     if isinstance(value, Fraction) and value == 0:
         return Fraction(0)
-    return _as_interval(libmpi.mpi_atan(to_interval(value, prec), prec))
+    return typed(libmpi.mpi_atan(to_interval(value, prec), prec))
 
 
 def _half_pi(prec: int) -> Interval:
-    return _as_interval(libmpi.mpi_shift(libmpi.mpi_pi(prec), -1))
+    return typed(libmpi.mpi_shift(libmpi.mpi_pi(prec), -1))
 
 
 def _arc_sine(value: Real, prec: int) -> Value:
@@ -180,23 +177,23 @@ def _arc_sine(value: Real, prec: int) -> Value:
             return value
         if abs(value) == 1:
             half = _half_pi(prec)
-            return half if value > 0 else _as_interval(libmpi.mpi_neg(half))
+            return half if value > 0 else typed(libmpi.mpi_neg(half))
         if abs(value) > 1:
             raise UndefinedError
     real = to_interval(value, prec)
     rest = libmpi.mpi_sub(ONE_INTERVAL, libmpi.mpi_square(real, prec), prec)
     _require_positive(rest)
-    return _arc_tangent(_as_interval(libmpi.mpi_div(real, libmpi.mpi_sqrt(rest, prec), prec)), prec)
+    return _arc_tangent(typed(libmpi.mpi_div(real, libmpi.mpi_sqrt(rest, prec), prec)), prec)
 
 
 def _arc_cosine(value: Real, prec: int) -> Value:
     if isinstance(value, Fraction) and value == 1:
         return Fraction(0)
-    return _as_interval(libmpi.mpi_sub(_half_pi(prec), to_interval(_real(_arc_sine(value, prec)), prec), prec))
+    return typed(libmpi.mpi_sub(_half_pi(prec), to_interval(_real(_arc_sine(value, prec)), prec), prec))
 
 
 def _arc_cotangent(value: Real, prec: int) -> Value:
-    return _as_interval(libmpi.mpi_sub(_half_pi(prec), to_interval(_real(_arc_tangent(value, prec)), prec), prec))
+    return typed(libmpi.mpi_sub(_half_pi(prec), to_interval(_real(_arc_tangent(value, prec)), prec), prec))
 
 
 def _real(value: Value) -> Real:
@@ -215,17 +212,17 @@ def _area(value: Real, prec: int, offset: Interval) -> Value:
     if sign(under) == 0:
         return log(value, prec)
     _require_positive(under)
-    return log(_as_interval(libmpi.mpi_add(real, libmpi.mpi_sqrt(under, prec), prec)), prec)
+    return log(typed(libmpi.mpi_add(real, libmpi.mpi_sqrt(under, prec), prec)), prec)
 
 
 def _area_tangent(value: Real, prec: int) -> Value:
     real = to_interval(value, prec)
     ratio = _quotient(
-        _as_interval(libmpi.mpi_add(ONE_INTERVAL, real, prec)),
-        _as_interval(libmpi.mpi_sub(ONE_INTERVAL, real, prec)),
+        typed(libmpi.mpi_add(ONE_INTERVAL, real, prec)),
+        typed(libmpi.mpi_sub(ONE_INTERVAL, real, prec)),
         prec,
     )
-    return _as_interval(libmpi.mpi_shift(to_interval(_real(log(_real(ratio), prec)), prec), -1))
+    return typed(libmpi.mpi_shift(to_interval(_real(log(_real(ratio), prec)), prec), -1))
 
 
 def _signum(value: Real, prec: int) -> Value:
@@ -239,10 +236,10 @@ def _argument(value: Real, prec: int) -> Value:
     direction = (value > 0) - (value < 0) if isinstance(value, Fraction) else sign(value)
     if not direction:
         raise UndefinedError
-    return Fraction(0) if direction > 0 else _as_interval(libmpi.mpi_pi(prec))
+    return Fraction(0) if direction > 0 else typed(libmpi.mpi_pi(prec))
 
 
-_MINUS_ONE = _as_interval(libmpi.mpi_neg(ONE_INTERVAL))
+_MINUS_ONE = typed(libmpi.mpi_neg(ONE_INTERVAL))
 
 REAL: dict[str, _Function] = {
     "exp": lambda x, p: exp(x, p),

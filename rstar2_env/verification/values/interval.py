@@ -59,6 +59,11 @@ class Complex:
     im: Interval
 
 
+def typed(value: object) -> Interval:
+    """Give mpmath's untyped result its type."""
+    return value  # type: ignore[return-value]  # a pair of raw floats, as libmpi documents
+
+
 Value = Fraction | Interval | Complex
 
 ZERO_INTERVAL: Interval = (fzero, fzero)

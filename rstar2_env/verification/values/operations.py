@@ -3,192 +3,215 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from rstar2_env.verification.read.nodes import Apply, Const, Matrix, Node, Num, symbols
 from rstar2_env.verification.values import functions
+from rstar2_env.verification.values.arithmetic import Arithmetic
 from rstar2_env.verification.values.interval import (
     Complex,
-    Interval,
+    TooLargeError,
     UndefinedError,
     UnsupportedError,
     Value,
     bounded,
     libmpi,
     to_complex,
+    typed,
 )
 
-if TYPE_CHECKING:
-    from rstar2_env.verification.values.evaluate import Evaluator
+MAX_FACTORIAL = 5_000
+"""Largest argument of a factorial or binomial."""
 
 _ANY_SIZE = 10**400
 """Largest whole number in a greatest common divisor, a remainder or a numeral."""
 
 
-def _interval(value: object) -> Interval:
-    return value  # type: ignore[return-value]  # mpmath ships no types; libmpi documents pairs
+class Operands(Arithmetic, ABC):
+    """Arithmetic with what an operation asks of its arguments, which are trees.
+
+    Attributes:
+        degrees: Whether the mark of a degree is worth pi/180, or is dropped.
+        decimal_log: Whether ``log`` without a base is the decimal logarithm rather than the natural one.
+    """
+
+    degrees: bool
+    decimal_log: bool
+
+    @abstractmethod
+    def value(self, node: Node) -> Value:
+        """Evaluate a tree."""
+
+    def whole(self, node: Node, limit: int = MAX_FACTORIAL) -> int:
+        """Evaluate what must be an integer of at most ``limit`` in absolute value."""
+        value = self.value(node)
+        if not isinstance(value, Fraction) or value.denominator != 1:
+            raise UndefinedError
+        if abs(value.numerator) > limit:
+            raise TooLargeError
+        return value.numerator
 
 
-def _sum(evaluator: Evaluator, args: tuple[Node, ...]) -> Value:
-    total = evaluator.value(args[0])
+def _sum(operands: Operands, args: tuple[Node, ...]) -> Value:
+    total = operands.value(args[0])
     for arg in args[1:]:
-        total = evaluator.add(total, evaluator.value(arg))
+        total = operands.add(total, operands.value(arg))
     return total
 
 
-def _product(evaluator: Evaluator, args: tuple[Node, ...]) -> Value:
-    total = evaluator.value(args[0])
+def _product(operands: Operands, args: tuple[Node, ...]) -> Value:
+    total = operands.value(args[0])
     for arg in args[1:]:
-        total = evaluator.multiply(total, evaluator.value(arg))
+        total = operands.multiply(total, operands.value(arg))
     return total
 
 
-def _negative(evaluator: Evaluator, args: tuple[Node, ...]) -> Value:
-    return evaluator.negative(evaluator.value(args[0]))
+def _negative(operands: Operands, args: tuple[Node, ...]) -> Value:
+    return operands.negative(operands.value(args[0]))
 
 
-def _quotient(evaluator: Evaluator, args: tuple[Node, ...]) -> Value:
+def _quotient(operands: Operands, args: tuple[Node, ...]) -> Value:
     if len(args) != 2:
         raise UnsupportedError("ratio of three")
-    return evaluator.divide(evaluator.value(args[0]), evaluator.value(args[1]))
+    return operands.divide(operands.value(args[0]), operands.value(args[1]))
 
 
-def _power(evaluator: Evaluator, args: tuple[Node, ...]) -> Value:
+def _power(operands: Operands, args: tuple[Node, ...]) -> Value:
     base, exponent = args
-    if isinstance(base, Const) and base.name == "e" and not evaluator.over_complex:
-        real = evaluator.value(exponent)
+    if isinstance(base, Const) and base.name == "e" and not operands.over_complex:
+        real = operands.value(exponent)
         if not isinstance(real, Fraction) or real.denominator != 1:
-            return functions.exp(real, evaluator.prec)
-    left, right = evaluator.value(base), evaluator.value(exponent)
+            return functions.exp(real, operands.prec)
+    left, right = operands.value(base), operands.value(exponent)
     broken = isinstance(left, Fraction) and left < 0 and isinstance(right, Fraction) and right.denominator != 1
-    if broken and symbols(exponent) and not evaluator.over_complex:
+    if broken and symbols(exponent) and not operands.over_complex:
         raise UndefinedError  # (-8)^(1/3) is a real root; (-1)^n at n = 1/3 is no value of a sequence
-    return evaluator.power(left, right)
+    return operands.power(left, right)
 
 
-def _root(evaluator: Evaluator, args: tuple[Node, ...]) -> Value:
-    return evaluator.root(evaluator.value(args[0]), evaluator.value(args[1]))
+def _root(operands: Operands, args: tuple[Node, ...]) -> Value:
+    return operands.root(operands.value(args[0]), operands.value(args[1]))
 
 
-def _absolute(evaluator: Evaluator, args: tuple[Node, ...]) -> Value:
-    value = evaluator.value(args[0])
+def _absolute(operands: Operands, args: tuple[Node, ...]) -> Value:
+    value = operands.value(args[0])
     if isinstance(value, Fraction):
         return abs(value)
     if isinstance(value, Complex):
-        return _interval(libmpi.mpci_abs((value.re, value.im), evaluator.prec))
-    return _interval(libmpi.mpi_abs(value, evaluator.prec))
+        return typed(libmpi.mpci_abs((value.re, value.im), operands.prec))
+    return typed(libmpi.mpi_abs(value, operands.prec))
 
 
-def _factorial(evaluator: Evaluator, args: tuple[Node, ...]) -> Value:
-    number = evaluator.whole(args[0])
+def _factorial(operands: Operands, args: tuple[Node, ...]) -> Value:
+    number = operands.whole(args[0])
     if number < 0:
         raise UndefinedError
-    return bounded(Fraction(math.factorial(number)), evaluator.prec)
+    return bounded(Fraction(math.factorial(number)), operands.prec)
 
 
-def _double_factorial(evaluator: Evaluator, args: tuple[Node, ...]) -> Value:
-    number = evaluator.whole(args[0])
+def _double_factorial(operands: Operands, args: tuple[Node, ...]) -> Value:
+    number = operands.whole(args[0])
     if number < -1:
         raise UndefinedError
-    return bounded(Fraction(math.prod(range(number, 0, -2))), evaluator.prec)
+    return bounded(Fraction(math.prod(range(number, 0, -2))), operands.prec)
 
 
-def _binomial(evaluator: Evaluator, args: tuple[Node, ...]) -> Value:
-    top, bottom = evaluator.whole(args[0]), evaluator.whole(args[1])
+def _binomial(operands: Operands, args: tuple[Node, ...]) -> Value:
+    top, bottom = operands.whole(args[0]), operands.whole(args[1])
     if top < 0:
         raise UndefinedError
-    return bounded(Fraction(math.comb(top, bottom) if bottom >= 0 else 0), evaluator.prec)
+    return bounded(Fraction(math.comb(top, bottom) if bottom >= 0 else 0), operands.prec)
 
 
-def _degrees(evaluator: Evaluator, args: tuple[Node, ...]) -> Value:
-    value = evaluator.value(args[0])
-    if not evaluator.degrees:
+def _degrees(operands: Operands, args: tuple[Node, ...]) -> Value:
+    value = operands.value(args[0])
+    if not operands.degrees:
         return value
-    return evaluator.multiply(evaluator.multiply(value, Fraction(1, 180)), evaluator.value(Const("pi")))
+    return operands.multiply(operands.multiply(value, Fraction(1, 180)), operands.value(Const("pi")))
 
 
-def _logarithm(evaluator: Evaluator, args: tuple[Node, ...]) -> Value:
-    top = evaluator.value(Apply("ln", args[:1]))
+def _logarithm(operands: Operands, args: tuple[Node, ...]) -> Value:
+    top = operands.value(Apply("ln", args[:1]))
     if len(args) == 2:
-        return evaluator.divide(top, evaluator.value(Apply("ln", args[1:])))
-    if len(args) == 1 and evaluator.decimal_log:
-        return evaluator.divide(top, functions.log(Fraction(10), evaluator.prec))
+        return operands.divide(top, operands.value(Apply("ln", args[1:])))
+    if len(args) == 1 and operands.decimal_log:
+        return operands.divide(top, functions.log(Fraction(10), operands.prec))
     return top
 
 
-def _decimal_logarithm(evaluator: Evaluator, args: tuple[Node, ...]) -> Value:
-    return _logarithm(evaluator, (args[0], Num(Fraction(10))))
+def _decimal_logarithm(operands: Operands, args: tuple[Node, ...]) -> Value:
+    return _logarithm(operands, (args[0], Num(Fraction(10))))
 
 
-def _floor(evaluator: Evaluator, args: tuple[Node, ...]) -> Value:
-    return functions.floor(evaluator.value(args[0]))
+def _floor(operands: Operands, args: tuple[Node, ...]) -> Value:
+    return functions.floor(operands.value(args[0]))
 
 
-def _ceiling(evaluator: Evaluator, args: tuple[Node, ...]) -> Value:
-    return evaluator.negative(functions.floor(evaluator.negative(evaluator.value(args[0]))))
+def _ceiling(operands: Operands, args: tuple[Node, ...]) -> Value:
+    return operands.negative(functions.floor(operands.negative(operands.value(args[0]))))
 
 
-def _gcd(evaluator: Evaluator, args: tuple[Node, ...]) -> Value:
-    return Fraction(math.gcd(*(evaluator.whole(arg, _ANY_SIZE) for arg in args)))
+def _gcd(operands: Operands, args: tuple[Node, ...]) -> Value:
+    return Fraction(math.gcd(*(operands.whole(arg, _ANY_SIZE) for arg in args)))
 
 
-def _lcm(evaluator: Evaluator, args: tuple[Node, ...]) -> Value:
-    return Fraction(math.lcm(*(evaluator.whole(arg, _ANY_SIZE) for arg in args)))
+def _lcm(operands: Operands, args: tuple[Node, ...]) -> Value:
+    return Fraction(math.lcm(*(operands.whole(arg, _ANY_SIZE) for arg in args)))
 
 
-def _remainder(evaluator: Evaluator, args: tuple[Node, ...]) -> Value:
-    divisor = evaluator.whole(args[1], _ANY_SIZE)
+def _remainder(operands: Operands, args: tuple[Node, ...]) -> Value:
+    divisor = operands.whole(args[1], _ANY_SIZE)
     if divisor <= 0:
         raise UndefinedError
-    return Fraction(evaluator.whole(args[0], _ANY_SIZE) % divisor)
+    return Fraction(operands.whole(args[0], _ANY_SIZE) % divisor)
 
 
-def _in_base(evaluator: Evaluator, args: tuple[Node, ...]) -> Value:
-    digits, base = evaluator.whole(args[0], _ANY_SIZE), evaluator.whole(args[1])
+def _in_base(operands: Operands, args: tuple[Node, ...]) -> Value:
+    digits, base = operands.whole(args[0], _ANY_SIZE), operands.whole(args[1])
     try:
         return Fraction(int(str(digits), base))
     except ValueError:
         raise UndefinedError from None
 
 
-def _largest(evaluator: Evaluator, args: tuple[Node, ...]) -> Value:
-    return functions.extreme([evaluator.value(arg) for arg in args], evaluator.prec, 1)
+def _largest(operands: Operands, args: tuple[Node, ...]) -> Value:
+    return functions.extreme([operands.value(arg) for arg in args], operands.prec, 1)
 
 
-def _smallest(evaluator: Evaluator, args: tuple[Node, ...]) -> Value:
-    return functions.extreme([evaluator.value(arg) for arg in args], evaluator.prec, -1)
+def _smallest(operands: Operands, args: tuple[Node, ...]) -> Value:
+    return functions.extreme([operands.value(arg) for arg in args], operands.prec, -1)
 
 
-def _part(which: str) -> Callable[[Evaluator, tuple[Node, ...]], Value]:
-    def part(evaluator: Evaluator, args: tuple[Node, ...]) -> Value:
-        re, im = to_complex(evaluator.value(args[0]), evaluator.prec)
+def _part(which: str) -> Callable[[Operands, tuple[Node, ...]], Value]:
+    def part(operands: Operands, args: tuple[Node, ...]) -> Value:
+        re, im = to_complex(operands.value(args[0]), operands.prec)
         if which == "conj":
-            return Complex(re, _interval(libmpi.mpi_neg(im)))
+            return Complex(re, typed(libmpi.mpi_neg(im)))
         return re if which == "Re" else im
 
     return part
 
 
-def _determinant(evaluator: Evaluator, args: tuple[Node, ...]) -> Value:
+def _determinant(operands: Operands, args: tuple[Node, ...]) -> Value:
     matrix = args[0]
     if not isinstance(matrix, Matrix) or not 1 <= len(matrix.rows) == len(matrix.rows[0]) <= 4:
         raise UnsupportedError("det")
-    return _minor(evaluator, [[evaluator.value(entry) for entry in row] for row in matrix.rows])
+    return _minor(operands, [[operands.value(entry) for entry in row] for row in matrix.rows])
 
 
-def _minor(evaluator: Evaluator, rows: list[list[Value]]) -> Value:
+def _minor(operands: Operands, rows: list[list[Value]]) -> Value:
     if len(rows) == 1:
         return rows[0][0]
     total: Value = Fraction(0)
     for column, entry in enumerate(rows[0]):
-        part = evaluator.multiply(entry, _minor(evaluator, [row[:column] + row[column + 1 :] for row in rows[1:]]))
-        total = evaluator.add(total, evaluator.negative(part) if column % 2 else part)
+        part = operands.multiply(entry, _minor(operands, [row[:column] + row[column + 1 :] for row in rows[1:]]))
+        total = operands.add(total, operands.negative(part) if column % 2 else part)
     return total
 
 
-HANDLERS: dict[str, Callable[[Evaluator, tuple[Node, ...]], Value]] = {
+HANDLERS: dict[str, Callable[[Operands, tuple[Node, ...]], Value]] = {
     "add": _sum,
     "mixed": _sum,
     "mul": _product,
