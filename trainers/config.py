@@ -204,7 +204,7 @@ def make_config(options: Mapping[str, Any]) -> TrainConfig:
             hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
             raise ConfigurationError(f"There is no training option {name!r}.{hint}")
     if options.get("model") is None:
-        raise ConfigurationError("A run needs a model: pass model=, a folder, a hub name or a loaded model.")
+        raise ConfigurationError("A run needs a model: a folder, a hub name or a loaded model.", option="model")
     return TrainConfig(**options)
 
 

@@ -27,15 +27,9 @@ _COMMANDS: dict[str, tuple[str, str, str]] = {
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run ``rstar2``. Exits with 2 on a mistake of the user, told in one line."""
-    from rstar2_env.core.errors import Rstar2Error
-
+    """Run ``rstar2``; what goes wrong is told by ``rstar2_env.cli._command``."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    try:
-        build(arguments)(args=arguments, prog_name="rstar2")
-    except Rstar2Error as error:
-        print(f"Error: {error}", file=sys.stderr)
-        sys.exit(2)
+    build(arguments)(args=arguments, prog_name="rstar2")
 
 
 def build(arguments: Sequence[str]) -> Any:
@@ -43,6 +37,7 @@ def build(arguments: Sequence[str]) -> Any:
     import typer
 
     from rstar2_env import __version__
+    from rstar2_env.cli._command import Command
 
     app = typer.Typer(
         no_args_is_help=True,
@@ -74,7 +69,7 @@ def build(arguments: Sequence[str]) -> Any:
             if isinstance(part, typer.Typer):
                 app.add_typer(part, name=name, help=line)
             else:
-                app.command(name)(part)
+                app.command(name, cls=Command)(part)
         else:
             app.command(name, help=line)(_not_called)
     return app

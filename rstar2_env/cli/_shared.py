@@ -1,33 +1,14 @@
-"""What several subcommands share: errors of the user as one line, a progress bar, tables."""
+"""What several subcommands share: a progress bar, tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
     from rstar2_env.evaluation.summary import Estimate
-
-
-@contextmanager
-def user_errors() -> Iterator[None]:
-    """Print what a user can mend as one line on stderr, and exit with code 2.
-
-    Covers this package's errors and those of Gymnasium about an id.
-    """
-    import gymnasium as gym
-    import typer
-
-    from rstar2_env.core.errors import Rstar2Error
-
-    try:
-        yield
-    except (Rstar2Error, gym.error.UnregisteredEnv, gym.error.DependencyNotInstalled) as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(2) from error
 
 
 def progress_bar(*, quiet: bool) -> Progress:

@@ -29,22 +29,19 @@ def demo_command(
     """
     import importlib
 
-    from rstar2_env.cli._shared import user_errors
-
-    with user_errors():
-        names = trainer or ["grpo_roc"]
-        trainers: Any = importlib.import_module("rstar2_env.trainers")
-        for name in names:
-            trainers.TRAINERS.get(name)
-        result = trainers.demo(
-            fresh=fresh,
-            trainers=tuple(names),
-            output_dir=str(output_dir),
-            steps=steps,
-            sft_steps=sft_steps,
-            seed=seed,
-            threads=threads,
-        )
+    names = trainer or ["grpo_roc"]
+    trainers: Any = importlib.import_module("rstar2_env.trainers")
+    for name in names:
+        trainers.TRAINERS.get(name)
+    result = trainers.demo(
+        fresh=fresh,
+        trainers=tuple(names),
+        output_dir=str(output_dir),
+        steps=steps,
+        sft_steps=sft_steps,
+        seed=seed,
+        threads=threads,
+    )
     _show(result)
 
 

@@ -26,18 +26,16 @@ def envs_command(
     import json
 
     import rstar2_env  # noqa: F401  # registers the environments
-    from rstar2_env.cli._shared import user_errors
     from rstar2_env.evaluation.cards import card, environment_ids, gallery
 
-    with user_errors():
-        if markdown:
-            typer.echo(gallery(), nl=False)
-        elif env_id is not None:
-            _show(card(env_id), seed if sample else None, as_json=as_json)
-        elif as_json:
-            typer.echo(json.dumps({name: card(name).to_dict() for name in environment_ids()}))
-        else:
-            _list([card(name) for name in environment_ids()])
+    if markdown:
+        typer.echo(gallery(), nl=False)
+    elif env_id is not None:
+        _show(card(env_id), seed if sample else None, as_json=as_json)
+    elif as_json:
+        typer.echo(json.dumps({name: card(name).to_dict() for name in environment_ids()}))
+    else:
+        _list([card(name) for name in environment_ids()])
 
 
 def _list(cards: list[Card]) -> None:

@@ -46,30 +46,29 @@ def eval_command(
     """
     import json
 
-    from rstar2_env.cli._shared import progress_bar, user_errors
+    from rstar2_env.cli._shared import progress_bar
     from rstar2_env.core.options import parse_options
     from rstar2_env.evaluation.run import evaluate
 
-    with user_errors():
-        if resume and out is None:
-            raise typer.BadParameter("--resume needs --out, the file to go on with.")
-        with progress_bar(quiet=as_json or agent == "human") as bar:
-            task = bar.add_task("playing", total=episodes)
-            result = evaluate(
-                env_id,
-                agent,
-                problems=problems,
-                split=split,
-                episodes=episodes,
-                seed=seed,
-                workers=workers,
-                env_options=parse_options(env_option or ()),
-                agent_options=parse_options(agent_option or ()),
-                out=out,
-                resume=resume,
-                overwrite=overwrite,
-                progress=lambda episode, done, total: bar.update(task, completed=done, total=total),
-            )
+    if resume and out is None:
+        raise typer.BadParameter("--resume needs --out, the file to go on with.")
+    with progress_bar(quiet=as_json or agent == "human") as bar:
+        task = bar.add_task("playing", total=episodes)
+        result = evaluate(
+            env_id,
+            agent,
+            problems=problems,
+            split=split,
+            episodes=episodes,
+            seed=seed,
+            workers=workers,
+            env_options=parse_options(env_option or ()),
+            agent_options=parse_options(agent_option or ()),
+            out=out,
+            resume=resume,
+            overwrite=overwrite,
+            progress=lambda episode, done, total: bar.update(task, completed=done, total=total),
+        )
     if as_json:
         typer.echo(json.dumps(result.to_dict()))
     else:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rstar2_env.cli._command import Command
+
 if TYPE_CHECKING:
     from rstar2_env.problems import Problem, ProblemSource
 
@@ -31,7 +33,7 @@ _Out = Annotated[Path, typer.Option(help="JSONL file to write.", dir_okay=False)
 _Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace --out if it exists.")]
 
 
-@app.command()
+@app.command(cls=Command)
 def show(
     spec: _Spec,
     count: Annotated[int, typer.Option("-n", "--count", min=1, help="How many.")] = 3,
@@ -43,31 +45,29 @@ def show(
     import itertools
     import json
 
-    from rstar2_env.cli._shared import print_table, user_errors
+    from rstar2_env.cli._shared import print_table
     from rstar2_env.problems import load_problems
 
-    with user_errors():
-        for problem in itertools.islice(load_problems(spec, split=split), count):
-            if as_json:
-                typer.echo(json.dumps(dataclasses.asdict(problem), default=str))
-                continue
-            rows = {"question": problem.question, "answer": problem.answer, "source": problem.source}
-            rows |= {name: str(value) for name, value in problem.meta.items()}
-            print_table(problem.id, rows)
+    for problem in itertools.islice(load_problems(spec, split=split), count):
+        if as_json:
+            typer.echo(json.dumps(dataclasses.asdict(problem), default=str))
+            continue
+        rows = {"question": problem.question, "answer": problem.answer, "source": problem.source}
+        rows |= {name: str(value) for name, value in problem.meta.items()}
+        print_table(problem.id, rows)
 
 
-@app.command()
+@app.command(cls=Command)
 def stats(spec: _Spec, count: _Count = 1000, split: _Split = "train", as_json: _Json = False) -> None:
     """Count and measure: lengths, kinds of answers, fields, questions that come twice, answers that contradict."""
     import json
 
-    from rstar2_env.cli._shared import print_table, user_errors
+    from rstar2_env.cli._shared import print_table
     from rstar2_env.problems import FiniteSource, load_problems
     from rstar2_env.problems.stats import problem_stats
 
-    with user_errors():
-        source = load_problems(spec, split=split)
-        figures = problem_stats(_first(source, count))
+    source = load_problems(spec, split=split)
+    figures = problem_stats(_first(source, count))
     if as_json:
         typer.echo(json.dumps({"name": source.name, "split": source.split, **figures}))
         return
@@ -78,19 +78,17 @@ def stats(spec: _Spec, count: _Count = 1000, split: _Split = "train", as_json: _
     )
 
 
-@app.command()
+@app.command(cls=Command)
 def write(spec: _Spec, out: _Out, count: _Count = 1000, split: _Split = "train", overwrite: _Overwrite = False) -> None:
     """Write a source as JSONL, with its columns renamed and its conditions applied."""
-    from rstar2_env.cli._shared import user_errors
     from rstar2_env.problems import load_problems
     from rstar2_env.problems.files.write import write_jsonl
 
-    with user_errors():
-        written = write_jsonl(_first(load_problems(spec, split=split), count), out, overwrite=overwrite)
+    written = write_jsonl(_first(load_problems(spec, split=split), count), out, overwrite=overwrite)
     typer.echo(f"{written} problems written to {out}", err=True)
 
 
-@app.command()
+@app.command(cls=Command)
 def decontaminate(
     problems: Annotated[str, typer.Option(metavar="SPEC", help="What to clean.")],
     against: Annotated[
@@ -111,28 +109,27 @@ def decontaminate(
     """Leave out the problems that have a run of words in common with a benchmark, as the paper did."""
     import json
 
-    from rstar2_env.cli._shared import print_table, user_errors
+    from rstar2_env.cli._shared import print_table
     from rstar2_env.problems import load_problems
     from rstar2_env.problems.decontaminate import Benchmarks, Decontaminated
     from rstar2_env.problems.files.write import write_jsonl
 
-    with user_errors():
-        others = {spec: load_problems(spec, split=against_split) for spec in [*against, *(more or ())]}
-        benchmarks = Benchmarks({source.name: _first(source, count) for source in others.values()}, ngram=ngram)
-        found = Decontaminated()
-        source = load_problems(problems, split=split)
+    others = {spec: load_problems(spec, split=against_split) for spec in [*against, *(more or ())]}
+    benchmarks = Benchmarks({source.name: _first(source, count) for source in others.values()}, ngram=ngram)
+    found = Decontaminated()
+    source = load_problems(problems, split=split)
 
-        def clean() -> Iterable[Problem]:
-            for problem in _first(source, count):
-                overlap = benchmarks.overlap(problem)
-                if overlap is None:
-                    yield problem
-                else:
-                    found.dropped.append(overlap)
+    def clean() -> Iterable[Problem]:
+        for problem in _first(source, count):
+            overlap = benchmarks.overlap(problem)
+            if overlap is None:
+                yield problem
+            else:
+                found.dropped.append(overlap)
 
-        found.kept = write_jsonl(clean(), out, overwrite=overwrite)
-        if report is not None:
-            report.write_text("".join(json.dumps(overlap.to_dict()) + "\n" for overlap in found.dropped), "utf-8")
+    found.kept = write_jsonl(clean(), out, overwrite=overwrite)
+    if report is not None:
+        report.write_text("".join(json.dumps(overlap.to_dict()) + "\n" for overlap in found.dropped), "utf-8")
     if as_json:
         typer.echo(json.dumps(found.to_dict()))
         return
@@ -145,7 +142,7 @@ def decontaminate(
     print_table(f"{source.name} without {ngram}-word overlaps", rows)
 
 
-@app.command()
+@app.command(cls=Command)
 def sources(as_json: _Json = False) -> None:
     """List the sets of the field by name: hub path, splits, columns, licence."""
     import dataclasses

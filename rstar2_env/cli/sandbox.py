@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rstar2_env.cli._command import Command
 from rstar2_env.cli.sandbox_bench import bench
 from rstar2_env.cli.sandbox_image import image
 from rstar2_env.cli.sandbox_serve import serve
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
     from rstar2_env.sandbox import Outcome
 
 app = typer.Typer(no_args_is_help=True, help="Run programs in the sandbox, and check what it isolates.")
-app.command()(bench)
-app.command()(serve)
-app.command()(image)
+app.command(cls=Command)(bench)
+app.command(cls=Command)(serve)
+app.command(cls=Command)(image)
 
 Provider = Annotated[str, typer.Option(help="Which sandbox.")]
 Option = Annotated[
@@ -30,7 +31,7 @@ Isolation = Annotated[
 ]
 
 
-@app.command()
+@app.command(cls=Command)
 def run(
     files: Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, allow_dash=True, help="Python programs.")],
     wall: Annotated[float, typer.Option(help="Seconds of wall clock.")] = 5.0,
@@ -68,7 +69,7 @@ def run(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(cls=Command)
 def check(
     provider: Provider = "local",
     option: Option = None,

@@ -23,18 +23,15 @@ def serve_env_command(
 
     There is no token: whoever reaches the port may play, and may run programs in the environment's sandbox.
     """
-    from rstar2_env.cli._shared import user_errors
+    from rstar2_env.adapters.openenv import serve
     from rstar2_env.core.options import parse_options
 
-    with user_errors():
-        from rstar2_env.adapters.openenv import serve
-
-        serve(
-            env_id,
-            host=host,
-            port=port,
-            sessions=sessions,
-            idle_s=idle,
-            env_options=parse_options(env_option or ()),
-            announce=lambda address: typer.echo(f"Serving {env_id} on {address}", err=True),
-        )
+    serve(
+        env_id,
+        host=host,
+        port=port,
+        sessions=sessions,
+        idle_s=idle,
+        env_options=parse_options(env_option or ()),
+        announce=lambda address: typer.echo(f"Serving {env_id} on {address}", err=True),
+    )

@@ -32,25 +32,22 @@ def sft_command(
     """Cold-start a model on tool-use traces, learning from the policy's own tokens alone."""
     import importlib
 
-    from rstar2_env.cli._shared import user_errors
-
-    with user_errors():
-        trainers: Any = importlib.import_module("rstar2_env.trainers")
-        folder = trainers.sft(
-            trainers.read_traces(traces),
-            model=model,
-            output_dir=str(output_dir),
-            steps=steps,
-            epochs=epochs,
-            batch_size=batch_size,
-            rows_per_device=rows_per_device,
-            learning_rate=learning_rate,
-            max_length=max_length,
-            seed=seed,
-            chat_template=chat_template,
-            lora_rank=lora_rank,
-            save_every=save_every,
-            report_to=report_to or [],
-            resume=resume,
-        )
+    trainers: Any = importlib.import_module("rstar2_env.trainers")
+    folder = trainers.sft(
+        trainers.read_traces(traces),
+        model=model,
+        output_dir=str(output_dir),
+        steps=steps,
+        epochs=epochs,
+        batch_size=batch_size,
+        rows_per_device=rows_per_device,
+        learning_rate=learning_rate,
+        max_length=max_length,
+        seed=seed,
+        chat_template=chat_template,
+        lora_rank=lora_rank,
+        save_every=save_every,
+        report_to=report_to or [],
+        resume=resume,
+    )
     typer.echo(f"The model is in {folder}.")

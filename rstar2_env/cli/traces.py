@@ -13,8 +13,9 @@ def traces_command(
         str, typer.Option(help="JSONL file whose problems have `calculations` or `expression`, or a family.")
     ],
     out: Annotated[Path, typer.Option(help="Write one JSON line a trace.", dir_okay=False)],
-    n: Annotated[
-        int | None, typer.Option("-n", "--n", min=1, help="Traces to write [default: one for each problem of a file].")
+    episodes: Annotated[
+        int | None,
+        typer.Option("--episodes", "-n", min=1, help="Traces to write [default: one for each problem of a file]."),
     ] = None,
     error_rate: Annotated[
         float, typer.Option(min=0, max=1, help="Share whose first call fails and is then mended.")
@@ -54,7 +55,7 @@ def traces_command(
 
     import gymnasium as gym
 
-    from rstar2_env.cli._shared import print_table, progress_bar, tally_text, user_errors
+    from rstar2_env.cli._shared import print_table, progress_bar, tally_text
     from rstar2_env.core.errors import ConfigurationError
     from rstar2_env.core.options import parse_options
     from rstar2_env.problems import FiniteSource, Problem, load_problems
@@ -64,12 +65,12 @@ def traces_command(
     why: Counter[str] = Counter()
     mistakes: Counter[str] = Counter()
     kept = right = 0
-    with user_errors(), progress_bar(quiet=as_json) as bar:
+    with progress_bar(quiet=as_json) as bar:
         if out.exists() and not overwrite:
             raise ConfigurationError(f"{out} exists already; give --overwrite, or choose another file.")
         source = load_problems(problems, split=split)
         options = parse_options(env_option or ())
-        total = n or (len(source) if isinstance(source, FiniteSource) else None)
+        total = episodes or (len(source) if isinstance(source, FiniteSource) else None)
         task = bar.add_task("writing", total=total)
 
         def drop(problem: Problem, reason: str) -> None:
@@ -79,7 +80,7 @@ def traces_command(
         traces = generate_traces(
             lambda: gym.make(env, disable_env_checker=True, **options),
             source,
-            n=n,
+            episodes=episodes,
             seed=seed,
             workers=workers,
             dropped=drop,

@@ -51,36 +51,34 @@ def train_command(
     """
     import importlib
 
-    from rstar2_env.cli._shared import user_errors
     from rstar2_env.core.options import parse_options
 
     trainers = importlib.import_module("rstar2_env.trainers")
-    with user_errors():
-        options: dict[str, Any] = trainers.read_config(config) if config else {}
-        options |= parse_options(set_ or [])
-        given = {
-            "model": model,
-            "env": env,
-            "output_dir": str(output_dir) if output_dir else None,
-            "steps": steps,
-            "learning_rate": learning_rate,
-            "group_size": group_size,
-            "problems_per_step": problems_per_step,
-            "eval_every": eval_every,
-            "save_every": save_every,
-            "seed": seed,
-            "report_to": report_to,
-            "resume": resume or None,
-        }
-        options |= {key: value for key, value in given.items() if value is not None}
-        options.setdefault("output_dir", f"runs/{name}")
-        options["env_options"] = {**options.get("env_options", {}), **parse_options(env_option or [])}
-        _add_problems(options, problems, eval_problems, holdout)
-        trainer = trainers.make(name, **options)
-        try:
-            result = trainer.train()
-        finally:
-            trainer.close()
+    options: dict[str, Any] = trainers.read_config(config) if config else {}
+    options |= parse_options(set_ or [])
+    given = {
+        "model": model,
+        "env": env,
+        "output_dir": str(output_dir) if output_dir else None,
+        "steps": steps,
+        "learning_rate": learning_rate,
+        "group_size": group_size,
+        "problems_per_step": problems_per_step,
+        "eval_every": eval_every,
+        "save_every": save_every,
+        "seed": seed,
+        "report_to": report_to,
+        "resume": resume or None,
+    }
+    options |= {key: value for key, value in given.items() if value is not None}
+    options.setdefault("output_dir", f"runs/{name}")
+    options["env_options"] = {**options.get("env_options", {}), **parse_options(env_option or [])}
+    _add_problems(options, problems, eval_problems, holdout)
+    trainer = trainers.make(name, **options)
+    try:
+        result = trainer.train()
+    finally:
+        trainer.close()
     _report(result)
 
 

@@ -39,11 +39,11 @@ def validate_command(
     import json
 
     import rstar2_env  # noqa: F401  # registers the environments
-    from rstar2_env.cli._shared import progress_bar, user_errors
+    from rstar2_env.cli._shared import progress_bar
     from rstar2_env.core.options import parse_options
     from rstar2_env.evaluation.validation import validate
 
-    with user_errors(), progress_bar(quiet=as_json) as bar:
+    with progress_bar(quiet=as_json) as bar:
         task = bar.add_task("checking", total=episodes)
         found = validate(
             env_id,

@@ -34,17 +34,12 @@ def verify_command(
     ] = False,
 ) -> None:
     """Grade answers against gold answers, in parallel."""
-    from rstar2_env.core.errors import Rstar2Error
     from rstar2_env.verification import verify_response
     from rstar2_env.verification.api import math_verify_alone
     from rstar2_env.verification.report import read_pairs, summarise
     from rstar2_env.verification.workers.pool import set_workers, shared_pool
 
-    try:
-        pairs = read_pairs(jsonl)
-    except (Rstar2Error, OSError) as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(2) from error
+    pairs = read_pairs(jsonl)
     set_workers(workers)
     threads = shared_pool().workers
 

@@ -7,7 +7,7 @@ mistakes in how the package is called, and for the machine it runs on.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from gymnasium.error import ResetNeeded
@@ -18,7 +18,7 @@ class Rstar2Error(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as its message: workers send exceptions home, and a subclass's ``__init__`` may take other things."""
-        return _rebuild, (type(self), self.args)
+        return _rebuild, (type(self), self.args), self.__dict__ or None
 
 
 def _rebuild(kind: type[Rstar2Error], args: tuple[Any, ...]) -> Rstar2Error:
@@ -49,7 +49,28 @@ class ProblemFormatError(Rstar2Error, ValueError):
 
 
 class ConfigurationError(Rstar2Error, ValueError):
-    """Options that do not fit together, or a value out of its range."""
+    """Options that do not fit together, or a value out of its range.
+
+    Args:
+        message: What was expected, what came and what to do: whole sentences.
+        option: Name of the option that mends it, where one does. Python shows it as an argument (``episodes=...``), the
+            command line as the flag that sets it (``--episodes``): see ``worded``.
+        value: What that option should be given, where there is one thing to give.
+    """
+
+    def __init__(self, message: str = "", *, option: str | None = None, value: str | None = None) -> None:
+        super().__init__(message)
+        self.option = option
+        self.value = value
+
+    def __str__(self) -> str:
+        """The message, with the option as Python writes it."""
+        return self.worded(lambda name, value: f"{name}={'...' if value is None else repr(value)}")
+
+    def worded(self, write: Callable[[str, str | None], str]) -> str:
+        """The message, with the option that mends it written by ``write``, which takes its name and its value."""
+        message = str(self.args[0]) if self.args else ""
+        return f"{message.removesuffix('.')} ({write(self.option, self.value)})." if self.option else message
 
 
 class EpisodeOverError(Rstar2Error, ResetNeeded, RuntimeError):

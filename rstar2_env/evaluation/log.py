@@ -53,7 +53,8 @@ class EvalLog:
         self._run = json.loads(json.dumps(run, default=lambda value: type(value).__qualname__))
         if self.path.exists() and not resume and not overwrite:
             raise ConfigurationError(
-                f"{self.path} exists already. Resume it, allow to overwrite it, or choose another file."
+                f"{self.path} exists already: choose another file, replace it with overwrite, or go on where it ends.",
+                option="resume",
             )
         kept = self._read(plan) if resume and self.path.exists() else []
         try:

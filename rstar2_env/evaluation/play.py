@@ -156,6 +156,7 @@ def _start(
     if problem is None and told.get("reference") is None:
         raise ConfigurationError(
             f"{type(agent).__name__} must be told the problem, and only the environment knows it here: say which "
-            "problems to play (problems=...)."
+            "problems to play.",
+            option="problems",
         )
     cast(Any, agent).reset(observation, info, seed=seed, problem=problem, **told)

@@ -329,7 +329,7 @@ def _plan(source: ProblemSource | None, episodes: int | None, seed: int) -> list
     if episodes is None:
         if not isinstance(source, FiniteSource):
             what = f"{source.name} never ends" if source else "The environment has no list of problems"
-            raise ConfigurationError(f"{what}: say how many episodes to play (episodes=...).")
+            raise ConfigurationError(f"{what}: say how many episodes to play.", option="episodes")
         problems = list(source)
     else:
         problems = [None] * episodes if source is None else choose(source, episodes, seed=seed)

@@ -160,7 +160,7 @@ def validate(
     with _Checkers(env_id, options, seed) as checkers:
         source = load_problems(problems, split=split) if problems is not None else _own_source(checkers)
         if source is None and not contract:
-            raise ConfigurationError(f"{env_id} has no problems of its own; say which to check (problems=...).")
+            raise ConfigurationError(f"{env_id} has no problems of its own; say which to check.", option="problems")
         found = Validation(env_id, source.name if source else "", source.split if source else "")
         chosen, total = _chosen(source, episodes)
         for number, faults in _in_order(chosen, checkers, workers):

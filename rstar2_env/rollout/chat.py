@@ -32,8 +32,8 @@ class ChatCodec:
 
     Args:
         tokenizer: A Hugging Face tokenizer; it is read, never changed.
-        template: Replaces the tokenizer's own chat template; ``CHATML`` is at hand.
-        template_options: Passed to the template (``{"enable_thinking": False}``).
+        chat_template: Replaces the tokenizer's own; ``"chatml"`` names ``CHATML``.
+        chat_template_options: Passed to the template (``{"enable_thinking": False}``).
         stop_ids: Further tokens that end a turn, such as those of a model's ``generation_config.eos_token_id``.
 
     Attributes:
@@ -48,17 +48,20 @@ class ChatCodec:
         self,
         tokenizer: PreTrainedTokenizerBase,
         *,
-        template: str | None = None,
-        template_options: dict[str, Any] | None = None,
+        chat_template: str | None = None,
+        chat_template_options: dict[str, Any] | None = None,
         stop_ids: Iterable[int] = (),
     ) -> None:
-        if template is None and not tokenizer.chat_template:
+        if chat_template is None and not tokenizer.chat_template:
             raise ConfigurationError(
-                f"The tokenizer {tokenizer.name_or_path or type(tokenizer).__name__!r} has no chat template. Pass one: "
-                'ChatCodec(tokenizer, template=CHATML), or chat_template="chatml" in a trainer.'
+                f"The tokenizer {tokenizer.name_or_path or type(tokenizer).__name__!r} has no chat template: choose "
+                "one.",
+                option="chat_template",
+                value="chatml",
             )
+        template = CHATML if chat_template == "chatml" else chat_template
         self.tokenizer = tokenizer
-        self._reader = TemplateReader(tokenizer, template, template_options or {})
+        self._reader = TemplateReader(tokenizer, template, chat_template_options or {})
         self._added = {token.content: int(i) for i, token in tokenizer.added_tokens_decoder.items()}
         self._guarded: dict[str, int] = {}
         self._split = re.compile("(?!)")

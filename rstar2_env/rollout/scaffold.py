@@ -115,6 +115,7 @@ class TemplateReader:
 
 def _unfit(what: str) -> ConfigurationError:
     return ConfigurationError(
-        f"The chat template {what}. Pass another one: ChatCodec(tokenizer, template=CHATML), or "
-        'chat_template="chatml" in a trainer; or mend it with template_options.'
+        f"The chat template {what}. Mend it with chat_template_options, or choose another one.",
+        option="chat_template",
+        value="chatml",
     )

@@ -116,7 +116,7 @@ def generate_traces(
     env: EnvSpec,
     problems: ProblemSpec,
     *,
-    n: int | None = None,
+    episodes: int | None = None,
     seed: int = 0,
     split: str = "train",
     workers: int | None = None,
@@ -132,7 +132,8 @@ def generate_traces(
         env: A Gymnasium id, an environment (more like it are made from its ``spec``; it stays open), or a function
             that makes one.
         problems: What ``load_problems`` takes.
-        n: How many traces to write, the dropped ones included; ``None`` writes one for each problem of a finite source.
+        episodes: How many traces to write, the dropped ones included; ``None`` writes one for each problem of a
+            finite source.
         seed: Of the choice of problems, of the mistakes and of the episodes.
         split: Split of the problems, where the source has splits.
         workers: Environments, each in a thread; by default four for each processor, at most 32.
@@ -143,7 +144,7 @@ def generate_traces(
         The traces that came out as meant.
 
     Raises:
-        ConfigurationError: An option is out of its range; an unlimited source needs ``n``.
+        ConfigurationError: An option is out of its range; an unlimited source needs ``episodes``.
     """
     try:
         chosen = TraceOptions(**options)
@@ -151,9 +152,9 @@ def generate_traces(
         known = ", ".join(TraceOptions.__dataclass_fields__)
         raise ConfigurationError(f"{error}; the options of traces are {known}.") from error
     source = load_problems(problems, split=split)
-    if n is None and not isinstance(source, FiniteSource):
-        raise ConfigurationError(f"{source.name} never ends: say how many traces to write (n=...).")
-    tasks = list(source) if n is None else choose(source, n, seed=seed)
+    if episodes is None and not isinstance(source, FiniteSource):
+        raise ConfigurationError(f"{source.name} never ends: say how many traces to write.", option="episodes")
+    tasks = list(source) if episodes is None else choose(source, episodes, seed=seed)
     workers = min(32, 4 * (os.cpu_count() or 1)) if workers is None else workers
     if workers < 1:
         raise ConfigurationError(f"workers must be at least 1, not {workers}.")

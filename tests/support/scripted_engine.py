@@ -75,7 +75,7 @@ class ScriptedEngine:
 
 def scripted(policy: Policy, family: Family = FAMILIES[0], **options: Any) -> ScriptedEngine:
     """An engine of that family's tokenizer and template."""
-    codec = ChatCodec(make_tokenizer(family), template_options=family.options)
+    codec = ChatCodec(make_tokenizer(family), chat_template_options=family.options)
     return ScriptedEngine(codec, policy, end=family.end, **options)
 
 

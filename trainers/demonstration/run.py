@@ -126,7 +126,7 @@ def _cold_start(folder: Path, options: DemoOptions, seconds: dict[str, float]) -
     written = generate_traces(
         partial(gym.make, ENV, disable_env_checker=True, **ENV_OPTIONS),
         ENV_OPTIONS["problems"],
-        n=options.traces,
+        episodes=options.traces,
         seed=options.seed,
         error_rate=options.error_rate,
         wrong_rate=options.wrong_rate,

@@ -32,7 +32,7 @@ def write_jsonl(problems: Iterable[Problem], path: Path, *, overwrite: bool = Fa
         ConfigurationError: It exists already, or cannot be written.
     """
     if path.exists() and not overwrite:
-        raise ConfigurationError(f"{path} exists already: name another file, or pass --overwrite.")
+        raise ConfigurationError(f"{path} exists already: choose another file, or replace it.", option="overwrite")
     count = 0
     part = path.with_name(f"{path.name}.part-{os.getpid()}")
     try:

@@ -7,12 +7,9 @@ from types import SimpleNamespace
 
 import gymnasium as gym
 import pytest
-import typer
 from places import SHARED
-from typer.testing import CliRunner
 
 import rstar2_env  # noqa: F401  # registers the ids
-from rstar2_env.cli.validate import validate_command
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.env.tool_env import ToolEnv
 from rstar2_env.evaluation.validation import CHECKED, validate
@@ -178,31 +175,6 @@ def test_what_it_prints_as_json_is_its_report():
     assert report["n"] == 12
     assert {check: report[check] for check in CHECKED} == dict.fromkeys(CHECKED, 0)
     assert seen == [(n, 12) for n in range(1, 13)]
-
-
-class TestCommand:
-    app = typer.Typer()
-    app.command()(validate_command)
-
-    def run(self, *arguments):
-        return CliRunner().invoke(self.app, [str(argument) for argument in arguments])
-
-    def test_it_exits_with_1_when_something_is_wrong_and_lists_it(self, tmp_path):
-        file = tmp_path / "bad.jsonl"
-        file.write_text('{"id": "open", "question": "?", "answer": "{1"}\n')
-        done = self.run(ID, "--problems", file, "--no-contract")
-        assert done.exit_code == 1
-        assert "open (gold)" in done.output
-
-    def test_it_prints_one_json_object(self):
-        done = self.run(ID, "--episodes", 3, "--no-contract", "--json", "--env-option", "max_turns=3")
-        assert done.exit_code == 0, done.output
-        assert json.loads(done.stdout)["n"] == 3
-
-    def test_mistakes_are_told_in_a_line(self):
-        done = self.run("rstar2/MathTol-v0")
-        assert done.exit_code == 2
-        assert "Traceback" not in done.output
 
 
 @pytest.mark.slow

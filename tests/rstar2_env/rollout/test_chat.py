@@ -47,7 +47,7 @@ def tokenizer_of(family: Family) -> PreTrainedTokenizerFast:
 
 @cache
 def codec_of(family: Family) -> ChatCodec:
-    return ChatCodec(tokenizer_of(family), template_options=family.options)
+    return ChatCodec(tokenizer_of(family), chat_template_options=family.options)
 
 
 def render(family: Family, messages: Sequence[Message], *, generate: bool = True) -> str:
@@ -159,7 +159,7 @@ def test_text_of_the_environment_holds_no_special_token_and_opens_no_turn(family
 
 @families
 def test_the_first_suffix_of_all_is_as_safe_as_any(family: Family) -> None:
-    codec = ChatCodec(make_tokenizer(family), template_options=family.options)
+    codec = ChatCodec(make_tokenizer(family), chat_template_options=family.options)
     opens = "<｜User｜>" if "<｜User｜>" in family.plain else family.opens
     ids = codec.suffix("user", opens, ended=True)
     benign = codec.suffix("user", "x", ended=True)
@@ -231,9 +231,11 @@ def test_a_lone_surrogate_becomes_a_question_mark() -> None:
 def test_without_a_chat_template_the_error_names_the_option() -> None:
     tokenizer = make_tokenizer(FAMILIES[0])
     tokenizer.chat_template = None
-    with pytest.raises(ConfigurationError, match=r"template=CHATML.*chat_template=\"chatml\""):
+    with pytest.raises(ConfigurationError, match="chat_template='chatml'"):
         ChatCodec(tokenizer)
-    assert decode(FAMILIES[0], ChatCodec(tokenizer, template=CHATML).prompt("", "q")).startswith("<|im_start|>user\nq")
+    assert decode(FAMILIES[0], ChatCodec(tokenizer, chat_template=CHATML).prompt("", "q")).startswith(
+        "<|im_start|>user\nq"
+    )
 
 
 @pytest.mark.parametrize(
@@ -249,7 +251,7 @@ def test_without_a_chat_template_the_error_names_the_option() -> None:
 )
 def test_a_template_that_does_not_write_messages_as_they_are_is_refused(template: str) -> None:
     with pytest.raises(ConfigurationError, match="chat template"):
-        ChatCodec(tokenizer_of(FAMILIES[0]), template=template)
+        ChatCodec(tokenizer_of(FAMILIES[0]), chat_template=template)
 
 
 def test_a_template_without_system_messages_is_refused_only_when_there_is_one() -> None:
@@ -257,7 +259,7 @@ def test_a_template_without_system_messages_is_refused_only_when_there_is_one() 
         "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system') }}{% endif %}"
         "<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}<|im_start|>assistant\n"
     )
-    codec = ChatCodec(tokenizer_of(FAMILIES[0]), template=template)
+    codec = ChatCodec(tokenizer_of(FAMILIES[0]), chat_template=template)
     assert codec.prompt("", "question")
     with pytest.raises(ConfigurationError, match="no system"):
         codec.prompt("system", "question")
@@ -270,7 +272,7 @@ def test_a_template_that_ends_no_turn_stops_at_the_end_of_sequence_alone() -> No
     )
     tokenizer = make_tokenizer(FAMILIES[0])
     tokenizer.eos_token = "<|endoftext|>"
-    codec = ChatCodec(tokenizer, template=template)
+    codec = ChatCodec(tokenizer, chat_template=template)
     assert codec.stop_ids == (tokenizer.eos_token_id,)
     for ended in (True, False):
         suffix = codec.suffix("user", "42", ended=ended)

@@ -38,7 +38,9 @@ def stub() -> gym.Env:
 
 
 def many(n: int = 600, **options: object) -> list[Trace]:
-    return list(generate_traces(stub, "arithmetic", n=n, workers=4, **{"call_mistakes": UNRUN, **RATES, **options}))
+    return list(
+        generate_traces(stub, "arithmetic", episodes=n, workers=4, **{"call_mistakes": UNRUN, **RATES, **options})
+    )
 
 
 def turns(trace: Trace) -> list[str]:
@@ -47,7 +49,7 @@ def turns(trace: Trace) -> list[str]:
 
 @pytest.fixture(scope="module")
 def real() -> list[Trace]:
-    return list(generate_traces(ID, "arithmetic", n=120, **RATES))
+    return list(generate_traces(ID, "arithmetic", episodes=120, **RATES))
 
 
 def test_traces_come_out_as_meant_in_the_real_environment(real):
@@ -158,7 +160,7 @@ def test_changing_one_rate_leaves_the_other_mistakes_where_they_were():
 
 def test_the_same_seed_gives_the_same_traces_in_the_same_order_with_any_workers():
     first = [trace.record() for trace in many(60, seed=3)]
-    again = generate_traces(stub, "arithmetic", n=60, workers=1, seed=3, call_mistakes=UNRUN, **RATES)
+    again = generate_traces(stub, "arithmetic", episodes=60, workers=1, seed=3, call_mistakes=UNRUN, **RATES)
     assert [trace.record() for trace in again] == first
     assert [trace.record() for trace in many(60, seed=4)] != first
 
@@ -171,7 +173,7 @@ def test_traces_can_be_taken_one_at_a_time_and_given_up():
         made.append(stub())
         return made[-1]
 
-    traces = generate_traces(counted, "arithmetic", n=5000, workers=3)
+    traces = generate_traces(counted, "arithmetic", episodes=5000, workers=3)
     assert next(traces).reward == 1.0
     traces.close()
     assert len(made) == 3
@@ -181,7 +183,7 @@ def test_traces_can_be_taken_one_at_a_time_and_given_up():
 def test_an_environment_that_was_handed_in_is_used_and_stays_open():
     env = gym.make(ID)
     try:
-        assert len(list(generate_traces(env, "arithmetic", n=6, workers=3))) == 6
+        assert len(list(generate_traces(env, "arithmetic", episodes=6, workers=3))) == 6
         assert env.reset(seed=0)
     finally:
         env.close()
@@ -191,7 +193,7 @@ def test_an_unavailable_tool_drops_the_trace():
     told: list[str] = []
     lost = StubSandbox(ToolStatus.UNAVAILABLE)
     traces = generate_traces(
-        lambda: gym.make(ID, sandbox=lost), "arithmetic", n=2, dropped=lambda problem, why: told.append(why)
+        lambda: gym.make(ID, sandbox=lost), "arithmetic", episodes=2, dropped=lambda problem, why: told.append(why)
     )
     assert list(traces) == []
     assert told == ["the environment was not available"] * 2
@@ -200,7 +202,7 @@ def test_an_unavailable_tool_drops_the_trace():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"n": None}, "never ends"),
+        ({"episodes": None}, "never ends"),
         ({"error_rate": 1.5}, "error_rate is a share"),
         ({"wrong_rate": -0.1}, "wrong_rate is a share"),
         ({"call_mistakes": ("typo",)}, "call_mistakes"),
@@ -211,7 +213,7 @@ def test_an_unavailable_tool_drops_the_trace():
 )
 def test_options_that_do_not_fit_are_named_at_the_call(options, said):
     with pytest.raises(ConfigurationError, match=said):
-        generate_traces(ID, "arithmetic", **{"n": 5, **options})
+        generate_traces(ID, "arithmetic", **{"episodes": 5, **options})
 
 
 def test_a_record_is_json_with_messages_as_chat_templates_take_them(real):
@@ -231,7 +233,7 @@ def gsm8k_train() -> Path:
 def test_gsm8k_train_becomes_traces_that_earn_their_reward():
     told: list[str] = []
     traces = list(
-        generate_traces(ID, gsm8k_train(), n=60, error_rate=0.3, dropped=lambda problem, why: told.append(why))
+        generate_traces(ID, gsm8k_train(), episodes=60, error_rate=0.3, dropped=lambda problem, why: told.append(why))
     )
     assert len(traces) >= 55, told
     assert all(trace.reward == 1.0 for trace in traces)

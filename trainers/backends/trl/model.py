@@ -14,7 +14,7 @@ from accelerate import PartialState
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.rollout import CHATML, ChatCodec
+from rstar2_env.rollout import ChatCodec
 
 from ...config import TrainConfig
 
@@ -96,13 +96,12 @@ def be_quiet() -> None:
 
 def codec(config: TrainConfig, tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> ChatCodec:
     """The chat codec that the options ask for; what ends a generation of the model ends a turn."""
-    template = CHATML if config.chat_template == "chatml" else config.chat_template
     ends = getattr(model.generation_config, "eos_token_id", None)
     stop_ids = ends if isinstance(ends, list) else [ends]
     return ChatCodec(
         tokenizer,
-        template=template,
-        template_options=config.chat_template_options,
+        chat_template=config.chat_template,
+        chat_template_options=config.chat_template_options,
         stop_ids=[int(token) for token in stop_ids if token is not None],
     )
 

@@ -231,8 +231,7 @@ class TrlRun:
             return checkpoint
         if exists and (checkpoint or (self._folder / "metrics.jsonl").exists()):
             raise ConfigurationError(
-                f"{self._folder} holds a run already. Continue it with resume=True (--resume), or choose another "
-                "output_dir."
+                f"{self._folder} holds a run already: choose another folder, or continue it.", option="resume"
             )
         return None
 

@@ -1,4 +1,4 @@
-"""Claims about the commands eval, traces, problems and agents: what they print, write, and say to mistakes."""
+"""Claims about ``rstar2 eval``: what it prints, writes, and says to mistakes."""
 
 from __future__ import annotations
 
@@ -11,24 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner, Result
-
-from rstar2_env.cli import problems
-from rstar2_env.cli.agents import agents_command
-from rstar2_env.cli.eval import eval_command
-from rstar2_env.cli.traces import traces_command
+from cli_runner import run
 
 ID = "rstar2/MathTool-v0"
-app = typer.Typer()
-app.command("eval")(eval_command)
-app.command("traces")(traces_command)
-app.command("agents")(agents_command)
-app.add_typer(problems.app, name="problems")
-
-
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 @pytest.fixture
@@ -86,72 +71,6 @@ def test_eval_says_what_is_wrong_in_a_line_and_exits_with_2(arguments, said):
     assert done.exit_code == 2
     assert said in " ".join(done.output.split())
     assert "Traceback" not in done.output
-
-
-def test_traces_writes_lines_that_keep_their_reward(tmp_path):
-    out = tmp_path / "deep" / "traces.jsonl"
-    done = run(
-        *("traces", "--problems", "arithmetic", "-n", "20", "--out", out),
-        *("--error-rate", "0.5", "--wrong-rate", "0.5", "--json"),
-    )
-    assert done.exit_code == 0, done.output
-    lines = [json.loads(line) for line in out.read_text().splitlines()]
-    figures = json.loads(done.stdout)
-    assert figures["kept"] == len(lines) == 20
-    assert figures["earned_their_reward"] == sum(line["reward"] for line in lines)
-    assert figures["mistakes"]["wrong"] == sum(line["wrong"] for line in lines)
-
-
-def test_traces_makes_only_the_mistakes_it_is_told_to(tmp_path):
-    command = ("traces", "--problems", "arithmetic", "-n", "10", "--out", tmp_path / "t.jsonl", "--error-rate", "1")
-    done = run(*command, "--call-mistake", "broken_json", "--call-mistake", "unknown_tool", "--json")
-    assert set(json.loads(done.stdout)["mistakes"]) <= {"broken_json", "unknown_tool"}
-    refused = run(*command, "--call-mistake", "typo", "--overwrite")
-    assert refused.exit_code == 2
-    assert "undefined_name" in refused.output
-
-
-def test_traces_tells_what_it_dropped_and_does_not_overwrite_unasked(file, tmp_path):
-    out = tmp_path / "traces.jsonl"
-    done = run("traces", "--problems", file, "--out", out)
-    assert done.exit_code == 0
-    assert "calculations nor an expression" in done.output
-    again = run("traces", "--problems", file, "--out", out)
-    assert again.exit_code == 2
-    assert "exists already" in again.output
-
-
-def test_a_file_of_traces_is_left_alone_when_the_options_do_not_fit(tmp_path):
-    out = tmp_path / "traces.jsonl"
-    assert run("traces", "--problems", "arithmetic", "--out", out).exit_code == 2
-    assert not out.exists()
-
-
-def test_problems_shows_the_first_ones(file):
-    shown = run("problems", "show", file, "-n", "2")
-    assert "sums-1" in shown.output
-    assert "sums-3" not in shown.output
-    lines = run("problems", "show", "arithmetic:level=3", "-n", "2", "--split", "test", "--json").stdout.splitlines()
-    assert json.loads(lines[1])["id"] == "arithmetic:level=3/test/1"
-
-
-def test_problems_counts(file):
-    assert "whole number 6" in run("problems", "stats", file).output
-    assert json.loads(run("problems", "stats", "arithmetic", "-n", "50", "--json").stdout)["problems"] == 50
-
-
-def test_problems_says_what_is_wrong_with_a_file(tmp_path):
-    bad = tmp_path / "bad.jsonl"
-    bad.write_text('{"question": "q"}\n')
-    done = run("problems", "stats", bad)
-    assert done.exit_code == 2
-    assert "bad.jsonl:1: field 'answer' is missing" in " ".join(done.output.split())
-
-
-def test_agents_are_listed_with_a_line_and_their_options():
-    listed = json.loads(run("agents", "--json").stdout)
-    assert listed["oracle"]["options"] == ["corrupt", "use_tool", "dialect"]
-    assert "calculations" in run("agents").output
 
 
 @pytest.mark.slow

@@ -1,0 +1,107 @@
+"""Claims about how every command ends when something goes wrong."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+import typer
+from cli_runner import run
+from typer.testing import CliRunner, Result
+
+from rstar2_env.cli._command import Command
+from rstar2_env.core.errors import ConfigurationError
+
+ID = "rstar2/MathTool-v0"
+
+
+def raising(error: BaseException, *arguments: str) -> Result:
+    app = typer.Typer()
+
+    @app.command(cls=Command)
+    def command(
+        out: str = "runs/x", set_: Annotated[list[str] | None, typer.Option("--set")] = None, episodes: int = 1
+    ) -> None:
+        raise error
+
+    return CliRunner().invoke(app, list(arguments))
+
+
+def test_a_mistake_is_one_line_and_2():
+    done = raising(ConfigurationError("That will not do."))
+    assert (done.exit_code, done.output) == (2, "Error: That will not do.\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ConfigurationError("Say how many.", option="episodes"), "Error: Say how many (--episodes).\n"),
+        (ConfigurationError("Too warm.", option="heat", value="3"), "Error: Too warm (--set heat=3).\n"),
+        (ConfigurationError("Too warm.", option="heat"), "Error: Too warm (--set heat=VALUE).\n"),
+    ],
+)
+def test_a_message_speaks_of_the_flag_that_mends_it(error, said):
+    assert raising(error).output == said
+
+
+def test_in_python_the_same_message_speaks_of_the_argument_and_survives_pickling():
+    error = pickle.loads(pickle.dumps(ConfigurationError("Choose one.", option="chat_template", value="chatml")))
+    assert str(error) == "Choose one (chat_template='chatml')."
+    assert error.worded(lambda name, value: f"{name}/{value}") == "Choose one (chat_template/chatml)."
+
+
+def test_what_the_system_says_of_a_named_path_is_one_line(tmp_path):
+    inside = OSError(28, "No space left on device", str(tmp_path / "a" / "b"))
+    done = raising(inside, "--out", str(tmp_path / "a"))
+    assert done.exit_code == 2
+    assert done.output == f"Error: --out: {tmp_path}/a/b: No space left on device.\n"
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device", "/elsewhere"), ZeroDivisionError("ours")])
+def test_a_defect_of_ours_keeps_its_traceback(error, tmp_path):
+    assert raising(error, "--out", str(tmp_path / "a")).exception is error
+
+
+def test_ctrl_c_is_said_and_130():
+    done = raising(KeyboardInterrupt())
+    assert (done.exit_code, done.output) == (130, "Interrupted.\n")
+
+
+FILE = "{file}"  # a file, where a folder is needed
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("traces", "--problems", "arithmetic", "-n", "2", "--out", f"{FILE}/deep/t.jsonl"),
+        ("eval", ID, "--agent", "oracle", "--problems", "arithmetic", "-n", "1", "--out", f"{FILE}/e.jsonl"),
+        ("problems", "write", "arithmetic", "-n", "2", "--out", f"{FILE}/p.jsonl"),
+        ("problems", "decontaminate", "--problems", "arithmetic", "--against", "arithmetic", "--out", f"{FILE}/p"),
+        ("train", "grpo_roc", "--model", "MODEL", "--out", f"{FILE}/run"),
+        ("train", "grpo_roc", "--model", "MODEL", "--out", FILE),
+        ("sft", "--model", "MODEL", "--traces", FILE, "--out", f"{FILE}/run"),
+        ("demo", "--out", f"{FILE}/run"),
+        ("envs", "rstar2/MathTol-v0"),
+        ("eval", "CartPole-v1", "--agent", "oracle", "-n", "1"),
+        ("validate", "rstar2/MathTol-v0"),
+        ("verify", "--jsonl", FILE),
+        ("train", "grpo_rock"),
+        ("train", "grpo_roc"),
+        ("train", "grpo_roc", "--config", FILE),
+        ("train", "grpo_roc", "--config", f"{FILE}.toml"),
+        ("sandbox", "run", FILE, "--provider", "lokal"),
+        ("sandbox", "check", "--provider", "docker", "--set", "base_url=tcp://127.0.0.1:9"),
+        ("problems", "show", "nowhere.csv"),
+        ("problems", "stats", FILE),
+    ],
+)
+def test_no_mistake_ends_in_a_traceback(command, tmp_path):
+    file = tmp_path / "file"
+    file.write_text("} no TOML, no JSON\n")
+    done = run(*(word.replace(FILE, str(file)).replace("MODEL", str(tmp_path / "model")) for word in command))
+    assert done.exit_code == 2, done.output
+    assert "Traceback" not in done.output
+    assert "Error" in done.output
+    assert not Path(f"{file}.part").exists()

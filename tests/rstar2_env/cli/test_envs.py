@@ -1,0 +1,83 @@
+"""Claims about ``rstar2 envs``, and about the gallery that is made from the environments."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import gymnasium as gym
+import pytest
+from cli_runner import run
+from places import DOCS
+
+import rstar2_env  # noqa: F401  # registers the ids
+from rstar2_env.core.episode import Message
+from rstar2_env.core.errors import SandboxUnavailableError, UnknownNameError
+from rstar2_env.evaluation.cards import OPTIONAL, card, gallery, sample_episode, written
+from rstar2_env.sandbox import make_sandbox
+
+PAGE = DOCS / "environments.md"
+IDS = sorted(name for name, spec in gym.registry.items() if spec.namespace == "rstar2" and name not in OPTIONAL)
+
+
+@pytest.fixture(scope="module")
+def _sandbox():
+    try:
+        make_sandbox("local").close()
+    except SandboxUnavailableError as error:
+        pytest.skip(f"no local sandbox on this machine: {error}")
+
+
+class TestEnvs:
+    def test_the_list_has_every_id_with_its_line_knobs_and_baseline(self):
+        listed = json.loads(run("envs", "--json").stdout)
+        assert set(IDS) <= set(listed)
+        assert listed["rstar2/MathFence-v0"]["knobs"] == {"problems": "arithmetic"}
+        assert listed["rstar2/MathFence-v0"]["random_baseline"].startswith("0: ")
+        shown = run("envs").output
+        for env_id in IDS:
+            assert env_id in shown
+
+    @pytest.mark.usefixtures("_sandbox")
+    def test_a_card_is_the_docstring_and_an_episode_that_earned_its_reward(self):
+        done = run("envs", "rstar2/MathFence-v0")
+        assert done.exit_code == 0, done.output
+        for words in ("## Action space", "problems:", "**system**", "```python", "Reward 1, answered."):
+            assert words in done.output
+
+    def test_the_episode_can_be_left_out(self):
+        done = run("envs", "rstar2/MathFence-v0", "--no-sample")
+        assert "**user**" not in done.output
+        assert json.loads(run("envs", "rstar2/MathFence-v0", "--no-sample", "--json").stdout)["episode"] is None
+
+    def test_an_unknown_id_suggests_the_nearest(self):
+        done = run("envs", "rstar2/MathFense-v0")
+        assert done.exit_code == 2
+        assert "Did you mean 'rstar2/MathFence-v0'" in " ".join(done.output.split())
+        with pytest.raises(UnknownNameError):
+            card("CartPole-v1")
+
+    def test_the_common_sections_are_told_apart_from_the_arguments(self):
+        shown = card("rstar2/MathTool-v0")
+        assert "Version history" in shown.sections
+        assert "Args:" not in shown.sections["Version history"]
+        assert shown.line == "A math problem, a Python tool, and a verifiable reward."
+
+    def test_no_text_can_close_the_fence_that_it_is_shown_in(self):
+        shown = written([Message("user", "```\n````python\nx")])
+        assert re.findall(r"^`{5,}", shown, re.MULTILINE) == ["`````", "`````"]
+
+
+@pytest.mark.usefixtures("_sandbox")
+class TestGallery:
+    @pytest.mark.parametrize("env_id", IDS)
+    def test_the_sample_is_the_same_every_time_and_ends(self, env_id):
+        first, second = sample_episode(env_id), sample_episode(env_id)
+        assert first.messages == second.messages
+        assert first.end == "answered"
+
+    def test_the_page_is_up_to_date(self):
+        # Made anew with: rstar2 envs --markdown > docs/environments.md
+        page = PAGE.read_text("utf-8")
+        for made, there in zip(gallery().split("\n## "), page.split("\n## "), strict=True):
+            assert made == there
