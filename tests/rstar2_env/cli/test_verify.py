@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
-from typer.testing import CliRunner
+from cli_runner import run
 
-from rstar2_env.cli.verify import verify_command
 from rstar2_env.core.errors import ProblemFormatError
 from rstar2_env.verification.report import percentile, read_pairs
 
@@ -24,22 +22,13 @@ LINES = [
 ]
 
 
-@pytest.fixture
-def app() -> typer.Typer:
-    app = typer.Typer()
-    app.command()(verify_command)
-    return app
-
-
 def write(path: Path, lines: list[Any]) -> Path:
     path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines) + "\n\n")
     return path
 
 
-def test_json_is_one_object_with_the_figures(app: typer.Typer, tmp_path: Path) -> None:
-    result = CliRunner().invoke(
-        app, ["--jsonl", str(write(tmp_path / "pairs.jsonl", LINES)), "--json", "--timeout", "20"]
-    )
+def test_json_is_one_object_with_the_figures(tmp_path: Path) -> None:
+    result = run("verify", *["--jsonl", str(write(tmp_path / "pairs.jsonl", LINES)), "--json", "--timeout", "20"])
     assert result.exit_code == 0, result.output
     figures = json.loads(result.output)
     assert figures["n"] == 6
@@ -51,18 +40,18 @@ def test_json_is_one_object_with_the_figures(app: typer.Typer, tmp_path: Path) -
     assert figures["by_category"]["algebra"] == {"n": 2, "accuracy": 0.0, "false_positives": 1, "false_negatives": 1}
 
 
-def test_without_labels_there_is_no_accuracy(app: typer.Typer, tmp_path: Path) -> None:
+def test_without_labels_there_is_no_accuracy(tmp_path: Path) -> None:
     path = write(tmp_path / "pairs.jsonl", [{"gold": "1", "pred": "1"}, {"gold": "1", "pred": "2"}])
-    figures = json.loads(CliRunner().invoke(app, ["--jsonl", str(path), "--json"]).output)
+    figures = json.loads(run("verify", *["--jsonl", str(path), "--json"]).output)
     assert figures["accuracy"] is None
     assert figures["correct"] == 1
     assert figures["wrong"] == []
 
 
-def test_the_table_names_what_went_wrong_and_where_math_verify_disagrees(app: typer.Typer, tmp_path: Path) -> None:
+def test_the_table_names_what_went_wrong_and_where_math_verify_disagrees(tmp_path: Path) -> None:
     lines = [*LINES, {"gold": r"10^{-30}", "pred": r"$10^{-31}$", "expected": False, "id": "tiny"}]
     path = write(tmp_path / "pairs.jsonl", lines)
-    result = CliRunner().invoke(app, ["--jsonl", str(path), "--compare", "--workers", "1", "--timeout", "20"])
+    result = run("verify", *["--jsonl", str(path), "--compare", "--workers", "1", "--timeout", "20"])
     assert result.exit_code == 0, result.output
     assert "accuracy" in result.output
     assert "disagreements" in result.output
@@ -81,15 +70,13 @@ def test_the_table_names_what_went_wrong_and_where_math_verify_disagrees(app: ty
         ({"gold": "1", "pred": "1", "categories": 3}, "line 2, field 'categories'"),
     ],
 )
-def test_a_bad_line_is_named_by_file_number_and_field(
-    app: typer.Typer, tmp_path: Path, line: Any, message: str
-) -> None:
+def test_a_bad_line_is_named_by_file_number_and_field(tmp_path: Path, line: Any, message: str) -> None:
     path = write(tmp_path / "pairs.jsonl", [LINES[0], line])
     with pytest.raises(ProblemFormatError) as caught:
         read_pairs(path)
     assert str(path) in str(caught.value)
     assert message in str(caught.value)
-    result = CliRunner().invoke(app, ["--jsonl", str(path)])
+    result = run("verify", *["--jsonl", str(path)])
     assert result.exit_code == 2
 
 
