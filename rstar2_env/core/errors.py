@@ -10,7 +10,7 @@ import difflib
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from gymnasium.error import ResetNeeded
+from gymnasium.error import ResetNeeded, UnregisteredEnv
 
 
 class Rstar2Error(Exception):
@@ -38,6 +38,13 @@ class UnknownNameError(Rstar2Error, KeyError):
     def __str__(self) -> str:
         """The message itself: ``KeyError`` would show it quoted."""
         return str(self.args[0])
+
+
+class UnknownEnvError(UnknownNameError, UnregisteredEnv):
+    """There is no environment of that name.
+
+    Also Gymnasium's ``UnregisteredEnv``, which ``gym.make`` raises: one ``except`` gets both.
+    """
 
 
 class DuplicateNameError(Rstar2Error, ValueError):

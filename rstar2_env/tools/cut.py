@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
+
+from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 
 
 @runtime_checkable
@@ -17,6 +21,33 @@ class Tokenizer(Protocol):
     def decode(self, token_ids: Any, /) -> Any:
         """Token ids to text."""
         ...
+
+
+def make_tokenizer(tokenizer: Tokenizer | str | None) -> Tokenizer | None:
+    """The tokenizer itself, or that of a folder or of a model on the hub; one is loaded once in a process.
+
+    Raises:
+        MissingExtraError: A name was given, and transformers is not installed.
+        ConfigurationError: There is no tokenizer of that name.
+    """
+    return _loaded(tokenizer) if isinstance(tokenizer, str) else tokenizer
+
+
+@functools.cache
+def _loaded(name: str) -> Tokenizer:
+    try:
+        transformers: Any = importlib.import_module("transformers")
+    except ImportError as error:
+        raise MissingExtraError("train", f"The tokenizer {name!r}") from error
+    try:
+        found: Tokenizer = transformers.AutoTokenizer.from_pretrained(name)
+    except (OSError, ValueError) as error:
+        line = str(error).strip().partition("\n")[0]
+        raise ConfigurationError(
+            f"The tokenizer {name!r} cannot be loaded: expected a folder that holds one, or the name of a model on the "
+            f"hub. {line}"
+        ) from error
+    return found
 
 
 def cut_middle(text: str, limit: int, *, tokenizer: Tokenizer | None = None) -> tuple[str, int]:

@@ -8,12 +8,25 @@ hurts; no score here does.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.tools.cut import Tokenizer
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.own_code import Shape, is_class_with
+from rstar2_env.core.registry import Registry
+from rstar2_env.tools.cut import Tokenizer, make_tokenizer
+
+Score: TypeAlias = Callable[[Episode, Mapping[str, Any]], float]
+"""Scores the episode so far; the mapping is the ``info`` of its last step. ``episode.reward`` is the environment's own
+return. Must be a function of a module, or a frozen dataclass with ``__call__``, for the environment to be pickled."""
+
+COMPONENTS: Registry[Callable[..., Score]] = Registry(
+    "reward component",
+    entry_points="rstar2_env.rewards",
+    shape=Shape(is_class_with("__call__"), "a class whose objects are called with (episode, info)"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +69,26 @@ class CosineLength:
 
     Attributes:
         longest: The length at which the cosine ends, in characters or tokens; beyond it nothing changes.
-        tokenizer: Count in its tokens instead of in characters.
+        tokenizer: Count in its tokens instead of in characters; a tokenizer, or the folder or hub name of one.
     """
 
     longest: int
-    tokenizer: Tokenizer | None = None
+    tokenizer: Tokenizer | str | None = None
+
+    def __post_init__(self) -> None:
+        """Load a tokenizer given by name.
+
+        Raises:
+            ConfigurationError: There is none of that name, or ``longest`` is not positive.
+        """
+        if not self.longest > 0:
+            raise ConfigurationError(f"longest must be a positive length, not {self.longest!r}.")
+        object.__setattr__(self, "tokenizer", make_tokenizer(self.tokenizer))
 
     def __call__(self, episode: Episode, info: Mapping[str, Any]) -> float:
         """The score; it includes the verdict, so set ``task_weight=0`` beside it."""
         texts = [message.content for message in episode.messages if message.role == "assistant"]
-        if self.tokenizer is None:
+        if self.tokenizer is None or isinstance(self.tokenizer, str):
             length = sum(map(len, texts))
         else:
             length = sum(len(self.tokenizer.encode(text, add_special_tokens=False)) for text in texts)
@@ -81,3 +104,9 @@ class AnswerFormat:
     def __call__(self, episode: Episode, info: Mapping[str, Any]) -> float:
         """1 or 0."""
         return float(episode.answer_tags == 1)
+
+
+COMPONENTS.register("answer_format", AnswerFormat)
+COMPONENTS.register("cosine_length", CosineLength)
+COMPONENTS.register("tool_use", ToolUse)
+COMPONENTS.register("wrong_by_turns", WrongByTurns)

@@ -15,11 +15,13 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError, UnknownNameError
+from rstar2_env.core.parts import split_parts
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.tools import CallContext, ToolCall, ToolResult
 from rstar2_env.tools.chain import Handler
 from rstar2_env.wrappers.base import Step, TextEnv, TextWrapper, use_middleware
+from rstar2_env.wrappers.registry import WRAPPERS
 
 
 class Fault(StrEnum):
@@ -71,7 +73,7 @@ class FaultInjection(TextWrapper, gym.utils.RecordConstructorArgs):
     Args:
         env: An environment with tools.
         rate: Chance that a call is hit: one number, shared evenly by ``kinds``, or a chance for each kind.
-        kinds: The kinds that share ``rate``; all of them by default.
+        kinds: The kinds that share ``rate``, also as one text ("timeout+lost"); all of them by default.
         seed: Of the faults.
         latency_s: Seconds that ``latency`` adds.
 
@@ -84,11 +86,12 @@ class FaultInjection(TextWrapper, gym.utils.RecordConstructorArgs):
         env: TextEnv,
         rate: float | Mapping[str, float] = 0.1,
         *,
-        kinds: Iterable[str] | None = None,
+        kinds: str | Iterable[str] | None = None,
         seed: int = 0,
         latency_s: float = 0.5,
     ) -> None:
-        kinds = None if kinds is None else tuple(kinds)
+        if kinds is not None:
+            kinds = tuple(split_parts(kinds) if isinstance(kinds, str) else kinds)
         gym.utils.RecordConstructorArgs.__init__(self, rate=rate, kinds=kinds, seed=seed, latency_s=latency_s)
         super().__init__(env)
         if latency_s < 0:
@@ -208,5 +211,7 @@ def _kind(name: str) -> Fault:
     try:
         return Fault(name)
     except ValueError:
-        known = ", ".join(Fault)
-        raise ConfigurationError(f"There is no kind of fault named {name!r}. The kinds are: {known}.") from None
+        raise ConfigurationError(str(UnknownNameError("kind of fault", name, map(str, Fault)))) from None
+
+
+WRAPPERS.register("fault_injection", FaultInjection)

@@ -10,8 +10,9 @@ import gymnasium as gym
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.tools import CallContext, ToolCall, ToolResult
 from rstar2_env.tools.chain import Handler
-from rstar2_env.tools.cut import Tokenizer, cut_middle
+from rstar2_env.tools.cut import Tokenizer, cut_middle, make_tokenizer
 from rstar2_env.wrappers.base import Step, TextEnv, TextWrapper
+from rstar2_env.wrappers.registry import WRAPPERS
 
 Cut: TypeAlias = Literal["head", "middle", "tail"]
 
@@ -27,13 +28,16 @@ class ObservationLimit(TextWrapper, gym.utils.RecordConstructorArgs):
         env: A text environment.
         limit: Units to keep of one result; the note on what was left out comes on top.
         cut: Which part is left out: the ``"head"``, the ``"middle"`` or the ``"tail"``.
-        tokenizer: Count in its tokens instead of in characters.
+        tokenizer: Count in its tokens instead of in characters; a tokenizer, or the folder or hub name of one.
 
     Raises:
-        ConfigurationError: The limit is not a positive integer, or ``cut`` is none of the three.
+        ConfigurationError: The limit is not a positive integer, ``cut`` is none of the three, or there is no such
+            tokenizer.
     """
 
-    def __init__(self, env: TextEnv, limit: int, *, cut: Cut = "middle", tokenizer: Tokenizer | None = None) -> None:
+    def __init__(
+        self, env: TextEnv, limit: int, *, cut: Cut = "middle", tokenizer: Tokenizer | str | None = None
+    ) -> None:
         # A tokenizer is large, and nobody changes it.
         gym.utils.RecordConstructorArgs.__init__(
             self, _disable_deepcopy=True, limit=limit, cut=cut, tokenizer=tokenizer
@@ -43,7 +47,7 @@ class ObservationLimit(TextWrapper, gym.utils.RecordConstructorArgs):
             raise ConfigurationError(f"limit must be a positive integer, not {limit!r}.")
         if cut not in get_args(Cut):
             raise ConfigurationError(f'cut must be "head", "middle" or "tail", not {cut!r}.')
-        self._limit = _Limit(limit, cut, tokenizer)
+        self._limit = _Limit(limit, cut, make_tokenizer(tokenizer))
         tools = getattr(env.unwrapped, "tools", None)
         if tools is not None and hasattr(tools, "use"):
             tools.use(self._limit)
@@ -84,3 +88,6 @@ class _Limit:
             kept = self._tokenizer.decode(kept)
         note = f"[... {left_out} {'characters' if self._tokenizer is None else 'tokens'} left out ...]"
         return (f"{note}\n{kept}" if self._where == "head" else f"{kept}\n{note}"), left_out
+
+
+WRAPPERS.register("observation_limit", ObservationLimit)

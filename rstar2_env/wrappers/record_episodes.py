@@ -1,7 +1,7 @@
 """``RecordEpisodes``: every episode that ends, as one line of JSON; compressed by the file's name, resumable.
 
 Covered: a file cut short by a crash, files of several runs. Not covered: episodes that were given up before their end;
-several processes that write one file (give each its own).
+several processes that write one file (give each its own); several environments of one process may share it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import threading
+import weakref
 import zlib
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ import gymnasium as gym
 from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.wrappers.base import Step, TextEnv, TextWrapper
+from rstar2_env.wrappers.registry import WRAPPERS
 from rstar2_env.wrappers.reward_shaping import follow
 
 _PIECE = 1 << 14
@@ -35,6 +38,8 @@ class RecordEpisodes(TextWrapper, gym.utils.RecordConstructorArgs):
         path: The file; its folder is made.
         resume: Go on in a file that exists; a broken end is cut off.
         overwrite: Replace a file that exists.
+        shared: Write it together with the other environments of this process that record into it so; the first one
+            begins or resumes it.
 
     Attributes:
         path: The file.
@@ -46,26 +51,25 @@ class RecordEpisodes(TextWrapper, gym.utils.RecordConstructorArgs):
     """
 
     def __init__(
-        self, env: TextEnv, path: str | os.PathLike[str], *, resume: bool = False, overwrite: bool = False
+        self,
+        env: TextEnv,
+        path: str | os.PathLike[str],
+        *,
+        resume: bool = False,
+        overwrite: bool = False,
+        shared: bool = False,
     ) -> None:
         # The spec must be JSON, and an environment made from it goes on in the same file.
-        gym.utils.RecordConstructorArgs.__init__(self, path=str(path), resume=True)
+        gym.utils.RecordConstructorArgs.__init__(self, path=str(path), resume=True, shared=shared)
         super().__init__(env)
         self.path = Path(path)
-        self.played: list[tuple[int | None, str]] = []
-        if self.path.exists() and not (resume or overwrite):
-            raise ConfigurationError(
-                f"{self.path} exists already: pass resume=True or overwrite=True, or another path."
-            )
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            if resume and self.path.exists():
-                self._resume()
-            else:
-                self.path.write_bytes(b"")
-        except OSError as error:
-            raise ConfigurationError(f"{self.path} cannot be written: {error.strerror or error}.") from error
+        self._file = _opened(self.path, resume, overwrite, shared)
         self._episode = Episode()
+
+    @property
+    def played(self) -> list[tuple[int | None, str]]:
+        """Seed and problem id of every episode of the file."""
+        return self._file.played
 
     @property
     def count(self) -> int:
@@ -92,11 +96,37 @@ class RecordEpisodes(TextWrapper, gym.utils.RecordConstructorArgs):
     def _write(self, info: dict[str, Any]) -> None:
         record = self._episode.record()
         del record["group"]
-        line = json.dumps({"index": self.count, **record, "info": info}, ensure_ascii=False, default=str) + "\n"
-        data = line.encode("utf-8", "backslashreplace")
-        with self.path.open("ab") as file:
-            file.write(gzip.compress(data, mtime=0) if self.path.suffix == ".gz" else data)
-        self.played.append((self._episode.seed, self._episode.problem_id))
+        self._file.write({**record, "info": info})
+
+
+class _File:
+    """A file of episodes, which several environments of a process may write."""
+
+    def __init__(self, path: Path, *, resume: bool, overwrite: bool) -> None:
+        self.path = path
+        self.played: list[tuple[int | None, str]] = []
+        self._lock = threading.Lock()
+        if path.exists() and not (resume or overwrite):
+            raise ConfigurationError(
+                f"{path} exists already: pass resume=True or overwrite=True, or another path. (With shared=True "
+                "several environments of one process write one file.)"
+            )
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if resume and path.exists():
+                self._resume()
+            else:
+                path.write_bytes(b"")
+        except OSError as error:
+            raise ConfigurationError(f"{path} cannot be written: {error.strerror or error}.") from error
+
+    def write(self, record: dict[str, Any]) -> None:
+        with self._lock:
+            line = json.dumps({"index": len(self.played), **record}, ensure_ascii=False, default=str) + "\n"
+            data = line.encode("utf-8", "backslashreplace")
+            with self.path.open("ab") as file:
+                file.write(gzip.compress(data, mtime=0) if self.path.suffix == ".gz" else data)
+            self.played.append((record["seed"], record["problem_id"]))
 
     def _resume(self) -> None:
         data = self.path.read_bytes()
@@ -107,7 +137,7 @@ class RecordEpisodes(TextWrapper, gym.utils.RecordConstructorArgs):
                 self.played.append((record["seed"], record["problem_id"]))
             except (ValueError, KeyError, TypeError) as error:
                 raise ConfigurationError(
-                    f"{self.path}: line {self.count + 1} is no episode ({error!r}); choose another file."
+                    f"{self.path}: line {len(self.played) + 1} is no episode ({error!r}); choose another file."
                 ) from error
             kept = end
         if kept < len(data):
@@ -115,6 +145,48 @@ class RecordEpisodes(TextWrapper, gym.utils.RecordConstructorArgs):
                 raise ConfigurationError(f"{self.path} holds no whole episode, so it may be something else's file.")
             with self.path.open("r+b") as file:
                 file.truncate(kept)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy in another process goes on in the file; who writes it from both loses lines."""
+        return _opened, (self.path, True, False, True)
+
+
+_shared: weakref.WeakValueDictionary[Path, _File] = weakref.WeakValueDictionary()
+_sharing = threading.Lock()
+
+
+def _opened(path: Path, resume: bool, overwrite: bool, shared: bool) -> _File:
+    if not shared:
+        return _File(path, resume=resume, overwrite=overwrite)
+    with _sharing:
+        whole = path.absolute()
+        file = _shared.get(whole)
+        if file is None:
+            file = _shared[whole] = _File(path, resume=resume, overwrite=overwrite)
+        return file
+
+
+def record_episodes(
+    env: TextEnv,
+    path: str | os.PathLike[str],
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    shared: bool = True,
+) -> RecordEpisodes:
+    """Writes every episode that ends as a line of JSON.
+
+    ``RecordEpisodes`` as its name in a configuration makes it: one configuration makes many environments, which share
+    the file.
+
+    Args:
+        env: A text environment.
+        path: The file.
+        resume: Go on in a file that exists.
+        overwrite: Replace a file that exists.
+        shared: Write it together with the other environments of this process.
+    """
+    return RecordEpisodes(env, path, resume=resume, overwrite=overwrite, shared=shared)
 
 
 def read_episodes(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
@@ -151,3 +223,6 @@ def _members(data: bytes) -> list[tuple[bytes, int]]:
         start = position - len(reader.unused_data)
         found.append((b"".join(parts), start))
     return found
+
+
+WRAPPERS.register("record_episodes", record_episodes)

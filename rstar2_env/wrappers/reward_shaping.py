@@ -6,20 +6,22 @@ that compare the episodes of a group, which a trainer's reward or advantage must
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import gymnasium as gym
 
 from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import call_with_options
+from rstar2_env.core.parts import PartSpec, read_part, split_parts
 from rstar2_env.wrappers.base import Step, TextEnv, TextWrapper, log_parts
-
-Score: TypeAlias = Callable[[Episode, Mapping[str, Any]], float]
-"""Scores the episode so far; the mapping is the ``info`` of its last step. ``episode.reward`` is the environment's own
-return. Must be a function of a module, or a frozen dataclass with ``__call__``, for the environment to be pickled."""
+from rstar2_env.wrappers.components import COMPONENTS, Score
+from rstar2_env.wrappers.registry import WRAPPERS
 
 Gate: TypeAlias = "Literal['always', 'correct', 'wrong'] | Callable[[Episode, Mapping[str, Any]], bool]"
 
@@ -64,6 +66,53 @@ class Component:
         return self.gate == "always" or episode.correct == (self.gate == "correct")
 
 
+def make_component(written: Component | PartSpec) -> Component:
+    """A part of a reward, as a configuration writes it.
+
+    Args:
+        written: A name of ``COMPONENTS``, or one's own code, with options
+            ("tool_use:each=0.05,weight=2,gate=correct"), in any form of ``rstar2_env.core.parts``: those of the score,
+            and beside them ``weight``, ``gate``, ``clip``, ``when`` and ``label`` (the component's name, where it is
+            not that of the score). Or a score itself.
+
+    Raises:
+        UnknownNameError: There is no component of that name.
+        ConfigurationError: An option does not fit.
+    """
+    if isinstance(written, Component):
+        return written
+    part = read_part(written, COMPONENTS.kind)
+    found: Any = part.made_by or COMPONENTS.get(part.name)
+    what = f"{COMPONENTS.kind} {part.name!r}"
+    own = {name: value for name, value in part.options.items() if name not in _OF_COMPONENT}
+    if inspect.isclass(found):
+        found = call_with_options(what, found, own)
+    elif own:
+        raise ConfigurationError(
+            f"The {what} is a function and takes {', '.join(_OF_COMPONENT)}, not {', '.join(own)}: make it a class for "
+            "options of its own."
+        )
+    paid = {name: value for name, value in part.options.items() if name in _OF_COMPONENT}
+    label = part.name.rpartition(":")[2]
+    return call_with_options(what, partial(_component, found, label), paid)
+
+
+def _component(
+    score: Score,
+    name: str,
+    *,
+    label: str = "",
+    weight: float = 1.0,
+    gate: Literal["always", "correct", "wrong"] = "always",
+    clip: tuple[float, float] | None = None,
+    when: Literal["end", "step"] = "end",
+) -> Component:
+    return Component(label or name, score, weight, gate, clip, when)
+
+
+_OF_COMPONENT = ("label", "weight", "gate", "clip", "when")
+
+
 class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
     """Replaces the reward by the weighted sum of the environment's own and further parts.
 
@@ -73,22 +122,26 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
 
     Args:
         env: A text environment.
-        components: The further parts, with distinct names.
+        components: The further parts, with distinct names; each a ``Component`` or what ``make_component`` takes, or
+            all in one text ("(tool_use:each=0.05,gate=correct)+answer_format").
         task_weight: Factor on the environment's own reward.
         clip: Lowest and highest reward of one step.
 
     Raises:
         ConfigurationError: Two parts have the same name, or an option is out of its range.
+        UnknownNameError: There is no component of that name.
     """
 
     def __init__(
         self,
         env: TextEnv,
-        components: Sequence[Component],
+        components: str | Sequence[Component | PartSpec],
         *,
         task_weight: float = 1.0,
         clip: tuple[float, float] | None = None,
     ) -> None:
+        written = split_parts(components) if isinstance(components, str) else components
+        components = [make_component(one) for one in written]
         gym.utils.RecordConstructorArgs.__init__(
             self, _disable_deepcopy=True, components=components, task_weight=task_weight, clip=clip
         )
@@ -153,3 +206,6 @@ def follow(episode: Episode, action: str, step: Step) -> None:
 
 def _clipped(value: float, bounds: tuple[float, float] | None) -> float:
     return value if bounds is None else min(max(value, bounds[0]), bounds[1])
+
+
+WRAPPERS.register("reward_shaping", RewardShaping)

@@ -17,6 +17,7 @@ import gymnasium as gym
 
 from rstar2_env.core.errors import EpisodeOverError, Rstar2Error
 from rstar2_env.wrappers.base import EpisodeSeeds, Step, TextEnv, TextWrapper, copied
+from rstar2_env.wrappers.registry import WRAPPERS
 
 
 class RestoreError(Rstar2Error, RuntimeError):
@@ -118,3 +119,6 @@ _ADVICE = "restore into an environment made with the same options, whose tools p
 
 def _digest(before: str, text: str, reward: float) -> str:
     return hashlib.blake2b(f"{before}|{reward!r}|{text}".encode(), digest_size=16).hexdigest()
+
+
+WRAPPERS.register("save_state", SaveState)

@@ -11,6 +11,7 @@ from rstar2_env.core.status import ToolStatus
 from rstar2_env.tools import CallContext, ToolCall, ToolResult
 from rstar2_env.tools.chain import Handler
 from rstar2_env.wrappers.base import Step, TextEnv, TextWrapper, use_middleware
+from rstar2_env.wrappers.registry import WRAPPERS
 
 
 class ToolBudget(TextWrapper, gym.utils.RecordConstructorArgs):
@@ -79,3 +80,6 @@ class _Budget:
         self.episode += 1
         self.turn += 1
         return handler(call, context)
+
+
+WRAPPERS.register("tool_budget", ToolBudget)

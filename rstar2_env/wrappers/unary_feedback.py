@@ -12,6 +12,7 @@ import gymnasium as gym
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.wrappers.base import EpisodeSeeds, Step, TextEnv, TextWrapper, copied, log_parts
+from rstar2_env.wrappers.registry import WRAPPERS
 
 FEEDBACK = "That answer is not right. Think it over and answer again."
 _OF_THE_END = ("end", "answer", "correct", "turns", "tool_errors", "tool_calls_total")
@@ -100,3 +101,6 @@ class UnaryFeedback(TextWrapper, gym.utils.RecordConstructorArgs):
         if not self._answers:
             return 0.0
         return self._penalty * (1 - len(set(self._answers)) / len(self._answers))
+
+
+WRAPPERS.register("unary_feedback", UnaryFeedback)

@@ -1,0 +1,138 @@
+"""Which environment a name means: a Gymnasium id, alone or with the code that registers it, or a class of one's own.
+
+``mine/Divisors-v0``; ``divisors:mine/Divisors-v0`` (Gymnasium's own form, here with the current folder on the path) and
+``./divisors.py:mine/Divisors-v0``; ``divisors:DivisorsEnv`` and ``./divisors.py:DivisorsEnv``; ``./divisors.py``, where
+that holds one environment. Not covered: options and wrappers (``rstar2_env.wrappers.make``).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, TypeAlias
+
+import gymnasium as gym
+from gymnasium.envs.registration import find_highest_version, get_env_id, load_env_creator, parse_env_id
+
+from rstar2_env.core.errors import ConfigurationError, UnknownEnvError
+from rstar2_env.core.own_code import OwnName, Shape, candidates, find_own, own_name
+from rstar2_env.env.spaces import UnicodeText
+
+EnvSpec: TypeAlias = "str | Callable[..., gym.Env[str, str]]"
+"""An environment as it may be written: a name (see above), or the class or function that makes it."""
+
+_SHAPE = Shape(
+    lambda value: inspect.isclass(value) and issubclass(value, gym.Env), "a class derived from gymnasium.Env"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedEnv:
+    """An environment that was found.
+
+    Attributes:
+        name: What the user wrote, or the name of the class or function.
+        env_id: Its id in Gymnasium's registry, or "" where it has none.
+        creator: The class or function that makes it, or ``None`` where only its vector form has one.
+    """
+
+    name: str
+    env_id: str
+    creator: Callable[..., Any] | None
+
+
+def find_env(env: EnvSpec) -> NamedEnv:
+    """The environment that is meant.
+
+    Raises:
+        UnknownEnvError: There is no such id; the message suggests the nearest.
+        ConfigurationError: One's own code is not there, fails when it is imported, or holds no such environment.
+    """
+    if not isinstance(env, str):
+        if not callable(env):
+            raise ConfigurationError(
+                f"An environment is a Gymnasium id, code of your own (module:Name, ./file.py:Name), or a class or "
+                f"function that makes one, not {env!r}."
+            )
+        return NamedEnv(getattr(env, "__qualname__", type(env).__qualname__), "", env)
+    if env in gym.registry:
+        return _registered(env, env)
+    own = own_name(env)
+    if own is None:
+        return _registered(env, _known_id(env, env))
+    module = own.load()
+    if own.name in gym.registry or "/" in own.name:
+        return _registered(env, _known_id(own.name, env))
+    if not own.name and len(ids := _ids_of(module)) == 1:
+        return _registered(env, ids[0])
+    return NamedEnv(env, "", _own_class(own, module))
+
+
+def check_text(env: gym.Env[Any, Any], name: str) -> None:
+    """Refuse an environment that is not text in, text out.
+
+    Raises:
+        ConfigurationError: One of its spaces holds no text.
+    """
+    spaces = {kind: getattr(env, f"{kind}_space", None) for kind in ("action", "observation")}
+    for space in spaces.values():
+        if space is None or isinstance(space, (UnicodeText, gym.spaces.Text)):
+            continue
+        if type(space).__module__.startswith("gymnasium.") or not space.contains("text"):
+            raise ConfigurationError(
+                f"{name} is no text environment: its actions are {spaces['action']} and its observations "
+                f"{spaces['observation']}. Expected an environment whose spaces are rstar2_env.env.spaces.UnicodeText "
+                "or gymnasium.spaces.Text; `rstar2 envs` lists those of this package."
+            )
+
+
+def _registered(name: str, env_id: str) -> NamedEnv:
+    entry_point = gym.spec(env_id).entry_point
+    if entry_point is None or callable(entry_point):
+        return NamedEnv(name, env_id, entry_point)
+    try:
+        return NamedEnv(name, env_id, load_env_creator(entry_point))
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigurationError(
+            f"{env_id} is registered as {entry_point}, which cannot be loaded: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _known_id(env_id: str, written: str) -> str:
+    """The id as it is registered: of one without a version the highest."""
+    try:
+        namespace, name, version = parse_env_id(env_id)
+    except gym.error.Error:
+        namespace, name, version = None, env_id, 0
+    if version is None:
+        env_id = get_env_id(namespace, name, find_highest_version(namespace, name))
+    if env_id in gym.registry:
+        return env_id
+    theirs = [known for known, spec in gym.registry.items() if _home(spec).partition(".")[0] != "gymnasium"]
+    raise UnknownEnvError("environment", written, theirs)
+
+
+def _ids_of(module: ModuleType) -> list[str]:
+    """The ids whose environments a module defines."""
+    return [env_id for env_id, spec in gym.registry.items() if _home(spec) == module.__name__]
+
+
+def _home(spec: gym.envs.registration.EnvSpec) -> str:
+    """The module that defines an environment."""
+    entry_point = spec.entry_point
+    return (
+        entry_point.partition(":")[0] if isinstance(entry_point, str) else str(getattr(entry_point, "__module__", ""))
+    )
+
+
+def _own_class(own: OwnName, module: ModuleType) -> Any:
+    ids = _ids_of(module)
+    if not own.name and ids:
+        classes = sorted(candidates(module, _SHAPE))
+        raise ConfigurationError(
+            f"{own.written} holds several environments ({', '.join([*ids, *classes])}): write {own.written}:{ids[0]}, "
+            "or another of them."
+        )
+    return find_own(own, "environment", _SHAPE, {})
