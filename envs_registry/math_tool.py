@@ -14,6 +14,7 @@ from rstar2_env.sandbox.job import Limits, Sandbox
 from rstar2_env.tools import PythonTool
 from rstar2_env.tools.cut import Tokenizer
 from rstar2_env.tools.sandboxed import SandboxTool
+from rstar2_env.verification import VerifierSpec
 
 
 class MathToolEnv(ToolEnv):
@@ -57,7 +58,9 @@ class MathToolEnv(ToolEnv):
             ``output_tokenizer``; more is cut in the middle.
         output_tokenizer: Count ``max_output`` in its tokens.
         traceback: Show the whole traceback of an exception; else its last line alone.
-        verify_timeout: Seconds that comparing an answer may take.
+        verifier: Says whether an answer is right: ``"rules"``, ``"numeric:tolerance=0.02"``,
+            ``"model:url=...,model=..."``, one's own, or a ``Verifier``; see docs/verification.md.
+        verify_timeout: Seconds that comparing an answer by rules may take.
         **options: Everything that ``ToolEnv`` takes: ``split``, ``max_turns``, ``max_tokens``, ``max_seconds``, ...
 
     Raises:
@@ -75,6 +78,7 @@ class MathToolEnv(ToolEnv):
         max_output: int = 4000,
         output_tokenizer: Tokenizer | None = None,
         traceback: bool = True,
+        verifier: VerifierSpec = "rules",
         verify_timeout: float = 5.0,
         **options: Any,
     ) -> None:
@@ -83,7 +87,7 @@ class MathToolEnv(ToolEnv):
         tool = self.tool_class(
             sandbox, limits=limits, max_output=max_output, tokenizer=output_tokenizer, traceback=traceback
         )
-        super().__init__(problems=problems, tools=[tool], grader=GoldGrader(verify_timeout), **options)
+        super().__init__(problems=problems, tools=[tool], grader=GoldGrader(verify_timeout, verifier), **options)
 
 
 gym.register("rstar2/MathTool-v0", entry_point="rstar2_env.envs_registry.math_tool:MathToolEnv")

@@ -20,9 +20,6 @@ from rstar2_env.core.registry import Registry
 
 T = TypeVar("T")
 
-PartSpec: TypeAlias = "str | Part | Mapping[str, Any] | Sequence[Any] | Callable[..., Any]"
-"""A part as it may be written: text, a table, ``[name, options]``, or the class or function itself."""
-
 _WITH_OPTIONS = re.compile(r"(?P<name>.*?):(?P<options>[^\W\d][\w.]*=.*)", re.DOTALL)
 _OPENING, _CLOSING = "[{(", "]})"
 _BARE = re.compile(r"[^\s,+\"()\[\]{}][^,+\"()\[\]{}]*")
@@ -45,6 +42,10 @@ class Part:
     def __str__(self) -> str:
         """The part in the notation; reading it gives the same part."""
         return write_part(self.name, self.options)
+
+
+PartSpec: TypeAlias = str | Part | Mapping[str, Any] | Sequence[Any] | Callable[..., Any]
+"""A part as it may be written: text, a table, ``[name, options]``, or the class or function itself."""
 
 
 def read_part(written: PartSpec, kind: str = "part") -> Part:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.problems import Problem
-from rstar2_env.verification import Verdict, verify
+from rstar2_env.verification import Verdict
+from rstar2_env.verification.named import VerifierSpec, make_verifier
+from rstar2_env.verification.verifier import Verifier
 
 Grader = Callable[[Problem, str], Verdict]
 """Says whether an answer solves a problem: ``grader(problem, answer)``. Pickled with the environment."""
@@ -15,21 +17,28 @@ Grader = Callable[[Problem, str], Verdict]
 
 @dataclass(frozen=True, slots=True)
 class GoldGrader:
-    """Right is what equals the problem's gold answer, as ``verify`` sees it; an echo of the question is no answer.
+    """Right is what equals the problem's gold answer, as a verifier sees it.
 
     Args:
-        timeout: Seconds that one comparison may take.
+        timeout: Seconds that one comparison by rules may take.
+        verifier: A verifier, or how it is written: ``"rules"`` (an echo of the question is no answer),
+            ``"numeric:tolerance=0.02"``, ``"model:url=...,model=..."``, or one's own ("./mine.py:MyVerifier"); see
+            docs/verification.md.
 
     Raises:
-        ConfigurationError: The timeout is not positive.
+        ConfigurationError: The timeout is not positive, or an option of the verifier does not fit.
+        UnknownNameError: There is no verifier of that name.
     """
 
     timeout: float = 5.0
+    verifier: VerifierSpec = "rules"
 
     def __post_init__(self) -> None:
         if not self.timeout > 0:
             raise ConfigurationError(f"verify_timeout must be a positive number of seconds, not {self.timeout!r}.")
+        object.__setattr__(self, "verifier", make_verifier(self.verifier, timeout=self.timeout))
 
     def __call__(self, problem: Problem, answer: str) -> Verdict:
         """Compare with the gold answer."""
-        return verify(problem.answer, answer, question=problem.question, timeout=self.timeout)
+        assert isinstance(self.verifier, Verifier)  # made above
+        return self.verifier(problem.answer, answer, problem.question)

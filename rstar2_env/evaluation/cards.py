@@ -27,8 +27,8 @@ OPTIONAL = frozenset({"rstar2/ReasoningGym-v0"})
 
 _COMMON = {
     "self", "problems", "dialect", "dialect_options", "split", "holdout", "sandbox", "limits", "max_output",
-    "output_tokenizer", "traceback", "verify_timeout", "max_turns", "max_tokens", "max_seconds", "tokenizer", "timings",
-    "max_text", "render_mode", "options", "tool", "tools", "more",
+    "output_tokenizer", "traceback", "verifier", "verify_timeout", "max_turns", "max_tokens", "max_seconds",
+    "tokenizer", "timings", "max_text", "render_mode", "options", "tool", "tools", "more",
 }  # fmt: skip
 _MOST_TURNS = 60
 _SEEDS = 20

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rstar2_env.verification.api import averify, verify, verify_many, verify_response
 from rstar2_env.verification.golds import gold_fault
+from rstar2_env.verification.named import VERIFIERS, VerifierSpec, make_verifier
 from rstar2_env.verification.options import Options
 from rstar2_env.verification.read.extract import extract_boxed, last_boxed
 from rstar2_env.verification.verdict import Reason, Verdict
@@ -16,17 +17,20 @@ if TYPE_CHECKING:
     from rstar2_env.verification.read.response import extract_answer
 
 __all__ = [
+    "VERIFIERS",
     "ModelVerifier",
     "Options",
     "Reason",
     "RuleVerifier",
     "Verdict",
     "Verifier",
+    "VerifierSpec",
     "averify",
     "extract_answer",
     "extract_boxed",
     "gold_fault",
     "last_boxed",
+    "make_verifier",
     "model_verifier",
     "numeric",
     "verify",

@@ -11,10 +11,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import pytest
 
+import rstar2_env  # noqa: F401  # registers the ids
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.verification import Reason, RuleVerifier, Verifier, model_verifier, numeric
+from rstar2_env.core.parts import write_part
+from rstar2_env.testing import StubSandbox
+from rstar2_env.verification import Reason, RuleVerifier, Verifier, make_verifier, model_verifier, numeric
 
 SENTENCE = "Petya will receive the last token."
 
@@ -187,3 +191,32 @@ def test_every_verifier_has_the_same_interface(make: Callable[[], Verifier]) -> 
     assert verifier("7", "7", "What is 3 + 4?").correct
     assert asyncio.run(verifier.acall("7", "8")).reason is Reason.DIFFERENT
     assert pickle.loads(pickle.dumps(verifier))("x+1", "1+x").correct
+
+
+class TestByName:
+    def written(self, endpoint: Endpoint, **options: Any) -> str:
+        return write_part("model", {"url": endpoint.url, "model": "judge", **options})
+
+    def test_an_environment_asks_the_judge_that_its_options_name(self, endpoint: Endpoint) -> None:
+        problems = [{"question": "Who wins?", "answer": SENTENCE}]
+        env = gym.make("rstar2/MathTool-v0", problems=problems, sandbox=StubSandbox(), verifier=self.written(endpoint))
+        for _ in range(2):
+            env.reset(seed=1)
+            assert env.step("<answer>\\boxed{Petya gets it}</answer>")[1] == 1.0
+        assert len(endpoint.requests) == 1  # the second reply is the cache's
+        again = pickle.loads(pickle.dumps(env.unwrapped))
+        again.reset(seed=1)
+        assert again.step("<answer>\\boxed{Petya gets it}</answer>")[1] == 1.0
+
+    def test_all_who_name_one_judge_share_its_budget(self, endpoint: Endpoint) -> None:
+        first, second = (make_verifier(self.written(endpoint, max_calls=2)) for _ in range(2))
+        assert first is second
+        assert first is not make_verifier(self.written(endpoint, max_calls=3))
+
+    def test_the_rules_that_go_first_and_the_key_are_options(self, endpoint: Endpoint, monkeypatch: Any) -> None:
+        monkeypatch.setenv("JUDGE_KEY", "secret")
+        judge = make_verifier(self.written(endpoint, rules="numeric:tolerance=0.1", api_key_env="JUDGE_KEY"))
+        assert judge("100", "105").correct
+        assert not endpoint.requests
+        judge(SENTENCE, "Petya gets it")
+        assert endpoint.headers[0]["Authorization"] == "Bearer secret"
