@@ -18,13 +18,12 @@ from typing import Any, Literal
 
 import gymnasium as gym
 
-from rstar2_env.core.episode import Episode, Message
+from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.dialects import Dialect
 from rstar2_env.tools import CallContext, ToolCall, ToolResult
 from rstar2_env.tools.chain import Handler
 from rstar2_env.wrappers.base import use_middleware
-from rstar2_env.wrappers.reward_shaping import follow
 
 _TYPES: Mapping[str, Any] = {
     "string": str,
@@ -79,8 +78,8 @@ class ServedEnvironment:
             )
         seed = 0 if row.get("seed") is None else int(row["seed"])
         text, info = self.env.reset(seed=seed, options=options)
-        self.episode = Episode(seed=seed, problem_id=str(info.get("problem_id", "")))
-        self.episode.messages.append(Message("user", text))
+        # TRL's own prompt decides whether there is a system message; this environment's is not shown.
+        self.episode = Episode(seed=seed).begin(text, {**info, "system": ""})
         self._over = False
         return text
 
@@ -92,9 +91,9 @@ class ServedEnvironment:
         if self._over:
             return _OVER
         self._results.clear()
-        text, reward, terminated, truncated, info = self.env.step(turn)
-        follow(self.episode, turn, (text, float(reward), terminated, truncated, info))
-        self._over = terminated or truncated
+        returned = self.env.step(turn)
+        text = returned[0]
+        self._over = self.episode.step(turn, returned)
         if self._results:
             return "\n".join(result.text for result in self._results)
         return text or (f"The episode is over ({self.episode.end})." if self._over else text)

@@ -64,7 +64,7 @@ def _show(shown: Card, seed: int | None, *, as_json: bool) -> None:
     if as_json:
         played = None
         if episode is not None:
-            messages = [{"role": message.role, "content": message.content} for message in episode.messages]
+            messages = [message.record() for message in episode.messages]
             played = {"messages": messages, "reward": episode.reward, "end": episode.end}
         typer.echo(json.dumps({"id": shown.env_id, **shown.to_dict(), "card": shown.text, "episode": played}))
         return

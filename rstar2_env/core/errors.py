@@ -55,6 +55,10 @@ class ProblemFormatError(Rstar2Error, ValueError):
     """A line or record of a problem source does not have the form it must have."""
 
 
+class RecordFormatError(Rstar2Error, ValueError):
+    """A record that this package writes, such as that of an episode, does not have the form it must have."""
+
+
 class ConfigurationError(Rstar2Error, ValueError):
     """Options that do not fit together, or a value out of its range.
 

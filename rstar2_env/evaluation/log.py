@@ -13,9 +13,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from rstar2_env.core.episode import Episode, Message
+from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.status import ToolStatus
+
+_BESIDE = ("gold", "seconds", "run")
+"""What a line has beside the episode's record."""
 
 
 class EvalLog:
@@ -95,17 +97,16 @@ class EvalLog:
                 continue
             try:
                 record = json.loads(line)
-                episode = episode_from(record)
-                same = record["run"] == self._run
-            except (ValueError, KeyError, TypeError) as error:
+                episode = episode_of(record)
+            except ValueError as error:
                 if number == len(lines):
                     continue  # Cut short when the run was killed: no newline follows it.
                 raise ConfigurationError(
-                    f"{self.path}:{number} is not an episode of an evaluation ({error!r}); it cannot be resumed."
+                    f"{self.path}:{number} is not an episode of an evaluation ({error}); it cannot be resumed."
                 ) from error
             planned = plan.get(episode.group)
-            if not same or (planned is not None and not _fits(episode, *planned)):
-                difference = _difference(record["run"], self._run)
+            if record.get("run") != self._run or (planned is not None and not _fits(episode, *planned)):
+                difference = _difference(record.get("run"), self._run)
                 raise ConfigurationError(
                     f"{self.path}:{number} belongs to another evaluation: {difference}. Resume with the same "
                     "environment, agent, problems, options and seed, or choose another file."
@@ -117,27 +118,15 @@ class EvalLog:
         return kept
 
 
-def episode_from(record: Mapping[str, Any]) -> Episode:
-    """The episode of a line that ``EvalLog`` wrote, without token ids.
+def episode_of(line: Mapping[str, Any]) -> Episode:
+    """The episode of a line that ``EvalLog`` wrote; ``group`` is its number in the evaluation.
 
     Raises:
-        KeyError: A field is missing.
-        ValueError: A field does not have the form that it must have.
+        RecordFormatError: A key is missing, is unknown, or has a value of another form.
     """
-    return Episode(
-        group=int(record["index"]),
-        seed=record["seed"],
-        problem_id=record["problem_id"],
-        messages=[Message(message["role"], message["content"]) for message in record["messages"]],
-        reward=float(record["reward"]),
-        end=record["end"],
-        turns=int(record["turns"]),
-        statuses=[ToolStatus(status) for status in record["statuses"]],
-        injected=[ToolStatus(status) for status in record["injected"]],
-        answer=record["answer"],
-        correct=bool(record["correct"]),
-        answer_tags=int(record["answer_tags"]),
-    )
+    if isinstance(line, Mapping) and "index" in line:
+        line = {"group": line["index"], **{name: line[name] for name in line if name != "index"}}
+    return Episode.from_record(line, beside=_BESIDE)
 
 
 def _fits(episode: Episode, seed: int, problem_id: str | None) -> bool:

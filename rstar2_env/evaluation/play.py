@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
 import gymnasium as gym
 
-from rstar2_env.core.episode import Episode, Message
+from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.dialects import Dialect
 from rstar2_env.env.reference import Reference, reference_of
@@ -96,27 +96,16 @@ def play_episode(
         StopPlayingError: ``stopped`` said yes.
     """
     observation, info = env.reset(seed=seed, options=None if problem is None else {"problem": problem})
-    episode = Episode(seed=seed, problem_id=str(info.get("problem_id", "")))
-    if info.get("system"):
-        episode.messages.append(Message("system", info["system"]))
-    episode.messages.append(Message("user", observation))
+    episode = Episode(seed=seed).begin(observation, info)
     _start(agent, observation, info, seed, problem, reference_of(env))
     over = False
     while not over:
         if stopped is not None and stopped():
             raise StopPlayingError
         turn = agent.act(observation, info)
-        observation, reward, terminated, truncated, info = env.step(turn)
-        over = terminated or truncated
-        episode.messages.append(Message("assistant", turn))
-        if observation:
-            episode.messages.append(Message(info.get("role", "user"), observation))
-        episode.reward += float(reward)
-        episode.turns += 1
-        episode.note(info)
-        if over:
-            episode.end = info.get("end", "terminated" if terminated else "truncated")
-            episode.correct = bool(info.get("correct", episode.reward > 0))
+        returned = env.step(turn)
+        over = episode.step(turn, returned)
+        observation, info = returned[0], returned[4]
     return episode
 
 

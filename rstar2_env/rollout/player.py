@@ -19,7 +19,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from rstar2_env.core.episode import Episode, Message
+from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError, Rstar2Error
 from rstar2_env.rollout.chat import ChatCodec
 from rstar2_env.rollout.engine import Engine, SamplingParams, Seat, open_episode
@@ -251,12 +251,8 @@ class Player:
         self, env: LentEnv, episode: Episode, request: EpisodeRequest, sampling: SamplingParams, clock: asyncio.Timeout
     ) -> None:
         text, info = await env.reset(seed=request.seed, options=request.options)
-        system = str(info.get("system", ""))
-        episode.problem_id = str(info.get("problem_id", ""))
-        if system:
-            episode.messages.append(Message("system", system))
-        episode.messages.append(Message("user", text))
-        episode.prompt_ids = self.chat.prompt(system, text)
+        episode.begin(text, info)
+        episode.prompt_ids = self.chat.prompt(str(info.get("system") or ""), text)
         sampling = replace(
             sampling,
             stop_ids=tuple({*sampling.stop_ids, *self.chat.stop_ids}),
@@ -286,17 +282,12 @@ class Player:
                 episode.policy_version = generation.policy_version
             _extend(episode, generation.ids, 1, generation.logprobs)
             action = self.chat.text(generation.ids)
-            episode.messages.append(Message("assistant", action))
-            episode.turns += 1
+            episode.act(action)
             if generation.finish_reason == "length" and len(episode.completion_ids) >= self.budget.tokens:
                 episode.end = "tokens"
                 return
-            text, reward, terminated, truncated, info = await env.step(action)
-            episode.reward += reward
-            episode.note(info)
-            if terminated or truncated:
-                episode.end = str(info.get("end", "terminated" if terminated else "truncated"))
-                episode.correct = bool(info.get("correct", episode.reward > 0))
+            text, *outcome, info = await env.step(action)
+            if episode.observe(*outcome, info):
                 return
             ended = bool(generation.ids) and generation.ids[-1] in self.chat.stop_ids
             suffix = self.chat.suffix(str(info.get("role", "user")), text, ended=ended)
@@ -307,7 +298,7 @@ class Player:
             if episode.turns >= self.budget.turns:
                 episode.end = "turns"
                 return
-            episode.messages.append(Message(str(info.get("role", "user")), text))
+            episode.show(text, info)
             _extend(episode, suffix, 0, [0.0] * len(suffix))
 
 

@@ -66,7 +66,7 @@ class Trace:
         """The trace as JSON can hold it; ``messages`` are as chat templates take them."""
         return {
             "problem_id": self.problem_id,
-            "messages": [{"role": message.role, "content": message.content} for message in self.messages],
+            "messages": [message.record() for message in self.messages],
             "reward": self.reward,
             "end": self.end,
             "statuses": [str(status) for status in self.statuses],

@@ -17,11 +17,10 @@ from typing import Any
 
 import gymnasium as gym
 
-from rstar2_env.core.episode import Episode, Message
+from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.wrappers.base import Step, TextEnv, TextWrapper
 from rstar2_env.wrappers.registry import WRAPPERS
-from rstar2_env.wrappers.reward_shaping import follow
 
 _PIECE = 1 << 14
 
@@ -79,17 +78,13 @@ class RecordEpisodes(TextWrapper, gym.utils.RecordConstructorArgs):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Start an episode; one that has not ended is not recorded."""
         text, info = self.env.reset(seed=seed, options=options)
-        self._episode = Episode(seed=seed, problem_id=str(info.get("problem_id", "")))
-        if info.get("system"):
-            self._episode.messages.append(Message("system", info["system"]))
-        self._episode.messages.append(Message("user", text))
+        self._episode = Episode(seed=seed).begin(text, info)
         return text, info
 
     def step(self, action: str) -> Step:
         """Play a turn; the last one writes the episode."""
         step = self.take(action)
-        follow(self._episode, action, step)
-        if step[2] or step[3]:
+        if self._episode.step(action, step):
             self._write(step[4])
         return step
 

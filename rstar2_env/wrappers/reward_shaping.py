@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 import gymnasium as gym
 
-from rstar2_env.core.episode import Episode, Message
+from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import call_with_options
 from rstar2_env.core.parts import PartSpec, read_part, split_parts
@@ -166,17 +166,14 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Start an episode."""
         text, info = self.env.reset(seed=seed, options=options)
-        self._episode = Episode(seed=seed, problem_id=str(info.get("problem_id", "")))
-        if info.get("system"):
-            self._episode.messages.append(Message("system", info["system"]))
-        self._episode.messages.append(Message("user", text))
+        self._episode = Episode(seed=seed).begin(text, info)
         return text, info
 
     def step(self, action: str) -> Step:
         """Play a turn; its reward is the sum of the parts."""
         text, reward, terminated, truncated, info = self.take(action)
-        episode, over = self._episode, terminated or truncated
-        follow(episode, action, (text, reward, terminated, truncated, info))
+        episode = self._episode
+        over = episode.step(action, (text, reward, terminated, truncated, info))
         if over and not episode.available:
             parts = dict.fromkeys(["task", *(component.name for component in self._components)], 0.0)
             log_parts(info, parts)
@@ -188,20 +185,6 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
         if over or any(parts.values()):
             log_parts(info, parts)
         return text, _clipped(sum(parts.values()), self._clip), terminated, truncated, info
-
-
-def follow(episode: Episode, action: str, step: Step) -> None:
-    """Add one step to the record of its episode."""
-    text, reward, terminated, truncated, info = step
-    episode.messages.append(Message("assistant", action))
-    if text:
-        episode.messages.append(Message(str(info.get("role", "user")), text))
-    episode.reward += reward
-    episode.turns += 1
-    episode.note(info)
-    if terminated or truncated:
-        episode.end = str(info.get("end", "terminated" if terminated else "truncated"))
-        episode.correct = bool(info.get("correct", episode.reward > 0))
 
 
 def _clipped(value: float, bounds: tuple[float, float] | None) -> float:

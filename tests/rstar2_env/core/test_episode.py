@@ -1,13 +1,17 @@
-"""The record of one episode: what a rollout notes, and what selectors and logs read."""
+"""An episode: how it is begun, goes on and ends, and that its record gives it back."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rstar2_env.core.episode import Episode, Message
+from rstar2_env.core.errors import RecordFormatError
 from rstar2_env.core.status import ToolStatus
 
 
@@ -18,7 +22,7 @@ def call(status: str, *, injected: bool = False) -> dict[str, Any]:
 def noted(*steps: dict[str, Any]) -> Episode:
     episode = Episode()
     for info in steps:
-        episode.note(info)
+        episode.observe(0.0, False, False, info)
     return episode
 
 
@@ -87,7 +91,7 @@ def test_the_record_is_json_without_token_ids_and_holds_all_else() -> None:
     assert record["messages"] == [{"role": "user", "content": "é?"}]
     assert (record["statuses"], record["injected"]) == (["ok"], ["timeout"])
     assert (record["seed"], record["policy_tokens"]) == (2**62, 1)
-    left_out = {"prompt_ids", "completion_ids", "mask", "logprobs"}
+    left_out = {"prompt_ids", "completion_ids", "mask", "logprobs", "recorded_tokens"}
     assert set(record) == {*Episode.__dataclass_fields__} - left_out | {"policy_tokens"}
 
 
@@ -96,3 +100,122 @@ def test_two_episodes_share_nothing() -> None:
     first.statuses.append(ToolStatus.OK)
     first.completion_ids.append(1)
     assert (second.statuses, second.completion_ids) == ([], [])
+
+
+def test_it_begins_with_what_reset_returned() -> None:
+    episode = Episode(seed=3).begin("What is 1 + 1?", {"problem_id": 7, "system": "Be good.", "tools": []})
+    assert episode == Episode(
+        seed=3, problem_id="7", messages=[Message("system", "Be good."), Message("user", "What is 1 + 1?")]
+    )
+    for info in ({}, {"system": ""}, {"system": None}):
+        assert Episode().begin("hi", info).messages == [Message("user", "hi")]
+
+
+def test_a_step_adds_the_turn_and_what_came_of_it() -> None:
+    episode = Episode().begin("hi", {})
+    assert not episode.step("one", ("shown", np.float32(0.5), False, False, {"role": "tool", "tool_calls": []}))
+    assert episode.step("two", ("", 1, True, False, {"end": "answered", "correct": False, "answer": "2"}))
+    said = [Message("assistant", "one"), Message("tool", "shown"), Message("assistant", "two")]
+    assert episode.messages == [Message("user", "hi"), *said]
+    assert (episode.reward, type(episode.reward), episode.turns) == (1.5, float, 2)
+    assert (episode.end, episode.correct, episode.answer) == ("answered", False, "2")
+
+
+@pytest.mark.parametrize(("terminated", "end"), [(True, "terminated"), (False, "truncated")])
+@pytest.mark.parametrize("reward", [0.0, 0.25])
+def test_an_environment_that_does_not_say_ends_by_its_flag_and_is_solved_by_a_positive_return(
+    terminated: bool, end: str, reward: float
+) -> None:
+    episode = Episode().begin("hi", {})
+    assert not episode.step("one", ("go on", reward, False, False, {}))
+    assert episode.step("two", ("bye", 0.0, terminated, not terminated, {}))
+    assert (episode.end, episode.correct) == (end, reward > 0)
+    assert episode.messages[-1] == Message("user", "bye")
+
+
+def test_the_parts_of_a_step_are_the_step() -> None:
+    whole, parts = Episode().begin("hi", {}), Episode().begin("hi", {})
+    info = {"role": "tool", "tool_calls": [call("ok")], "answer_tags": 1}
+    assert not whole.step("one", ("shown", 1.0, False, False, info))
+    parts.act("one")
+    assert not parts.observe(1.0, False, False, info)
+    parts.show("shown", info)
+    assert whole == parts
+
+
+TEXTS = st.text(st.characters())
+STATUSES = st.lists(st.sampled_from(ToolStatus), max_size=3)
+COUNTS = st.integers(0, 2**40)
+EPISODES = st.builds(
+    Episode,
+    group=COUNTS,
+    seed=st.none() | st.integers(0, 2**64),
+    problem_id=TEXTS,
+    messages=st.lists(st.builds(Message, TEXTS, TEXTS), max_size=3),
+    prompt_ids=st.lists(COUNTS, max_size=3),
+    completion_ids=st.lists(COUNTS, max_size=3),
+    mask=st.lists(st.integers(0, 1), max_size=3),
+    logprobs=st.lists(st.floats(-1, 0), max_size=3),
+    reward=st.floats(allow_nan=False),
+    end=TEXTS,
+    turns=COUNTS,
+    statuses=STATUSES,
+    injected=STATUSES,
+    answer=st.none() | TEXTS,
+    correct=st.booleans(),
+    answer_tags=COUNTS,
+    policy_version=COUNTS,
+    error=st.none() | TEXTS,
+)
+
+
+@given(EPISODES)
+def test_a_record_gives_the_episode_back(episode: Episode) -> None:
+    record = json.loads(json.dumps(episode.record()))
+    again = Episode.from_record(record)
+    assert again.record() == record
+    fields = set(Episode.__dataclass_fields__) - {"prompt_ids", "completion_ids", "mask", "logprobs"}
+    for name in fields - {"recorded_tokens"}:
+        assert getattr(again, name) == getattr(episode, name), name
+    assert again.policy_tokens == episode.policy_tokens
+    assert all(type(one) is ToolStatus for one in (*again.statuses, *again.injected))
+
+
+@pytest.mark.parametrize("name", Episode().record())
+def test_a_record_that_lacks_a_key_says_which(name: str) -> None:
+    record = Episode().record()
+    del record[name]
+    with pytest.raises(RecordFormatError, match=f"lacks the key '{name}'"):
+        Episode.from_record(record)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("group", "1"),
+        ("seed", 1.5),
+        ("problem_id", None),
+        ("messages", {"role": "user"}),
+        ("messages", [{"role": "user"}]),
+        ("messages", [{"role": "user", "content": None}]),
+        ("reward", "much"),
+        ("reward", True),
+        ("turns", None),
+        ("statuses", ["sulking"]),
+        ("correct", 1),
+        ("policy_tokens", [1, 0]),
+        ("error", 7),
+    ],
+)
+def test_a_value_of_another_form_is_named_with_its_key(name: str, value: Any) -> None:
+    with pytest.raises(RecordFormatError, match=f"the value of '{name}' (must|has)"):
+        Episode.from_record({**Episode().record(), name: value})
+
+
+def test_an_unknown_key_is_named_unless_the_file_has_it_beside() -> None:
+    record = {**Episode().record(), "kept": True}
+    with pytest.raises(RecordFormatError, match="unknown key 'kept'"):
+        Episode.from_record(record)
+    assert Episode.from_record(record, beside=("kept",)) == Episode()
+    with pytest.raises(RecordFormatError, match="a mapping of keys to values"):
+        Episode.from_record([])  # type: ignore[arg-type]  # what a caller may hand over

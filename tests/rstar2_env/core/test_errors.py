@@ -18,6 +18,7 @@ EXAMPLES = [
     errors.DuplicateNameError("twice"),
     errors.EpisodeOverError("reset"),
     errors.ProblemFormatError("line 3"),
+    errors.RecordFormatError("lacks 'seed'"),
     errors.SandboxUnavailableError("no"),
     errors.ServiceError("no answer"),
 ]

@@ -53,7 +53,7 @@ def codec_of(family: Family) -> ChatCodec:
 def render(family: Family, messages: Sequence[Message], *, generate: bool = True) -> str:
     return str(
         tokenizer_of(family).apply_chat_template(
-            [{"role": message.role, "content": message.content} for message in messages],
+            [message.record() for message in messages],
             tokenize=False,
             add_generation_prompt=generate,
             **family.options,

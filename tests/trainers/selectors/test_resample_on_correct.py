@@ -148,7 +148,7 @@ def test_p_err_counts_no_injected_fault() -> None:
 def test_p_err_comes_from_statuses_and_never_from_text() -> None:
     shown = Message("user", "<tool_response>\nValueError: error\n</tool_response>")
     episode = Episode(messages=[shown])
-    episode.note({"tool_calls": [{"name": "python", "status": "ok", "injected": False}]})
+    episode.observe(0.0, False, False, {"tool_calls": [{"name": "python", "status": "ok", "injected": False}]})
     assert tool_error_penalty(episode) == 0.0
 
 
