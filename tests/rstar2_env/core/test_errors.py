@@ -12,6 +12,7 @@ from rstar2_env.problems.source import UnknownProblemError
 
 EXAMPLES = [
     UnknownNameError("dialect", "rstar3", ["rstar2", "fenced"]),
+    errors.UnknownEnvError("environment", "rstar2/Maths-v0", ["rstar2/MathTool-v0"]),
     UnknownProblemError("There is no problem 'x'."),
     MissingExtraError("train", "Training"),
     errors.ConfigurationError("max_turns must be a positive integer, not 0."),
