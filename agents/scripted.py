@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import Rule, checked
 
 from .base import AGENTS
 
@@ -20,9 +21,8 @@ class Scripted:
         ConfigurationError: ``turns`` is empty, or not a sequence of texts.
     """
 
-    def __init__(self, turns: Sequence[str]) -> None:
-        if isinstance(turns, str) or not turns or not all(isinstance(turn, str) for turn in turns):
-            raise ConfigurationError(f"turns must be a list of at least one text, not {turns!r}.")
+    @checked
+    def __init__(self, turns: Annotated[Sequence[str], Rule(least=1)]) -> None:
         self._turns = tuple(turns)
         self._next = 0
 

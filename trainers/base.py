@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 from rstar2_env.core.options import call_with_options
 from rstar2_env.core.registry import Registry
+from rstar2_env.env.options import env_options
 
 from .advantages.group import ADVANTAGES, Advantage
 from .config import TrainConfig, make_config
@@ -96,6 +97,10 @@ class Recipe:
             chosen["advantage"] = self.advantage
         if chosen.get("oversample") is None:
             chosen["oversample"] = self.oversample
+        env = chosen.get("env", "rstar2/MathTool-v0")
+        for name in ("env_options", "eval_env_options"):
+            if chosen.get(name):
+                chosen[name] = env_options(env, chosen[name])
         config = make_config(chosen)
         make_selector(config)
         make_advantage(config)

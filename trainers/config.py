@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import call_with_options
 
 
 @dataclass(slots=True)
@@ -197,15 +197,9 @@ def make_config(options: Mapping[str, Any]) -> TrainConfig:
     Raises:
         ConfigurationError: An option is unknown (the message suggests the nearest), missing or out of its range.
     """
-    known = {f.name for f in fields(TrainConfig)}
-    for name in options:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=2)
-            hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-            raise ConfigurationError(f"There is no training option {name!r}.{hint}")
     if options.get("model") is None:
         raise ConfigurationError("A run needs a model: a folder, a hub name or a loaded model.", option="model")
-    return TrainConfig(**options)
+    return call_with_options("training run", TrainConfig, options)
 
 
 def read_config(path: str | Path) -> dict[str, Any]:

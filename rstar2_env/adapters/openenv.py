@@ -20,6 +20,7 @@ from typing import Any
 import gymnasium as gym
 
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
+from rstar2_env.env.options import env_options as typed_env_options
 
 try:
     import uvicorn
@@ -81,7 +82,8 @@ class ServedEnvironment(Environment):
 
     def __init__(self, env_id: str, env_options: Mapping[str, Any] | None = None) -> None:
         super().__init__()
-        self._env: gym.Env[str, str] = gym.make(env_id, disable_env_checker=True, **(env_options or {}))
+        options = typed_env_options(env_id, env_options)
+        self._env: gym.Env[str, str] = gym.make(env_id, disable_env_checker=True, **options)
         self._state = TextState(env_id=env_id)
 
     def reset(

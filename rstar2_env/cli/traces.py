@@ -58,6 +58,7 @@ def traces_command(
     from rstar2_env.cli._shared import print_table, progress_bar, tally_text
     from rstar2_env.core.errors import ConfigurationError
     from rstar2_env.core.options import parse_options
+    from rstar2_env.env.options import env_options
     from rstar2_env.problems import FiniteSource, Problem, load_problems
     from rstar2_env.traces.mistakes import CALL_MISTAKES, FORMAT_MISTAKES
     from rstar2_env.traces.writer import generate_traces
@@ -69,7 +70,7 @@ def traces_command(
         if out.exists() and not overwrite:
             raise ConfigurationError(f"{out} exists already; give --overwrite, or choose another file.")
         source = load_problems(problems, split=split)
-        options = parse_options(env_option or ())
+        options = env_options(env, parse_options(env_option or ()))
         total = episodes or (len(source) if isinstance(source, FiniteSource) else None)
         task = bar.add_task("writing", total=total)
 

@@ -1,20 +1,185 @@
-"""Options given by name: read from text (``level=3``), and checked against the function that takes them."""
+"""Options: how they are declared, read from text (``level=3``), and checked; one way for every record and function.
+
+A record declares its options as fields, a function as parameters; the annotation says the type, a ``Rule`` the rest::
+
+    @dataclass(frozen=True)
+    class Limits(CheckedOptions):
+        wall_s: float = option(5.0, above=0, unit="seconds")
+
+    @checked
+    def play(env: str, *, workers: Annotated[int, Rule(least=1)] = 4) -> None: ...
+
+Covered: types, ranges, choices, unknown and missing names, text that is typed by who takes it. Not covered: options
+that must fit each other, which a record checks in its ``__post_init__``.
+"""
 
 from __future__ import annotations
 
-import difflib
+import dataclasses
+import functools
 import inspect
-import json
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar, cast, get_args, overload
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.option_rules import (
+    NO_RULE,
+    Rule,
+    did_you_mean,
+    fitness,
+    is_mapping,
+    is_record,
+    members,
+    refusal,
+    says_nothing,
+)
+from rstar2_env.core.option_targets import RULE, Options, Parameter, of_record, options_of
+from rstar2_env.core.option_text import UnreadableError, Written, read, read_loosely
 
+__all__ = [
+    "CheckedOptions",
+    "Rule",
+    "Written",
+    "call_with_options",
+    "check_options",
+    "checked",
+    "option",
+    "parse_options",
+    "read_loosely",
+    "typed_options",
+]
+
+P = ParamSpec("P")
 T = TypeVar("T")
+
+_MANY_NAMES = 30
+
+
+@overload
+def option(
+    default: T,
+    *,
+    least: float | None = ...,
+    most: float | None = ...,
+    above: float | None = ...,
+    below: float | None = ...,
+    choices: Sequence[Any] = ...,
+    unit: str = ...,
+    finite: bool = ...,
+    repr: bool = ...,
+) -> T: ...
+
+
+@overload
+def option(
+    *,
+    factory: Callable[[], T],
+    least: float | None = ...,
+    most: float | None = ...,
+    choices: Sequence[Any] = ...,
+    repr: bool = ...,
+) -> T: ...
+
+
+def option(
+    default: Any = dataclasses.MISSING,
+    *,
+    factory: Any = dataclasses.MISSING,
+    least: float | None = None,
+    most: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+    choices: Sequence[Any] = (),
+    unit: str = "",
+    finite: bool = True,
+    repr: bool = True,
+) -> Any:
+    """A field of a record of options, with the values that it may have.
+
+    Args:
+        default: Its default; it always fits.
+        factory: Makes the default, where that can be changed, as a list can.
+        least: Least number; of a text or a list, the least length.
+        most: Largest number; of a text or a list, the largest length.
+        above: A number must be larger than this.
+        below: A number must be smaller than this.
+        choices: All values that there are.
+        unit: What a number counts ("seconds"), for the message.
+        finite: Refuse infinities. NaN is refused in any case.
+        repr: Whether the record shows it.
+    """
+    rule = Rule(least, most, above, below, tuple(choices), unit, finite)
+    return dataclasses.field(default=default, default_factory=factory, repr=repr, metadata={RULE: rule})
+
+
+class CheckedOptions:
+    """Base of a record of options: checks every field when it is made. One with ``slots`` calls ``check_options``."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        """Check every field.
+
+        Raises:
+            ConfigurationError: A value is of the wrong type, out of its range or none of its choices.
+        """
+        check_options(self)
+
+
+def check_options(record: Any, prefix: str = "") -> None:
+    """Check every field of a dataclass against its annotation and its rule.
+
+    Text that is still to be read is read, a list becomes a tuple and a dict a record where the annotation says so.
+
+    Args:
+        record: An instance; frozen or not.
+        prefix: Goes before the names in messages ("Limits.").
+
+    Raises:
+        ConfigurationError: A value is of the wrong type, out of its range or none of its choices.
+    """
+    for name, parameter in of_record(type(record)).parameters.items():
+        given = getattr(record, name)
+        if given is parameter.default:
+            continue
+        value = _fitted(prefix + name, given, parameter)
+        if value is not given:
+            object.__setattr__(record, name, value)
+
+
+def checked(function: Callable[P, T]) -> Callable[P, T]:
+    """Make a function or an ``__init__`` check its arguments against its annotations, and read those that are text.
+
+    An argument that it does not know is a ``ConfigurationError`` too, which names the nearest and those that there are.
+    """
+    positions = _positions(function)
+
+    @functools.wraps(function)
+    def with_checks(*args: P.args, **kwargs: P.kwargs) -> T:
+        own = options_of(function)
+        values = [
+            _fitted(name, value, own.parameters[name]) if name in own.parameters else value
+            for name, value in zip(positions, args, strict=False)
+        ]
+        named = {name: _fitted(name, value, own.parameters.get(name)) for name, value in kwargs.items()}
+        if not own.open and any(name not in own.parameters for name in named):
+            holder = type(args[0]) if positions[:1] == ("self",) and args else function
+            _refuse_unknown(holder.__name__, named, options_of(holder))
+        return cast(Callable[..., T], function)(*values, *args[len(values) :], **named)
+
+    return with_checks
+
+
+def _positions(function: Callable[..., Any]) -> tuple[str, ...]:
+    parameters = inspect.signature(function).parameters.values()
+    return tuple(one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD))
 
 
 def parse_options(written: Iterable[str]) -> dict[str, Any]:
-    """Read ``name=value`` pairs. A value that is JSON (``3``, ``true``, ``[1, 2]``) is read as such, else as text.
+    """Split ``name=value`` pairs. Dotted names become dicts: ``limits.wall_s=2`` is ``{"limits": {"wall_s": "2"}}``.
+
+    Values stay text (``Written``), to be read as who takes them wants (``typed_options``, ``call_with_options``), or
+    without anyone who says (``read_loosely``).
 
     Raises:
         ConfigurationError: A pair is not ``name=value``, or a name comes twice.
@@ -22,38 +187,119 @@ def parse_options(written: Iterable[str]) -> dict[str, Any]:
     options: dict[str, Any] = {}
     for pair in written:
         name, sign, value = pair.partition("=")
-        name = name.strip()
-        if not sign or not name.isidentifier():
+        path = [part.strip() for part in name.split(".")]
+        if not sign or not all(part.isidentifier() for part in path):
             raise ConfigurationError(f"Expected an option as name=value, got {pair!r}.")
-        if name in options:
-            raise ConfigurationError(f"The option {name!r} is given twice.")
-        try:
-            options[name] = json.loads(value)
-        except ValueError:
-            options[name] = value
+        holder = options
+        for part in path[:-1]:
+            holder = holder.setdefault(part, {})
+            if not isinstance(holder, dict):
+                raise ConfigurationError(f"The option {part!r} is given twice: alone, and as {name.strip()!r}.")
+        if path[-1] in holder:
+            raise ConfigurationError(f"The option {name.strip()!r} is given twice.")
+        holder[path[-1]] = Written(value)
     return options
 
 
-def call_with_options(what: str, function: Callable[..., T], options: Mapping[str, Any]) -> T:
-    """Call ``function(**options)``, and word a name that it does not take as a mistake of the user.
+def typed_options(
+    what: str, target: Callable[..., Any], options: Mapping[str, Any], *, prefix: str = ""
+) -> dict[str, Any]:
+    """The options as ``target`` wants them: text is read by its annotations, every value checked against them.
 
     Args:
-        what: Names the part in the message ("agent 'oracle'").
-        function: Takes its options by name.
-        options: What the user gave.
+        what: Names the target in messages ("agent 'oracle'").
+        target: A function, a class or a dataclass. Of a class whose ``__init__`` takes ``**options``, those of its
+            bases count too, and those of what its class method ``more_options`` returns.
+        options: What the user gave; nested dicts for dotted names.
+        prefix: Goes before the names in messages ("selector_options.").
 
     Raises:
-        ConfigurationError: An option is unknown, or one that it must have is missing.
+        ConfigurationError: An option is unknown (the message suggests the nearest, and lists what there is), or its
+            value does not fit.
     """
-    signature = inspect.signature(function)
-    try:
-        signature.bind(**options)
-    except TypeError as error:
-        known = list(signature.parameters)
-        near = [match for name in options if name not in known for match in difflib.get_close_matches(name, known, n=1)]
-        hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-        listing = ", ".join(known) or "none"
-        raise ConfigurationError(
-            f"The options of the {what} do not fit: {error}.{hint} It takes: {listing}."
-        ) from error
-    return function(**options)
+    known = options_of(target)
+    _refuse_unknown(what, options, known, prefix)
+    return {name: _fitted(prefix + name, value, known.parameters.get(name)) for name, value in options.items()}
+
+
+def call_with_options(what: str, function: Callable[..., T], options: Mapping[str, Any], *, prefix: str = "") -> T:
+    """Call ``function(**options)``, the options typed and checked as ``typed_options`` does it.
+
+    Args:
+        what: Names the part in messages ("agent 'oracle'").
+        function: Takes its options by name.
+        options: What the user gave.
+        prefix: Goes before the names in messages ("selector_options.").
+
+    Raises:
+        ConfigurationError: An option is unknown, its value does not fit, or one that there must be is missing.
+    """
+    typed = typed_options(what, function, options, prefix=prefix)
+    known = options_of(function)
+    missing = [prefix + one.name for one in known.parameters.values() if one.required and one.name not in typed]
+    if missing and not known.open:
+        raise ConfigurationError(f"The {what} needs {' and '.join(missing)}.{_listing(known, prefix)}")
+    return function(**typed)
+
+
+def _fitted(name: str, value: Any, parameter: Parameter | None) -> Any:
+    """The value, read where it is text, and checked; of an unknown parameter, read loosely."""
+    if parameter is None:
+        return read_loosely(value)
+    hint = parameter.hint
+    if isinstance(value, Written):
+        try:
+            value = read(value, hint, lambda kind, found: _record(name, kind, found))
+        except UnreadableError:
+            raise ConfigurationError(_refusal(name, parameter, value)) from None
+    if isinstance(value, Mapping):
+        value = _nested(name, value, hint)
+    elif isinstance(value, list) and any(isinstance(member, type) and member is tuple for member in _kinds(hint)):
+        value = tuple(value)
+    if not parameter.admits(value):
+        raise ConfigurationError(_refusal(name, parameter, value))
+    return value
+
+
+def _refusal(name: str, parameter: Parameter, value: Any) -> str:
+    return refusal(name, parameter.hint, parameter.rule, value)
+
+
+def _kinds(hint: Any) -> list[Any]:
+    return [getattr(member, "__origin__", member) for member in members(hint)]
+
+
+def _nested(name: str, value: Mapping[str, Any], hint: Any) -> Any:
+    """A dict, as a record or with its values typed, where the annotation is of such."""
+    if says_nothing(hint):
+        return read_loosely(value)
+    record = next((member for member in members(hint) if is_record(member)), None)
+    mapping = any(map(is_mapping, members(hint)))
+    if record is not None and not isinstance(value, record):
+        # Where a dict will do, it stays one: it can be written into a file as it is.
+        return _record(name, record, value, typed_options if mapping else call_with_options)
+    if mapping and any(isinstance(one, (Written, Mapping)) for one in value.values()):
+        inner = next(get_args(member)[1:] for member in members(hint) if is_mapping(member))
+        each = Parameter(name, inner[0], NO_RULE, False, None, fitness(inner[0])) if inner else None
+        return {key: _fitted(f"{name}.{key}", one, each) for key, one in value.items()}
+    return value
+
+
+def _record(name: str, kind: type, found: Mapping[str, Any], make: Callable[..., Any] = call_with_options) -> Any:
+    return make(f"option {name!r}", kind, found, prefix=f"{name}.")
+
+
+def _refuse_unknown(what: str, given: Iterable[str], known: Options, prefix: str = "") -> None:
+    if known.open:
+        return
+    for name in given:
+        if name not in known.parameters:
+            near = did_you_mean(name, known.parameters)
+            raise ConfigurationError(
+                f"The {what} has no option {prefix + name!r}.{near}{_listing(known, prefix, short=bool(near))}"
+            )
+
+
+def _listing(known: Options, prefix: str = "", *, short: bool = False) -> str:
+    names = [prefix + name for name in known.parameters]
+    return "" if short and len(names) > _MANY_NAMES else f" It takes: {', '.join(names) or 'none'}."

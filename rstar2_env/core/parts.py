@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.option_text import Written, read_loosely, split_list
 from rstar2_env.core.options import call_with_options, parse_options
 from rstar2_env.core.registry import Registry
 
 T = TypeVar("T")
 
 _WITH_OPTIONS = re.compile(r"(?P<name>.*?):(?P<options>[^\W\d][\w.]*=.*)", re.DOTALL)
-_OPENING, _CLOSING = "[{(", "]})"
 _BARE = re.compile(r"[^\s,+\"()\[\]{}][^,+\"()\[\]{}]*")
 
 
@@ -99,52 +99,13 @@ def make_part(registry: Registry[Callable[..., T]], written: PartSpec, **given: 
 
 def write_part(name: str, options: Mapping[str, Any]) -> str:
     """A part in the notation, from which ``read_part`` reads the same name and options."""
-    return name + (":" if options else "") + ",".join(f"{key}={_value(value)}" for key, value in options.items())
+    return name + (":" if options else "") + ",".join(_pairs(options))
 
 
 def split_part(text: str) -> tuple[str, list[str]]:
     """The name before the first ``:key=``, and the options after it: ``"a:b=1,c=2"`` is ``"a", ["b=1", "c=2"]``."""
     match = _WITH_OPTIONS.fullmatch(text)
     return (text, []) if match is None else (match["name"], split_list(match["options"]))
-
-
-def split_list(text: str, separator: str = ",") -> list[str]:
-    """Split at separators outside quotes and brackets; a bracket that never closes protects nothing."""
-    parts, start, depth, quoted, escaped = [], 0, 0, False, False
-    for at, sign in enumerate(text):
-        if sign == '"' and not escaped:
-            quoted = not quoted
-        escaped = sign == "\\" and not escaped
-        if sign == '"':
-            continue
-        if quoted:
-            continue
-        if sign in _OPENING:
-            depth += 1
-        elif sign in _CLOSING:
-            depth = max(0, depth - 1)
-        elif sign == separator and depth == 0:
-            parts.append(text[start:at])
-            start = at + 1
-    parts = text.split(separator) if quoted or depth else [*parts, text[start:]]
-    return [part for part in parts if part]
-
-
-def split_parts(text: str) -> list[str]:
-    """A list joined by ``+``; round brackets around an item are left out: ``"(a:b=1,c=2)+d"`` is two parts."""
-    return [_unwrapped(item.strip()) for item in split_list(text, "+")]
-
-
-def _unwrapped(item: str) -> str:
-    """``(a+b)`` without its brackets, where they belong to one another."""
-    if not (item.startswith("(") and item.endswith(")")):
-        return item
-    depth = 0
-    for at, sign in enumerate(item):
-        depth += (sign == "(") - (sign == ")")
-        if depth == 0:
-            return item[1:-1] if at == len(item) - 1 else item
-    return item
 
 
 def _named(name: object, written: object, kind: str) -> str:
@@ -167,12 +128,17 @@ def _checked(options: dict[Any, Any], written: object, kind: str) -> dict[str, A
     return options
 
 
+def _pairs(options: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for name, value in options.items():
+        if isinstance(value, Mapping) and any(isinstance(one, (Written, Mapping)) for one in value.values()):
+            yield from _pairs(value, f"{prefix}{name}.")  # as it was written, whose text nobody has read yet
+        else:
+            yield f"{prefix}{name}={_value(value)}"
+
+
 def _value(value: Any) -> str:
+    if isinstance(value, Written):
+        return str(value)
     if not isinstance(value, str):
         return json.dumps(value)
-    if _BARE.fullmatch(value):
-        try:
-            json.loads(value)
-        except ValueError:
-            return value
-    return json.dumps(value)
+    return value if _BARE.fullmatch(value) and read_loosely(Written(value)) == value else json.dumps(value)

@@ -34,6 +34,11 @@ class FamilyEnv(ToolEnv):
     arguments: ClassVar[str]
 
     @classmethod
+    def more_options(cls) -> tuple[type[Family], ...]:
+        """Whose options are the environment's own besides those of ``__init__``: the knobs of the family."""
+        return (cls.family_class,)
+
+    @classmethod
     def own_knobs(cls, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """The options that are knobs of the family, and the others."""
         names = cls.family_class.defaults()

@@ -23,7 +23,9 @@ import numpy as np
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import typed_options
 from rstar2_env.core.parts import read_part
+from rstar2_env.env.options import env_options as typed_env_options
 from rstar2_env.evaluation.log import EvalLog
 from rstar2_env.evaluation.play import AnyAgent, StopPlayingError, play_episode
 from rstar2_env.evaluation.summary import Summary, summarize
@@ -137,6 +139,8 @@ def evaluate(
     workers = min(32, 4 * (os.cpu_count() or 1)) if workers is None else workers
     if workers < 1:
         raise ConfigurationError(f"workers must be at least 1, not {workers}.")
+    env_options = typed_env_options(env_id, env_options)
+    agent_options = _agent_options(agent, agent_options)
     players: list[_Player] = []
     try:
         players.append(_Player.make(env_id, agent, env_options, agent_options))
@@ -207,8 +211,6 @@ class _Player:
     ) -> _Player:
         env = gym.make(env_id, disable_env_checker=True, **(env_options or {}))
         if not isinstance(agent, str):
-            if agent_options:
-                raise ConfigurationError("agent_options belong to an agent given by name; this one is a function.")
             return cls(env, agent())
         # By name, not by import: the ground floor knows no agent.
         package = importlib.import_module("rstar2_env.agents")
@@ -338,6 +340,16 @@ def _plan(source: ProblemSource | None, episodes: int | None, seed: int) -> list
 
 def _seed(seed: int, index: int) -> int:
     return int(np.random.SeedSequence(entropy=seed, spawn_key=(index,)).generate_state(1)[0])
+
+
+def _agent_options(agent: str | Callable[[], AnyAgent], options: Mapping[str, Any] | None) -> dict[str, Any]:
+    if not isinstance(agent, str):
+        if options:
+            raise ConfigurationError("agent_options belong to an agent given by name; this one is a function.")
+        return {}
+    part = read_part(agent, "agent")
+    agents = importlib.import_module("rstar2_env.agents").AGENTS
+    return typed_options(f"agent {part.name!r}", agents.get(part.name), options or {})
 
 
 def _name(agent: str | Callable[[], AnyAgent]) -> str:

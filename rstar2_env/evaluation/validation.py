@@ -22,6 +22,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.dialects import Dialect
 from rstar2_env.env.grading import GoldGrader
+from rstar2_env.env.options import env_options as typed_env_options
 from rstar2_env.env.reference import playing, reference_of
 from rstar2_env.problems import FiniteSource, Problem, ProblemSource, ProblemSpec, load_problems
 from rstar2_env.problems.perturb import changed_answer
@@ -154,7 +155,7 @@ def validate(
     workers = 2 * (os.cpu_count() or 1) if workers is None else workers
     if workers < 1:
         raise ConfigurationError(f"workers must be at least 1, not {workers}.")
-    options = dict(env_options or {})
+    options = typed_env_options(env_id, env_options)
     if problems is None and split != "train":
         options.setdefault("split", split)
     with _Checkers(env_id, options, seed) as checkers:

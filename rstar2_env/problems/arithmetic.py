@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Annotated, NamedTuple, TypeVar
 
 import numpy as np
 
-from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import Rule, checked
 from rstar2_env.problems.families import FAMILIES
 from rstar2_env.problems.procedural import Draft, ProceduralSource, source_name
 
@@ -52,7 +52,14 @@ _WORDS = {
 _PER_SHARE = ("in each pile", "per kid")
 
 
-def arithmetic(*, split: str = "train", seed: int = 0, level: int = 2, max_number: int = 99) -> ProceduralSource:
+@checked
+def arithmetic(
+    *,
+    split: str = "train",
+    seed: int = 0,
+    level: Annotated[int, Rule(least=1, most=5)] = 2,
+    max_number: Annotated[int, Rule(least=2)] = 99,
+) -> ProceduralSource:
     """Return one split of the family.
 
     Args:
@@ -65,10 +72,6 @@ def arithmetic(*, split: str = "train", seed: int = 0, level: int = 2, max_numbe
     Raises:
         ConfigurationError: An option is out of its range.
     """
-    if isinstance(level, bool) or not isinstance(level, int) or level not in _LEVELS:
-        raise ConfigurationError(f"The level of arithmetic must be one of 1 to {max(_LEVELS)}, not {level!r}.")
-    if isinstance(max_number, bool) or not isinstance(max_number, int) or max_number < 2:
-        raise ConfigurationError(f"max_number of arithmetic must be an integer of at least 2, not {max_number!r}.")
     name = source_name(
         "arithmetic",
         {"level": level, "max_number": max_number, "seed": seed},

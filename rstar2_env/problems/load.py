@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
-from rstar2_env.core.options import call_with_options, parse_options
-from rstar2_env.core.parts import split_list
+from rstar2_env.core.option_text import split_list
+from rstar2_env.core.options import call_with_options, parse_options, typed_options
 from rstar2_env.problems.cache import cached, stamp
 from rstar2_env.problems.catalog import NAMED_SETS, NamedSet, named_set
 from rstar2_env.problems.families import FAMILIES
@@ -90,7 +90,7 @@ def _by_name(spec: str, common: Mapping[str, Any], options: Mapping[str, Any]) -
         written = parse_options(split_list(rest))
         together = {"split": common["split"], "seed": common["seed"], **options, **written}
         return call_with_options(f"problem family {family!r}", FAMILIES.get(family), together)
-    common = {**common, **{key: written.pop(key) for key in tuple(written) if key in common}}
+    common = {**common, **_common(written)}
     together = {**options, **written}
     if name.startswith("hf:"):
         return _hub(name.removeprefix("hf:"), common, together)
@@ -106,7 +106,7 @@ def _by_mapping(spec: Mapping[str, Any], common: Mapping[str, Any], options: Map
     if len(kinds) > 1:
         raise ConfigurationError(f"A source is one of {', '.join(map(repr, _KEYS))}; this one has {kinds}.")
     rest = {key: value for key, value in spec.items() if key not in _KEYS}
-    common = {**common, **{key: rest.pop(key) for key in tuple(rest) if key in common}}
+    common = {**common, **_common(rest)}
     together = {**options, **rest}
     value = spec[kinds[0]]
     if kinds[0] == "mix":
@@ -116,6 +116,15 @@ def _by_mapping(spec: Mapping[str, Any], common: Mapping[str, Any], options: Map
     if kinds[0] == "path":
         return _file(Path(value), common, together)
     return load_problems(value, **common, **together)
+
+
+def _common(written: dict[str, Any]) -> dict[str, Any]:
+    """Take out of a source's options those that ``load_problems`` takes itself."""
+
+    def own(*, split: str = "", seed: int = 0, holdout: float = 0.0) -> None: ...
+
+    taken: dict[str, Any] = {name: written.pop(name) for name in ("split", "seed", "holdout") if name in written}
+    return typed_options("source", own, taken)
 
 
 def _mixture(parts: Any, common: Mapping[str, Any], *, name: str | None = None) -> MixtureSource:
@@ -162,7 +171,7 @@ def _hub(
 
         return cached(("hub", repository, config, hub_split, label, how, *common.values()), opened)
 
-    return make(**options)
+    return call_with_options(f"set {repository}", make, options)
 
 
 def _file(path: Path, common: Mapping[str, Any], options: Mapping[str, Any]) -> ProblemSource:
@@ -200,7 +209,7 @@ def _file(path: Path, common: Mapping[str, Any], options: Mapping[str, Any]) -> 
             return opened()  # which says why it cannot be read
         return cached((mark, kind, stream, label, how, *common.values()), opened)
 
-    return make(**options)
+    return call_with_options(f"file {path}", make, options)
 
 
 def _lazy(table: Table, how: Reading, stem: str, label: str, source: str, common: Mapping[str, Any]) -> LazySource:

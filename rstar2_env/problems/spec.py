@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import parse_options
+from rstar2_env.core.options import parse_options, read_loosely
 from rstar2_env.core.parts import split_part
 from rstar2_env.problems.records import FIELDS
 
@@ -32,7 +32,7 @@ def split_spec(spec: str) -> tuple[str, dict[str, Any]]:
     options = parse_options(written)
     columns = {name: str(options.pop(name)) for name in FIELDS if name in options}
     if columns:
-        written = options.get("columns", {})
+        written = read_loosely(options.get("columns", {}))
         options["columns"] = {**(written if isinstance(written, Mapping) else {}), **columns}
     return name, options
 

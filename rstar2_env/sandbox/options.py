@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import CheckedOptions, call_with_options, option
 from rstar2_env.sandbox.job import Limits
 from rstar2_env.sandbox.warmups import WARMUPS
 
@@ -19,7 +19,7 @@ Isolation = Literal["strict", "best", "none"]
 
 
 @dataclass(frozen=True)
-class LocalOptions:
+class LocalOptions(CheckedOptions):
     """How the ``local`` provider runs.
 
     Attributes:
@@ -44,18 +44,18 @@ class LocalOptions:
     provider: ClassVar[str] = "local"
 
     preload: tuple[str, ...] = ("numpy", "sympy")
-    workers: int | None = None
-    waiting: int | None = None
+    workers: int | None = option(None, least=1)
+    waiting: int | None = option(None, least=1)
     isolation: Isolation = "strict"
     readable: tuple[str, ...] = ()
     warmup: str | None = None
     limits: Limits = field(default_factory=Limits)
     without: tuple[str, ...] = ()
-    retries: int = 1
-    stall_s: float = 10.0
-    max_sessions: int = 64
-    session_idle_s: float = 600.0
-    session_memory_mb: int | None = None
+    retries: int = option(1, least=0)
+    stall_s: float = option(10.0, above=0, unit="seconds", finite=False)
+    max_sessions: int = option(64, least=1)
+    session_idle_s: float = option(600.0, above=0, unit="seconds", finite=False)
+    session_memory_mb: int | None = option(None, least=1)
 
     def __post_init__(self) -> None:
         """Check every value.
@@ -63,11 +63,7 @@ class LocalOptions:
         Raises:
             ConfigurationError: A value is out of its range or of the wrong kind.
         """
-        for name in ("preload", "readable", "without"):
-            value = getattr(self, name)
-            if isinstance(value, str) or not all(isinstance(item, str) for item in value):
-                raise ConfigurationError(f"{name} must be a sequence of strings, not {value!r}.")
-            object.__setattr__(self, name, tuple(value))
+        super().__post_init__()
         for path in self.readable:
             if not os.path.exists(path):
                 raise ConfigurationError(f"readable names {path!r}, which does not exist.")
@@ -77,20 +73,6 @@ class LocalOptions:
                 )
         if unknown := set(self.without) - set(LAYERS):
             raise ConfigurationError(f"without knows the layers {', '.join(LAYERS)}, not {', '.join(sorted(unknown))}.")
-        if self.isolation not in get_args(Isolation):
-            known = ", ".join(map(repr, get_args(Isolation)))
-            raise ConfigurationError(f"isolation must be one of {known}, not {self.isolation!r}.")
-        for name in ("workers", "waiting", "max_sessions", "session_memory_mb"):
-            value = getattr(self, name)
-            if value is None and name == "max_sessions":
-                raise ConfigurationError("max_sessions must be a whole number from 1, not None.")
-            if value is not None and (not isinstance(value, int) or value < 1):
-                raise ConfigurationError(f"{name} must be a whole number from 1, or None, not {value!r}.")
-        if not isinstance(self.retries, int) or self.retries < 0:
-            raise ConfigurationError(f"retries must be a whole number from 0, not {self.retries!r}.")
-        for name in ("stall_s", "session_idle_s"):
-            if not getattr(self, name) > 0:
-                raise ConfigurationError(f"{name} must be a positive number of seconds, not {getattr(self, name)!r}.")
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:
@@ -99,8 +81,7 @@ class LocalOptions:
         Raises:
             ConfigurationError: There is no option of that name, or its value is wrong.
         """
-        refuse_unknown(cls.provider, given, [option.name for option in fields(cls)])
-        return cls(**given)
+        return call_with_options(f"{cls.provider} sandbox", cls, given)
 
     def as_given(self) -> dict[str, Any]:
         """Names and values, from which the same options can be made."""
@@ -150,16 +131,3 @@ def site_dirs(path: Sequence[str] | None = None) -> list[str]:
         for entry in entries
         if os.path.basename(entry.rstrip("/")) in ("site-packages", "dist-packages") and os.path.isdir(entry)
     ]
-
-
-def refuse_unknown(provider: str, given: Iterable[str], known: Sequence[str]) -> None:
-    """Check the names of a provider's options.
-
-    Raises:
-        ConfigurationError: There is no option of that name; the message suggests the nearest.
-    """
-    for name in given:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise ConfigurationError(f"The {provider} sandbox has no option {name!r}.{hint} Known: {', '.join(known)}.")

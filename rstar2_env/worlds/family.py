@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeVar
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import call_with_options
+from rstar2_env.core.option_rules import Rule, fitness, refusal
+from rstar2_env.core.options import CheckedOptions, call_with_options, option
 from rstar2_env.problems import source_name
 
 T = TypeVar("T")
-
-_RANGE, _CHOICES = "range", "choices"
 
 
 def knob(default: T, least: float | None = None, most: float | None = None, *, choices: tuple[T, ...] = ()) -> T:
@@ -29,13 +28,11 @@ def knob(default: T, least: float | None = None, most: float | None = None, *, c
         most: Largest value of a number.
         choices: All values that there are.
     """
-    metadata = {_RANGE: (least, most), _CHOICES: choices}
-    made: T = dataclasses.field(default=default, metadata=metadata)
-    return made
+    return option(default, least=least, most=most, choices=choices)
 
 
 @dataclass(frozen=True)
-class Family:
+class Family(CheckedOptions):
     """Worlds of one kind at one difficulty. A subclass is a frozen dataclass; its fields are the knobs.
 
     Its docstring is the specification of its environment, but for the sections that all environments of its kind share.
@@ -47,23 +44,6 @@ class Family:
 
     name: ClassVar[str]
     random_baseline: ClassVar[float]
-
-    def __post_init__(self) -> None:
-        """Refuse knobs that are out of their range.
-
-        Raises:
-            ConfigurationError: One is.
-        """
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            choices = field.metadata.get(_CHOICES) or ()
-            if choices and (value not in choices or type(value) is not type(field.default)):
-                raise ConfigurationError(f"{field.name} of {self.name} must be one of {choices}, not {value!r}.")
-            if isinstance(field.default, bool):
-                if not isinstance(value, bool):
-                    raise ConfigurationError(f"{field.name} of {self.name} must be true or false, not {value!r}.")
-            elif not choices and _RANGE in field.metadata:
-                self.require(field.name, *field.metadata[_RANGE])
 
     @classmethod
     def with_knobs(cls, knobs: Mapping[str, Any]) -> Self:
@@ -94,10 +74,8 @@ class Family:
         Raises:
             ConfigurationError: It is not.
         """
-        value, default = getattr(self, knob), self.defaults()[knob]
-        kinds = (int, float) if isinstance(default, float) else int
-        fits = isinstance(value, kinds) and not isinstance(value, bool)
-        if not fits or not (least is None or value >= least) or not (most is None or value <= most):
-            kind = "a number" if isinstance(default, float) else "an integer"
-            upper = "" if most is None else f" to {most}"
-            raise ConfigurationError(f"{knob} of {self.name} must be {kind} from {least}{upper}, not {value!r}.")
+        rule = Rule(least, most)
+        hint = type(self.defaults()[knob])
+        fits = fitness(hint, rule)
+        if fits is not None and not fits(value := getattr(self, knob)):
+            raise ConfigurationError(refusal(knob, hint, rule, value))

@@ -9,6 +9,7 @@ import gymnasium as gym
 
 from rstar2_env.core.parts import PartSpec
 from rstar2_env.env.named import EnvSpec, check_text, find_env
+from rstar2_env.env.options import env_options
 from rstar2_env.wrappers.registry import read_wrappers, wrap
 
 
@@ -34,6 +35,7 @@ def make_env(env: EnvSpec, *, wrappers: str | Sequence[PartSpec] = (), **options
     """
     found = find_env(env)
     parts = read_wrappers(wrappers)
+    options = env_options(found, options)
     if found.env_id:
         made: gym.Env[str, str] = gym.make(found.env_id, disable_env_checker=True, **options)
     else:

@@ -17,8 +17,9 @@ import gymnasium as gym
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.option_text import split_parts
 from rstar2_env.core.options import call_with_options
-from rstar2_env.core.parts import PartSpec, read_part, split_parts
+from rstar2_env.core.parts import PartSpec, read_part
 from rstar2_env.wrappers.base import Step, TextEnv, TextWrapper, log_parts
 from rstar2_env.wrappers.components import COMPONENTS, Score
 from rstar2_env.wrappers.registry import WRAPPERS

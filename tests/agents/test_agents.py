@@ -135,7 +135,7 @@ def test_a_script_is_played_in_order_and_its_end_is_an_error(env):
 
 @pytest.mark.parametrize("turns", [[], "one", [1]])
 def test_a_script_that_is_no_list_of_texts_is_refused(turns):
-    with pytest.raises(ConfigurationError, match="list of at least one text"):
+    with pytest.raises(ConfigurationError, match="turns must be a list of at least 1 string, not"):
         make("scripted", turns=turns)
 
 

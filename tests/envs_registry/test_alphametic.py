@@ -121,5 +121,5 @@ def test_anything_else_is_unreadable(answer):
 
 
 def test_more_letters_than_leave_unique_sums_are_refused():
-    with pytest.raises(ConfigurationError, match="letters of alphametic must be an integer from 4 to 5, not 8"):
+    with pytest.raises(ConfigurationError, match="letters must be an integer from 4 to 5, not 8"):
         Alphametic(length=3, letters=8)

@@ -49,7 +49,5 @@ def test_targets_are_spread():
 
 
 def test_a_range_of_targets_that_is_none_is_refused():
-    with pytest.raises(
-        ConfigurationError, match="largest_target of countdown must be an integer from 50 to 1000000, not 40"
-    ):
+    with pytest.raises(ConfigurationError, match="largest_target must be an integer from 50 to 1000000, not 40"):
         gym.make("rstar2/Countdown-v0", least_target=50, largest_target=40)

@@ -128,5 +128,5 @@ def renamed(statement, order):
 
 
 def test_simple_statements_alone_are_refused_since_they_never_have_one_solution():
-    with pytest.raises(ConfigurationError, match="depth of knights_knaves must be an integer from 2 to 4, not 1"):
+    with pytest.raises(ConfigurationError, match="depth must be an integer from 2 to 4, not 1"):
         KnightsKnaves(depth=1)

@@ -101,9 +101,9 @@ def test_anything_but_five_bits_is_unreadable(answer):
 
 
 def test_more_clauses_than_there_are_are_refused():
-    with pytest.raises(ConfigurationError, match="clauses of saturn must be an integer from 1 to 70"):
+    with pytest.raises(ConfigurationError, match="clauses must be an integer from 1 to 70"):
         Saturn(clauses=71)
-    with pytest.raises(ConfigurationError, match="clause_size of saturn must be an integer from 1 to 5"):
+    with pytest.raises(ConfigurationError, match="clause_size must be an integer from 1 to 5"):
         Saturn(clause_size=6)
     with pytest.raises(ConfigurationError):
         difficulty(3, 0, 5)

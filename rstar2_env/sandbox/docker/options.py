@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import option
 from rstar2_env.sandbox.docker.image import DEFAULT_TAG
 from rstar2_env.sandbox.options import LocalOptions
 
@@ -39,14 +40,14 @@ class DockerOptions(LocalOptions):
 
     provider: ClassVar[str] = "docker"
 
-    image: str = DEFAULT_TAG
-    base_url: str | None = None
-    runtime: str | None = None
-    containers: int | None = None
-    memory_mb: int | None = None
-    cpus: float | None = None
-    pids: int | None = None
-    apparmor: str = "unconfined"
+    image: str = option(DEFAULT_TAG, least=1)
+    base_url: str | None = option(None, least=1)
+    runtime: str | None = option(None, least=1)
+    containers: int | None = option(None, least=1)
+    memory_mb: int | None = option(None, least=1)
+    cpus: float | None = option(None, above=0)
+    pids: int | None = option(None, least=1)
+    apparmor: str = option("unconfined", least=1)
 
     def __post_init__(self) -> None:
         """Check every value.
@@ -60,18 +61,6 @@ class DockerOptions(LocalOptions):
                 "readable names paths of this machine, which a container does not have; put the files into an image "
                 "built on rstar2-sandbox, below /usr or /opt."
             )
-        for name in ("image", "apparmor"):
-            if not isinstance(value := getattr(self, name), str) or not value:
-                raise ConfigurationError(f"{name} must be a name, not {value!r}.")
-        for name in ("base_url", "runtime"):
-            if (value := getattr(self, name)) is not None and (not isinstance(value, str) or not value):
-                raise ConfigurationError(f"{name} must be text or None, not {value!r}.")
-        for name in ("containers", "memory_mb", "pids"):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or value < 1):
-                raise ConfigurationError(f"{name} must be a whole number from 1, or None, not {value!r}.")
-        if self.cpus is not None and not (isinstance(self.cpus, int | float) and self.cpus > 0):
-            raise ConfigurationError(f"cpus must be a positive number or None, not {self.cpus!r}.")
 
     def memory_bytes(self, machine: int) -> int:
         """What a container may hold, on a machine with so many bytes."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.sandbox.options import LocalOptions, refuse_unknown
+from rstar2_env.core.options import typed_options
+from rstar2_env.sandbox.options import LocalOptions
 
 
 @dataclass(frozen=True)
@@ -67,10 +68,14 @@ class RayOptions:
             ConfigurationError: There is no option of that name, or its value is wrong.
         """
         own = [option.name for option in fields(cls) if option.name != "local"]
-        inner = [option.name for option in fields(LocalOptions) if option.name not in own]
-        refuse_unknown("ray", given, [*own, *inner])
-        local = {name: value for name, value in given.items() if name in inner}
-        return cls(**{name: value for name, value in given.items() if name in own}, local=local)
+        typed = typed_options("ray sandbox", cls, given)
+        local = {name: value for name, value in typed.items() if name not in own}
+        return cls(**{name: value for name, value in typed.items() if name in own}, local=local)
+
+    @staticmethod
+    def more_options() -> tuple[type[LocalOptions], ...]:
+        """Whose options are taken besides the fields."""
+        return (LocalOptions,)
 
     def as_given(self) -> dict[str, Any]:
         """Names and values, from which the same options can be made."""

@@ -9,8 +9,9 @@ from typing import Any, get_args
 from urllib.parse import urlsplit
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import call_with_options
 from rstar2_env.sandbox.job import Limits
-from rstar2_env.sandbox.options import Isolation, refuse_unknown
+from rstar2_env.sandbox.options import Isolation
 
 _LONGEST_PATIENCE_S = 120.0
 
@@ -97,8 +98,7 @@ class RemoteOptions:
         Raises:
             ConfigurationError: There is no option of that name, or its value is wrong.
         """
-        refuse_unknown("remote", given, [option.name for option in fields(cls)])
-        return cls(**given)
+        return call_with_options("remote sandbox", cls, given)
 
     def as_given(self) -> dict[str, Any]:
         """Names and values, from which the same options can be made."""

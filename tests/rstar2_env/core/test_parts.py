@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
-from rstar2_env.core.parts import Part, make_part, read_part, split_list, split_parts, write_part
+from rstar2_env.core.option_text import split_list, split_parts
+from rstar2_env.core.options import read_loosely
+from rstar2_env.core.parts import Part, make_part, read_part, write_part
 from rstar2_env.core.registry import Registry
 
 NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True)
@@ -23,6 +25,11 @@ JSON = st.recursive(
 class Noise:
     def __init__(self, rate: float = 0.1, kinds: str = "") -> None:
         self.rate, self.kinds = rate, kinds
+
+
+def loosely(part):
+    """The part with the text of its options read as it is where no signature says how."""
+    return Part(part.name, read_loosely(part.options), part.made_by)
 
 
 @pytest.fixture
@@ -45,7 +52,7 @@ class TestReading:
         ],
     )
     def test_text_tables_and_lists_say_the_same(self, written):
-        assert read_part(written) == Part("noise", {"rate": 0.5, "kinds": "lost"})
+        assert loosely(read_part(written)) == Part("noise", {"rate": 0.5, "kinds": "lost"})
 
     @pytest.mark.parametrize("written", ["noise", {"name": "noise"}, ["noise"], ["noise", {}]])
     def test_options_may_be_left_out(self, written):
@@ -63,14 +70,14 @@ class TestReading:
         ],
     )  # fmt: skip
     def test_the_name_ends_where_the_first_option_begins(self, text, name, options):
-        assert read_part(text) == Part(name, options)
+        assert loosely(read_part(text)) == Part(name, options)
 
     def test_a_class_is_a_part_of_its_own_name(self):
         assert read_part(Noise) == Part("Noise", {}, Noise)
 
     @given(name=NAMES, options=st.dictionaries(NAMES, JSON, max_size=4))
     def test_what_is_written_is_read_again(self, name, options):
-        assert read_part(write_part(name, options)) == Part(name, options)
+        assert loosely(read_part(write_part(name, options))) == Part(name, options)
 
     @given(st.text())
     def test_any_text_is_a_part_or_a_mistake_of_the_user(self, text):

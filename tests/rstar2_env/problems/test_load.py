@@ -90,8 +90,8 @@ def test_options_in_the_name_are_the_options_by_name():
     [
         ("arithmetic:levl=3", {}, "levl"),
         ("arithmetic:level", {}, "name=value"),
-        ("arithmetic:level=9", {}, "1 to 5"),
-        ("arithmetic:level=[1]", {}, "1 to 5"),
+        ("arithmetic:level=9", {}, "level must be an integer from 1 to 5"),
+        ("arithmetic:level=[1]", {}, "level must be an integer from 1 to 5"),
         ("arithmetic", {"max_number": 1}, "at least 2"),
         ("arithmetic", {"split": "tset"}, "train"),
         ("arithmetic", {"seed": -1}, "0 or more"),

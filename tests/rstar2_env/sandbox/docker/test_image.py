@@ -101,13 +101,13 @@ def test_a_base_that_cannot_be_had_is_named_with_a_way_out(docker_options: dict[
 @pytest.mark.parametrize(
     ("option", "value", "says"),
     [
-        ("containers", 0, "whole number"),
-        ("memory_mb", 0.5, "whole number"),
+        ("containers", 0, "integer of at least 1, or None"),
+        ("memory_mb", 0.5, "integer of at least 1, or None"),
         ("cpus", 0, "positive"),
-        ("image", "", "name"),
-        ("runtime", 3, "text or None"),
+        ("image", "", "string of at least 1 character"),
+        ("runtime", 3, "string of at least 1 character, or None"),
         ("readable", ("/usr/share",), "image"),
-        ("workers", -1, "whole number"),
+        ("workers", -1, "integer of at least 1, or None"),
     ],
 )
 def test_a_wrong_option_is_named(option: str, value: object, says: str) -> None:
