@@ -130,10 +130,14 @@ def _checked(options: dict[Any, Any], written: object, kind: str) -> dict[str, A
 
 def _pairs(options: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     for name, value in options.items():
-        if isinstance(value, Mapping) and any(isinstance(one, (Written, Mapping)) for one in value.values()):
+        if isinstance(value, Mapping) and _has_text(value):
             yield from _pairs(value, f"{prefix}{name}.")  # as it was written, whose text nobody has read yet
         else:
             yield f"{prefix}{name}={_value(value)}"
+
+
+def _has_text(value: Any) -> bool:
+    return any(map(_has_text, value.values())) if isinstance(value, Mapping) else isinstance(value, Written)
 
 
 def _value(value: Any) -> str:
