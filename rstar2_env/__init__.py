@@ -7,19 +7,163 @@ Importing the package registers its environments with Gymnasium::
 
     env = gym.make("rstar2/MathTool-v0")
 
-Nothing heavy is imported here: torch, TRL, vLLM, Ray and Docker are loaded only by the parts that use them.
+This is the public face: the names of ``__all__`` are imported from here, and each is loaded when it is first used.
+Further names are in the packages ``rstar2_env.agents``, ``.trainers``, ``.wrappers``, ``.tools``, ``.problems``,
+``.sandbox``, ``.verification``, ``.rollout`` and ``.testing``. Nothing heavy is imported here: torch, TRL, vLLM, Ray
+and Docker are loaded only by the parts that use them. No module of this package imports from here.
 """
 
 from __future__ import annotations
 
-from rstar2_env.core.plugins import load_env_plugins
-from rstar2_env.core.registry import import_modules
-from rstar2_env.env.vector import add_vector_forms
+import importlib
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from rstar2_env.core.version import __version__
 
-import_modules("rstar2_env.envs_registry")
-load_env_plugins()
-add_vector_forms()
+if TYPE_CHECKING:
+    from rstar2_env.agents.base import AGENTS as _AGENTS
+    from rstar2_env.agents.base import make as make_agent
+    from rstar2_env.core.episode import Episode
+    from rstar2_env.core.errors import ConfigurationError, Rstar2Error
+    from rstar2_env.core.status import ToolStatus
+    from rstar2_env.dialects.base import DIALECTS as _DIALECTS
+    from rstar2_env.env.game_env import Game, GameEnv, IllegalMoveError
+    from rstar2_env.env.grading import GoldGrader
+    from rstar2_env.env.puzzle_env import Puzzle, PuzzleEnv, UnreadableAnswerError, knob
+    from rstar2_env.env.registration import register_env
+    from rstar2_env.env.tool_env import ToolEnv
+    from rstar2_env.env.turn_result import Ended, GoesOn
+    from rstar2_env.evaluation.play import Agent, play_episode
+    from rstar2_env.evaluation.run import evaluate
+    from rstar2_env.evaluation.validation import validate
+    from rstar2_env.problems.families import FAMILIES as _FAMILIES
+    from rstar2_env.problems.load import load_problems
+    from rstar2_env.problems.problem import Problem
+    from rstar2_env.problems.procedural import Draft, ProceduralSource
+    from rstar2_env.sandbox.job import Job, Limits
+    from rstar2_env.sandbox.providers import PROVIDERS as _PROVIDERS
+    from rstar2_env.sandbox.providers import make_sandbox
+    from rstar2_env.tools.base import CallContext
+    from rstar2_env.tools.function import FunctionTool
+    from rstar2_env.tools.notebook import NotebookTool
+    from rstar2_env.tools.python import PythonTool
+    from rstar2_env.verification.api import verify
+    from rstar2_env.verification.verdict import Verdict
 
-del add_vector_forms, import_modules, load_env_plugins
+    register_agent = _AGENTS.register
+    register_dialect = _DIALECTS.register
+    register_problems = _FAMILIES.register
+    register_sandbox = _PROVIDERS.register
+
+__all__ = [
+    "Agent",
+    "CallContext",
+    "ConfigurationError",
+    "Draft",
+    "Ended",
+    "Episode",
+    "FunctionTool",
+    "Game",
+    "GameEnv",
+    "GoesOn",
+    "GoldGrader",
+    "IllegalMoveError",
+    "Job",
+    "Limits",
+    "NotebookTool",
+    "Problem",
+    "ProceduralSource",
+    "Puzzle",
+    "PuzzleEnv",
+    "PythonTool",
+    "Rstar2Error",
+    "ToolEnv",
+    "ToolStatus",
+    "UnreadableAnswerError",
+    "Verdict",
+    "__version__",
+    "evaluate",
+    "knob",
+    "load_problems",
+    "make_agent",
+    "make_sandbox",
+    "play_episode",
+    "register_agent",
+    "register_dialect",
+    "register_env",
+    "register_problems",
+    "register_sandbox",
+    "validate",
+    "verify",
+]
+
+_WHERE = {
+    "Agent": "evaluation.play",
+    "CallContext": "tools.base",
+    "ConfigurationError": "core.errors",
+    "Draft": "problems.procedural",
+    "Ended": "env.turn_result",
+    "Episode": "core.episode",
+    "FunctionTool": "tools.function",
+    "Game": "env.game_env",
+    "GameEnv": "env.game_env",
+    "GoesOn": "env.turn_result",
+    "GoldGrader": "env.grading",
+    "IllegalMoveError": "env.game_env",
+    "Job": "sandbox.job",
+    "Limits": "sandbox.job",
+    "NotebookTool": "tools.notebook",
+    "Problem": "problems.problem",
+    "ProceduralSource": "problems.procedural",
+    "Puzzle": "env.puzzle_env",
+    "PuzzleEnv": "env.puzzle_env",
+    "PythonTool": "tools.python",
+    "Rstar2Error": "core.errors",
+    "ToolEnv": "env.tool_env",
+    "ToolStatus": "core.status",
+    "UnreadableAnswerError": "env.puzzle_env",
+    "Verdict": "verification.verdict",
+    "evaluate": "evaluation.run",
+    "knob": "env.puzzle_env",
+    "load_problems": "problems.load",
+    "make_agent": "agents.base:make",
+    "make_sandbox": "sandbox.providers",
+    "play_episode": "evaluation.play",
+    "register_agent": "agents.base:AGENTS.register",
+    "register_dialect": "dialects.base:DIALECTS.register",
+    "register_env": "env.registration",
+    "register_problems": "problems.families:FAMILIES.register",
+    "register_sandbox": "sandbox.providers:PROVIDERS.register",
+    "validate": "evaluation.validation",
+    "verify": "verification.api",
+}
+"""The module of each name, with ``:attribute`` where it is called otherwise there."""
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name of the face when it is first asked for."""
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, _, attribute = _WHERE[name].partition(":")
+    value = attrgetter(attribute or name)(importlib.import_module(f"{__name__}.{module}"))
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def _register_environments() -> None:
+    from rstar2_env.core.plugins import load_env_plugins
+    from rstar2_env.core.registry import import_modules
+    from rstar2_env.env.vector import add_vector_forms
+
+    import_modules("rstar2_env.envs_registry")
+    load_env_plugins()
+    add_vector_forms()
+
+
+# At the end: a plugin that is imported here imports its names from this package.
+_register_environments()

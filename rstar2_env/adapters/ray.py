@@ -42,8 +42,6 @@ class _Stage:
 
     def make(self, key: int, options: Mapping[str, Any]) -> dict[str, Any]:
         """Make an environment; returns what its proxy shows of it."""
-        import rstar2_env  # noqa: F401  # its ids are Gymnasium's from here on
-
         if isinstance(self._make_env, str):
             env: gym.Env[str, str] = gym.make(self._make_env, disable_env_checker=True, **options)
         else:

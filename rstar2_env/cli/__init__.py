@@ -36,8 +36,8 @@ def build(arguments: Sequence[str]) -> Any:
     """The command line as a Typer app, with the called subcommand loaded and the others as lines of help."""
     import typer
 
-    from rstar2_env import __version__
     from rstar2_env.cli._command import Command
+    from rstar2_env.core.version import __version__
 
     app = typer.Typer(
         no_args_is_help=True,

@@ -25,7 +25,6 @@ def envs_command(
     """
     import json
 
-    import rstar2_env  # noqa: F401  # registers the environments
     from rstar2_env.evaluation.cards import card, environment_ids, gallery
 
     if markdown:

@@ -38,7 +38,6 @@ def validate_command(
     """
     import json
 
-    import rstar2_env  # noqa: F401  # registers the environments
     from rstar2_env.cli._shared import progress_bar
     from rstar2_env.core.options import parse_options
     from rstar2_env.evaluation.validation import validate

@@ -8,7 +8,6 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
-import rstar2_env  # noqa: F401  # registers the ids
 from rstar2_env.testing.stub_sandbox import StubSandbox
 from rstar2_env.testing.stub_tool import StubTool
 

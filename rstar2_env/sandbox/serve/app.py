@@ -138,7 +138,7 @@ def _names(body: dict[str, Any], field: str, what: str) -> list[str]:
 
 
 def _capabilities(service: Service, max_bytes: int) -> dict[str, Any]:
-    from rstar2_env import __version__
+    from rstar2_env.core.version import __version__
 
     return {
         "protocol": PROTOCOL,
