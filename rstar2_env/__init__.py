@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import importlib
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rstar2_env.core.version import __version__
 
@@ -50,11 +50,14 @@ if TYPE_CHECKING:
     from rstar2_env.tools.python import PythonTool
     from rstar2_env.verification.api import verify
     from rstar2_env.verification.verdict import Verdict
+    from rstar2_env.wrappers.make import make_env
+    from rstar2_env.wrappers.registry import WRAPPERS as _WRAPPERS
 
     register_agent = _AGENTS.register
     register_dialect = _DIALECTS.register
     register_problems = _FAMILIES.register
     register_sandbox = _PROVIDERS.register
+    register_wrapper = _WRAPPERS.register
 
 __all__ = [
     "Agent",
@@ -87,6 +90,7 @@ __all__ = [
     "knob",
     "load_problems",
     "make_agent",
+    "make_env",
     "make_sandbox",
     "play_episode",
     "register_agent",
@@ -94,6 +98,7 @@ __all__ = [
     "register_env",
     "register_problems",
     "register_sandbox",
+    "register_wrapper",
     "validate",
     "verify",
 ]
@@ -128,6 +133,7 @@ _WHERE = {
     "knob": "env.puzzle_env",
     "load_problems": "problems.load",
     "make_agent": "agents.base:make",
+    "make_env": "wrappers.make",
     "make_sandbox": "sandbox.providers",
     "play_episode": "evaluation.play",
     "register_agent": "agents.base:AGENTS.register",
@@ -135,20 +141,23 @@ _WHERE = {
     "register_env": "env.registration",
     "register_problems": "problems.families:FAMILIES.register",
     "register_sandbox": "sandbox.providers:PROVIDERS.register",
+    "register_wrapper": "wrappers.registry:WRAPPERS.register",
     "validate": "evaluation.validation",
     "verify": "verification.api",
 }
 """The module of each name, with ``:attribute`` where it is called otherwise there."""
 
 
-def __getattr__(name: str) -> Any:
-    """Load a name of the face when it is first asked for."""
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, _, attribute = _WHERE[name].partition(":")
-    value = attrgetter(attribute or name)(importlib.import_module(f"{__name__}.{module}"))
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a checker that saw it would take any name
+
+    def __getattr__(name: str) -> object:
+        """Load a name of the face when it is first asked for."""
+        if name not in _WHERE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module, _, attribute = _WHERE[name].partition(":")
+        value = attrgetter(attribute or name)(importlib.import_module(f"{__name__}.{module}"))
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

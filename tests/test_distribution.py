@@ -1,6 +1,10 @@
-"""The wheel and the source distribution hold one package, the four folders in it."""
+"""The wheel and the source distribution hold one package, the four folders in it; type checkers see its public face."""
 
+import ast
+import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -8,6 +12,8 @@ from pathlib import Path
 
 import pytest
 from places import ROOT
+
+import rstar2_env
 
 pytestmark = pytest.mark.slow
 
@@ -52,3 +58,101 @@ def test_a_folder_imported_under_its_bare_name_says_what_to_do():
     )
     assert done.returncode != 0
     assert "import rstar2_env.trainers" in done.stderr
+
+
+FACE = ROOT / "tests" / "support" / "uses_the_face.py"
+REVEALED = {
+    number: line.split("#")[1].strip()
+    for number, line in enumerate(FACE.read_text().splitlines(), 1)
+    if "reveal_type(" in line and "#" in line
+}
+"""The type that is to be seen on each line of the program."""
+
+
+@pytest.fixture(scope="module")
+def installed(built, tmp_path_factory):
+    """A folder away from the checkout, with the program and, in ``site``, the installed wheel."""
+    folder = tmp_path_factory.mktemp("installed")
+    (wheel,) = built.glob("*.whl")
+    run(
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--no-compile",
+        "--target",
+        str(folder / "site"),
+        str(wheel),
+    )
+    shutil.copy(FACE, folder / "program.py")
+    return folder
+
+
+def mypy(folder):
+    """What mypy finds in the program: (line, kind, text)."""
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--follow-imports=silent",
+        "--no-error-summary",
+        "--cache-dir",
+        str(folder / "cache"),
+        "program.py",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env={**os.environ, "MYPYPATH": "site"})
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    found = [re.fullmatch(r"program\.py:(\d+): (note|error): (.*)", line) for line in done.stdout.splitlines()]
+    return [(int(each[1]), each[2], each[3]) for each in found if each is not None]
+
+
+def pyright(folder):
+    """What pyright finds in the program, likewise."""
+    settings = {
+        "include": ["program.py"],
+        "extraPaths": ["site"],
+        "typeCheckingMode": "strict",
+        "pythonVersion": "3.11",
+        "reportMissingTypeStubs": False,
+    }
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings))
+    command = [sys.executable, "-m", "basedpyright", "--outputjson", "--pythonpath", sys.executable]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    kinds = {"information": "note", "warning": "error"}
+    return [
+        (each["range"]["start"]["line"] + 1, kinds.get(each["severity"], each["severity"]), each["message"])
+        for each in json.loads(done.stdout)["generalDiagnostics"]
+    ]
+
+
+def test_the_program_uses_every_name_of_the_face():
+    imported = {
+        alias.name
+        for node in ast.walk(ast.parse(FACE.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module == "rstar2_env"
+        for alias in node.names
+    }
+    assert imported == set(rstar2_env.__all__) - {"__version__"}
+
+
+@pytest.mark.parametrize("checker", [mypy, pyright], ids=["mypy", "pyright"])
+def test_type_checkers_see_the_face_of_an_installed_wheel(installed, checker):
+    found = checker(installed)
+    assert [each for each in found if each[1] == "error"] == []
+    seen = {line: text for line, kind, text in found if kind == "note"}
+    assert seen.keys() == REVEALED.keys()
+    assert {line: text for line, text in seen.items() if not re.search(rf"\b{REVEALED[line]}\b", text)} == {}
+    assert [text for text in seen.values() if re.search(r'"(Any|Unknown)"', text)] == []
+
+
+@pytest.mark.parametrize("checker", [mypy, pyright], ids=["mypy", "pyright"])
+def test_type_checkers_refuse_a_name_that_the_face_lacks(installed, checker, tmp_path):
+    (tmp_path / "site").symlink_to(installed / "site")
+    (tmp_path / "program.py").write_text("from rstar2_env import ToolEnv, ToolEnvironment\nToolEnv(max_turns='a')\n")
+    lines = {line for line, kind, _ in checker(tmp_path) if kind == "error"}
+    assert lines == {1, 2}
