@@ -26,7 +26,7 @@ class Evaluation(TrainerCallback):
     Args:
         evaluate: Plays the held-out episodes; the same on every process.
         save: Saves the model and its tokenizer to a folder.
-        log: Takes the metrics.
+        log: Takes the evaluation's metrics, and adds none of the step's.
         every: Steps between evaluations.
         folder: Where the best weights and their score go.
     """
@@ -63,7 +63,10 @@ class Evaluation(TrainerCallback):
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Evaluate when it is time to."""
         if state.global_step % self._every == 0 or state.global_step == state.max_steps:
+            # Logging an evaluation marks the step as logged, and its own line (loss, learning rate) would be skipped.
+            due = control.should_log
             self._run(state)
+            control.should_log = due
 
     def _run(self, state: TrainerState) -> dict[str, float]:
         if self._last_step == state.global_step and self.after is not None:

@@ -111,7 +111,7 @@ class TrlRun:
         self._write_config()
         if config.eval_every:
             self._evaluation = Evaluation(
-                self.evaluate, self._save, self.trl.log, every=config.eval_every, folder=self._folder
+                self.evaluate, self._save, self.trl.log_apart, every=config.eval_every, folder=self._folder
             )
             self.trl.add_callback(self._evaluation)
         try:

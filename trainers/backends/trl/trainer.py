@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from transformers import Trainer
 
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
 
@@ -147,6 +148,10 @@ class RolloutGRPOTrainer(GRPOTrainer):
             "logprobs": [row.logprobs if row else [0.0] for row in self._batch.rows],
             REWARD_COLUMN: self._batch.rewards,
         }
+
+    def log_apart(self, figures: dict[str, float]) -> None:
+        """Log figures on a line of their own: ``log`` would add the step's figures, and leave them out of its line."""
+        Trainer.log(self, figures)
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         output: dict[str, Any] = super()._generate_and_score_completions(inputs)

@@ -49,6 +49,18 @@ def test_the_best_weights_of_held_out_evaluation_are_kept_and_load(letter_option
     weights(result.model_dir)
 
 
+def test_an_evaluation_takes_nothing_from_the_line_of_its_step(letter_options):
+    result = train("grpo", letter_options, steps=3, eval_every=3, eval_episodes=4)
+    lines = [json.loads(line) for line in (result.output_dir / "metrics.jsonl").read_text().splitlines()]
+    trained = {line["step"]: set(line) for line in lines if "loss" in line}
+    assert set(trained) == {1, 2, 3}, "the step that is evaluated has its loss too"
+    assert trained[3] == trained[2] >= {"grad_norm", "learning_rate", "rollout/pass_rate"}
+    evaluated = {line["step"]: set(line) for line in lines if "eval/pass_rate" in line}
+    assert set(evaluated) == {0, 3}
+    assert all(name.startswith("eval/") for name in evaluated[3] - {"step", "epoch"})
+    assert {"loss", "eval/pass_rate"} <= set(result.history[-1])
+
+
 def test_every_episode_and_metric_is_in_the_runs_folder(letter_options):
     result = train("grpo_roc", letter_options)
     with gzip.open(result.output_dir / "episodes" / "train-000000.jsonl.gz", "rt") as file:
