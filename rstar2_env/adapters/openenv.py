@@ -10,8 +10,10 @@ Any OpenEnv client talks to it; an action is ``{"text": "..."}``. The problem's 
 
 from __future__ import annotations
 
+import copy
 import inspect
 import json
+import logging
 import socket
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -30,10 +32,12 @@ try:
     from openenv.core.env_server.interfaces import Environment
     from openenv.core.env_server.types import Action, ConcurrencyConfig, EnvironmentMetadata, Observation, State
     from pydantic import Field
+    from starlette.websockets import WebSocketDisconnect
 except ImportError as error:
     raise MissingExtraError("openenv", "Serving an environment to OpenEnv's clients") from error
 
 _LARGEST_MESSAGE = 64 << 20
+_LOG = logging.getLogger(__name__)
 
 
 class TextAction(Action):
@@ -185,7 +189,9 @@ def make_app(
     factory = partial(ServedEnvironment, env_id, dict(env_options or {}))
     factory().close()  # so that wrong options are told now, and not to every client
     limits = ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=idle_s)
-    return create_fastapi_app(factory, TextAction, TextObservation, concurrency_config=limits)
+    app = create_fastapi_app(factory, TextAction, TextObservation, concurrency_config=limits)
+    app.add_middleware(_Disconnects)
+    return app
 
 
 def serve(
@@ -217,8 +223,41 @@ def serve(
         if announce is not None:
             shown = f"[{host}]" if ":" in host else host
             announce(f"http://{shown}:{listening.getsockname()[1]}")
-        config = uvicorn.Config(app, log_level="warning", ws_max_size=_LARGEST_MESSAGE)
+        logs = copy.deepcopy(uvicorn.config.LOGGING_CONFIG)
+        logs["loggers"][__name__] = {"handlers": ["default"], "level": "INFO", "propagate": False}
+        config = uvicorn.Config(app, log_level="warning", log_config=logs, ws_max_size=_LARGEST_MESSAGE)
         uvicorn.Server(config).run(sockets=[listening])
+
+
+class _Disconnects:
+    """Logs one line for a client that disconnects.
+
+    OpenEnv closes the connection once more when the client has left, and the server would log the error of that, with
+    its traceback, at every ordinary end.
+    """
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "websocket":
+            await self._app(scope, receive, send)
+            return
+        left = False
+
+        async def listen() -> Any:
+            nonlocal left
+            message = await receive()
+            left = left or message["type"] == "websocket.disconnect"
+            return message
+
+        try:
+            await self._app(scope, listen, send)
+        except WebSocketDisconnect:
+            left = True
+        if left:
+            host, port = scope.get("client") or ("unknown", 0)
+            _LOG.info("The client %s:%s disconnected.", host, port)
 
 
 def _as_json(info: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
@@ -27,22 +28,36 @@ RSTAR2 = make_dialect("rstar2")
 ID = "rstar2/TicTacToe-v0"
 
 
-@pytest.fixture(scope="module")
-def server():
-    """The URL of a server that is its own process, stopped by its own id."""
-    command = [sys.executable, "-c", "from rstar2_env.cli import main; main()", "serve-env", ID, "--port", "0"]
-    process = subprocess.Popen([*command, "--sessions", "3"], stderr=subprocess.PIPE, text=True)
-    try:
-        for line in process.stderr:
+class Server:
+    """A server that is its own process, stopped by its own id; ``lines`` are what it wrote to standard error."""
+
+    def __init__(self, *options):
+        command = [sys.executable, "-c", "from rstar2_env.cli import main; main()", "serve-env", ID, "--port", "0"]
+        self.process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True)
+        self.lines = []
+        self.reader = threading.Thread(target=lambda: self.lines.extend(self.process.stderr), daemon=True)
+        for line in self.process.stderr:
             if found := re.search(r"on (http://\S+)", line):
                 break
         else:
             raise AssertionError("the server ended before it served")
-        yield found[1]
+        self.url = found[1]
+        self.reader.start()
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(timeout=60) in (0, -signal.SIGTERM)
+        self.reader.join(timeout=60)
+        self.process.stderr.close()
+
+
+@pytest.fixture(scope="module")
+def server():
+    server = Server("--sessions", "3")
+    try:
+        yield server.url
     finally:
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=60) in (0, -signal.SIGTERM)
-        process.stderr.close()
+        server.stop()
 
 
 def play(client, local, seed):
@@ -128,6 +143,26 @@ def test_one_client_too_many_is_turned_away(server):
     finally:
         for client in clients:
             client.close()
+
+
+def test_a_client_that_disconnects_is_one_line_in_the_log():
+    server = Server()
+    leaves_at_once = (
+        "import os, sys; from rstar2_env.adapters.openenv import TextEnvClient\n"
+        "client = TextEnvClient(base_url=sys.argv[1]).sync(); client.connect(); client.reset(seed=1); os._exit(0)"
+    )
+    try:
+        with TextEnvClient(base_url=server.url).sync() as client:
+            client.reset(seed=1)
+            client.step("hm")
+        subprocess.run([sys.executable, "-c", leaves_at_once, server.url], check=True, timeout=60)
+        with TextEnvClient(base_url=server.url).sync() as client:
+            assert client.reset(seed=1).observation.text, "the server serves on"
+    finally:
+        server.stop()
+    assert len(server.lines) == 3, "".join(server.lines)
+    for line in server.lines:
+        assert re.fullmatch(r"INFO: +The client 127\.0\.0\.1:\d+ disconnected\.\n", line)
 
 
 def test_wrong_options_are_told_before_anything_is_served():
