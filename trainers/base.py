@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
-from rstar2_env.core.options import call_with_options
+from rstar2_env.core.options import call_with_options, nested_options, typed_options
 from rstar2_env.core.registry import Registry
 from rstar2_env.env.options import env_options
 
@@ -90,6 +90,9 @@ class Recipe:
             UnknownNameError: No selector or advantage has that name.
         """
         chosen = {**self.defaults, **options}
+        for name in _OF_PARTS:
+            if name in chosen:
+                chosen[name] = nested_options(name, chosen[name])
         if chosen.get("selector") in (None, self.selector):
             chosen["selector"] = self.selector
             chosen["selector_options"] = {**self.selector_options, **chosen.get("selector_options", {})}
@@ -97,14 +100,26 @@ class Recipe:
             chosen["advantage"] = self.advantage
         if chosen.get("oversample") is None:
             chosen["oversample"] = self.oversample
-        env = chosen.get("env", "rstar2/MathTool-v0")
-        for name in ("env_options", "eval_env_options"):
-            if chosen.get(name):
-                chosen[name] = env_options(env, chosen[name])
+        _type_parts(chosen)
         config = make_config(chosen)
         make_selector(config)
         make_advantage(config)
         return config
+
+
+_OF_PARTS = ("env_options", "eval_env_options", "selector_options", "engine_options", "trl_options")
+"""Options of a run that are the options of one of its parts, which says what they are."""
+
+
+def _type_parts(chosen: dict[str, Any]) -> None:
+    env = chosen.get("env", "rstar2/MathTool-v0")
+    for name in ("env_options", "eval_env_options"):
+        if chosen.get(name):
+            chosen[name] = env_options(env, chosen[name], prefix=f"{name}.")
+    name = chosen["selector"]
+    chosen["selector_options"] = typed_options(
+        f"selector {name!r}", SELECTORS.get(name), chosen.get("selector_options", {}), prefix="selector_options."
+    )
 
 
 TRAINERS: Registry[Recipe] = Registry("trainer", "rstar2_env.trainers.recipes", "rstar2_env.trainers")

@@ -6,11 +6,15 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError, ProblemFormatError
+from rstar2_env.core.options import check_options, option
+
+from .config import DTYPES, LR_SCHEDULERS
 
 
 @dataclass(slots=True)
@@ -42,26 +46,35 @@ class SftOptions:
     """
 
     model: str
-    output_dir: str = "runs/sft"
-    steps: int | None = None
-    epochs: float = 1.0
-    batch_size: int = 64
-    rows_per_device: int = 8
-    learning_rate: float = 2e-5
-    warmup_ratio: float = 0.03
-    lr_scheduler: str = "cosine"
-    weight_decay: float = 0.01
-    max_length: int = 4096
-    seed: int = 0
+    output_dir: str | os.PathLike[str] = "runs/sft"
+    steps: int | None = option(None, least=1)
+    epochs: float = option(1.0, above=0)
+    batch_size: int = option(64, least=1)
+    rows_per_device: int = option(8, least=1)
+    learning_rate: float = option(2e-5, above=0)
+    warmup_ratio: float = option(0.03, least=0, most=1)
+    lr_scheduler: str = option("cosine", choices=LR_SCHEDULERS)
+    weight_decay: float = option(0.01, least=0)
+    max_length: int = option(4096, least=1)
+    seed: int = option(0, least=0)
     chat_template: str | None = None
-    dtype: str = "auto"
-    lora_rank: int = 0
+    dtype: str = option("auto", choices=DTYPES)
+    lora_rank: int = option(0, least=0)
     gradient_checkpointing: bool | None = None
-    threads: int | None = None
-    save_every: int = 0
+    threads: int | None = option(None, least=1)
+    save_every: int = option(0, least=0)
     resume: bool = False
     report_to: list[str] = field(default_factory=list)
     progress: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse values that no cold start could use.
+
+        Raises:
+            ConfigurationError: A value is out of its range; the message names the option.
+        """
+        check_options(self)
+        self.output_dir = os.fspath(self.output_dir)
 
 
 def read_traces(path: str | Path) -> list[dict[str, Any]]:

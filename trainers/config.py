@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import call_with_options
+from rstar2_env.core.options import call_with_options, check_options, option
+
+LR_SCHEDULERS = (
+    "linear",
+    "cosine",
+    "cosine_with_restarts",
+    "polynomial",
+    "constant",
+    "constant_with_warmup",
+    "inverse_sqrt",
+    "reduce_lr_on_plateau",
+    "cosine_with_min_lr",
+    "cosine_warmup_with_min_lr",
+    "warmup_stable_decay",
+)
+"""transformers' schedules, by name; the names alone, since transformers is not imported to check options."""
+LOSSES = ("grpo", "dr_grpo", "dapo", "bnpo", "cispo", "sapo", "luspo", "vespo")
+"""TRL's loss types."""
+DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 
 @dataclass(slots=True)
@@ -33,7 +52,7 @@ class TrainConfig:
         warmup_steps: Steps of linear warm-up.
         lr_scheduler: Any of transformers' schedules.
         weight_decay: Of AdamW.
-        max_grad_norm: Gradients are clipped to this norm.
+        max_grad_norm: Gradients are clipped to this norm; 0 does not clip.
         clip_low: Lower clipping distance of the probability ratio.
         clip_high: Upper clipping distance.
         kl: Weight of the KL term to the reference model; 0 keeps no reference model.
@@ -65,7 +84,8 @@ class TrainConfig:
         save_every: Steps between checkpoints; 0 for the last alone.
         keep_checkpoints: Checkpoints kept besides the best.
         resume: Continue from the newest checkpoint of ``output_dir``.
-        dtype: ``"auto"`` is bfloat16 on an accelerator that has it, float32 on a CPU; or a torch dtype's name.
+        dtype: ``"auto"`` is bfloat16 on an accelerator that has it, float32 on a CPU; or ``"float32"``, ``"bfloat16"``
+            or ``"float16"``.
         gradient_checkpointing: Trade time for memory; ``None`` is on for an accelerator alone.
         lora_rank: Rank of LoRA adapters on every linear layer; 0 trains all weights.
         threads: CPU threads of torch; ``None`` leaves them as they are.
@@ -81,57 +101,57 @@ class TrainConfig:
     model: Any
     env: Any = "rstar2/MathTool-v0"
     env_options: dict[str, Any] = field(default_factory=dict)
-    output_dir: str = "runs/train"
-    seed: int = 0
-    steps: int = 100
-    problems_per_step: int = 8
-    group_size: int = 8
-    oversample: int | None = None
+    output_dir: str | os.PathLike[str] = "runs/train"
+    seed: int = option(0, least=0)
+    steps: int = option(100, least=1)
+    problems_per_step: int = option(8, least=1)
+    group_size: int = option(8, least=2)
+    oversample: int | None = option(None, least=1)
     selector: str | None = None
     selector_options: dict[str, Any] = field(default_factory=dict)
     advantage: str | None = None
-    learning_rate: float = 1e-6
-    warmup_steps: int = 0
-    lr_scheduler: str = "constant_with_warmup"
-    weight_decay: float = 0.01
-    max_grad_norm: float = 1.0
-    clip_low: float = 0.2
-    clip_high: float = 0.28
-    kl: float = 0.0
-    loss: str = "dapo"
-    updates_per_rollout: int = 1
-    rows_per_device: int = 8
+    learning_rate: float = option(1e-6, above=0)
+    warmup_steps: int = option(0, least=0)
+    lr_scheduler: str = option("constant_with_warmup", choices=LR_SCHEDULERS)
+    weight_decay: float = option(0.01, least=0)
+    max_grad_norm: float = option(1.0, least=0)
+    clip_low: float = option(0.2, least=0, most=1)
+    clip_high: float = option(0.28, least=0)
+    kl: float = option(0.0, least=0)
+    loss: str = option("dapo", choices=LOSSES)
+    updates_per_rollout: int = option(1, least=1)
+    rows_per_device: int = option(8, least=1)
     engine: str = "transformers"
     engine_options: dict[str, Any] = field(default_factory=dict)
-    importance_sampling: str = "auto"
-    importance_cap: float = 2.0
-    temperature: float = 1.0
-    top_p: float = 1.0
-    top_k: int = 0
-    max_episode_tokens: int = 4096
-    max_turn_tokens: int | None = None
-    max_episode_seconds: float | None = None
+    importance_sampling: Literal["auto", "token", "off"] = "auto"
+    importance_cap: float = option(2.0, least=1)
+    temperature: float = option(1.0, above=0)
+    top_p: float = option(1.0, above=0, most=1)
+    top_k: int = option(0, least=0)
+    max_episode_tokens: int = option(4096, least=1)
+    max_turn_tokens: int | None = option(None, least=1)
+    max_episode_seconds: float | None = option(None, above=0)
     early_stop: bool = False
-    max_in_flight: int = 512
-    max_failed: float = 0.5
+    max_in_flight: int = option(512, least=1)
+    max_failed: float = option(0.5, least=0, most=1)
     chat_template: str | None = None
     chat_template_options: dict[str, Any] = field(default_factory=dict)
-    eval_every: int = 0
-    eval_episodes: int = 128
+    eval_every: int = option(0, least=0)
+    eval_episodes: int = option(128, least=1)
     eval_env_options: dict[str, Any] = field(default_factory=lambda: {"split": "test"})
-    eval_temperature: float = 1.0
-    save_every: int = 0
-    keep_checkpoints: int = 2
+    eval_temperature: float = option(1.0, least=0)
+    save_every: int = option(0, least=0)
+    keep_checkpoints: int = option(2, least=1)
     resume: bool = False
-    dtype: str = "auto"
+    dtype: str = option("auto", choices=DTYPES)
     gradient_checkpointing: bool | None = None
-    lora_rank: int = 0
-    threads: int | None = None
-    process_timeout_s: float = 1800.0
+    lora_rank: int = option(0, least=0)
+    threads: int | None = option(None, least=1)
+    process_timeout_s: float = option(1800.0, least=1, unit="seconds")
     report_to: list[str] = field(default_factory=list)
     keep_episodes: bool = True
     progress: bool = True
-    log_every: int = 1
+    log_every: int = option(1, least=1)
     trl_options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -140,23 +160,13 @@ class TrainConfig:
         Raises:
             ConfigurationError: A value is out of its range; the message names the option.
         """
-        for name, least in _LEAST.items():
-            value = getattr(self, name)
-            if value is not None and not value >= least:
-                raise ConfigurationError(f"{name} must be at least {least}, not {value!r}.")
-        if self.importance_sampling not in ("auto", "token", "off"):
-            raise ConfigurationError(
-                f'importance_sampling must be "auto", "token" or "off", not {self.importance_sampling!r}.'
-            )
-        if self.max_episode_seconds is not None and not self.max_episode_seconds > 0:
-            raise ConfigurationError(f"max_episode_seconds must be positive, not {self.max_episode_seconds!r}.")
+        check_options(self)
+        self.output_dir = os.fspath(self.output_dir)
         if self.trl_options.get("use_vllm"):
             raise ConfigurationError(
                 "trl_options use_vllm: TRL's own use of vLLM does not play episodes, and its generation is a "
                 'collective call, which turns of unlike number break. Use engine="vllm" or engine="vllm-server".'
             )
-        if not self.learning_rate > 0:
-            raise ConfigurationError(f"learning_rate must be positive, not {self.learning_rate!r}.")
 
     def record(self) -> dict[str, Any]:
         """The options as JSON can hold them; a loaded model or a callable is named by its type."""
@@ -166,29 +176,6 @@ class TrainConfig:
 
     def _parts(self) -> list[tuple[str, Any]]:
         return [("model", self.model), ("env", self.env)]
-
-
-_LEAST = {
-    "steps": 1,
-    "problems_per_step": 1,
-    "group_size": 2,
-    "oversample": 1,
-    "updates_per_rollout": 1,
-    "rows_per_device": 1,
-    "max_episode_tokens": 1,
-    "max_turn_tokens": 1,
-    "max_in_flight": 1,
-    "eval_every": 0,
-    "eval_episodes": 1,
-    "save_every": 0,
-    "keep_checkpoints": 1,
-    "lora_rank": 0,
-    "threads": 1,
-    "process_timeout_s": 1.0,
-    "log_every": 1,
-    "temperature": 0.0,
-    "importance_cap": 1.0,
-}
 
 
 def make_config(options: Mapping[str, Any]) -> TrainConfig:

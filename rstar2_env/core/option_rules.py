@@ -305,5 +305,5 @@ def _all_choices(hint: Any, rule: Rule) -> list[str]:
 
 def did_you_mean(name: Any, known: Iterable[str]) -> str:
     """A question for the end of a message, " Did you mean 'max_turns'?"; empty where no name is near."""
-    near = difflib.get_close_matches(str(name), list(known), n=2, cutoff=0.6)
-    return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    near = difflib.get_close_matches(str(name), list(known), n=1, cutoff=0.6)
+    return f" Did you mean {near[0]!r}?" if near else ""

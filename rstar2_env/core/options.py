@@ -43,6 +43,7 @@ __all__ = [
     "call_with_options",
     "check_options",
     "checked",
+    "nested_options",
     "option",
     "parse_options",
     "read_loosely",
@@ -222,6 +223,23 @@ def typed_options(
     return {name: _fitted(prefix + name, value, known.parameters.get(name)) for name, value in options.items()}
 
 
+def nested_options(name: str, value: Any) -> dict[str, Any]:
+    """An option that holds the options of another part, as a dict whose text is still to be read by that part.
+
+    Raises:
+        ConfigurationError: It is no dict, and no JSON object.
+    """
+    found = value
+    if isinstance(value, Written):
+        try:
+            found = read(value, dict, call_with_options)
+        except UnreadableError:
+            found = None
+    if not isinstance(found, Mapping):
+        raise ConfigurationError(f"{name} must be a dict, not {value!r}. In text: {name}.OPTION=VALUE, or JSON.")
+    return dict(found)
+
+
 def call_with_options(what: str, function: Callable[..., T], options: Mapping[str, Any], *, prefix: str = "") -> T:
     """Call ``function(**options)``, the options typed and checked as ``typed_options`` does it.
 
@@ -238,7 +256,7 @@ def call_with_options(what: str, function: Callable[..., T], options: Mapping[st
     known = options_of(function)
     missing = [prefix + one.name for one in known.parameters.values() if one.required and one.name not in typed]
     if missing and not known.open:
-        raise ConfigurationError(f"The {what} needs {' and '.join(missing)}.{_listing(known, prefix)}")
+        raise ConfigurationError(f"The {what} needs {' and '.join(missing)}.{_listing(known)}")
     return function(**typed)
 
 
@@ -296,10 +314,10 @@ def _refuse_unknown(what: str, given: Iterable[str], known: Options, prefix: str
         if name not in known.parameters:
             near = did_you_mean(name, known.parameters)
             raise ConfigurationError(
-                f"The {what} has no option {prefix + name!r}.{near}{_listing(known, prefix, short=bool(near))}"
+                f"The {what} has no option {prefix + name!r}.{near}{_listing(known, short=bool(near))}"
             )
 
 
-def _listing(known: Options, prefix: str = "", *, short: bool = False) -> str:
-    names = [prefix + name for name in known.parameters]
-    return "" if short and len(names) > _MANY_NAMES else f" It takes: {', '.join(names) or 'none'}."
+def _listing(known: Options, *, short: bool = False) -> str:
+    names = ", ".join(known.parameters)
+    return "" if short and len(known.parameters) > _MANY_NAMES else f" It takes: {names or 'none'}."

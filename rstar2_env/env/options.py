@@ -12,12 +12,13 @@ _OF_MAKE = ("max_episode_steps", "disable_env_checker")
 """What ``gym.make`` takes beside the environment's own options."""
 
 
-def env_options(env: EnvSpec | NamedEnv, options: Mapping[str, Any] | None) -> dict[str, Any]:
+def env_options(env: EnvSpec | NamedEnv, options: Mapping[str, Any] | None, *, prefix: str = "") -> dict[str, Any]:
     """The options of an environment as its class wants them.
 
     Args:
         env: The environment, in any of the forms of ``rstar2_env.env.named``.
         options: What the user gave; text of the command line is typed by the signature of the environment's class.
+        prefix: Goes before the names in messages ("env_options.").
 
     Raises:
         ConfigurationError: The environment has no such option (the message suggests the nearest), or a value does not
@@ -31,4 +32,4 @@ def env_options(env: EnvSpec | NamedEnv, options: Mapping[str, Any] | None) -> d
     if found.creator is None:
         return {name: read_loosely(value) for name, value in given.items()}
     common = {name: read_loosely(given.pop(name)) for name in _OF_MAKE if found.env_id and name in given}
-    return {**typed_options(f"environment {found.name!r}", found.creator, given), **common}
+    return {**typed_options(f"environment {found.name!r}", found.creator, given, prefix=prefix), **common}

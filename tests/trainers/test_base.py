@@ -49,8 +49,8 @@ def test_another_selector_does_not_inherit_the_recipes_options():
     [
         ({}, "needs a model"),
         ({"model": "m", "learning_rat": 1}, "learning_rate"),
-        ({"model": "m", "group_size": 1}, "group_size must be at least 2"),
-        ({"model": "m", "learning_rate": 0}, "learning_rate must be positive"),
+        ({"model": "m", "group_size": 1}, "group_size must be an integer of at least 2"),
+        ({"model": "m", "learning_rate": 0}, "learning_rate must be a positive number"),
         ({"model": "m", "importance_sampling": "sequence"}, "importance_sampling must be"),
         ({"model": "m", "selector_options": {"mood": "rank"}}, "mode"),
         ({"model": "m", "selector": "rok"}, "roc"),

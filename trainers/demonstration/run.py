@@ -19,6 +19,7 @@ from typing import Any
 
 import gymnasium as gym
 
+from rstar2_env.core.options import check_options, option
 from rstar2_env.traces.writer import generate_traces
 
 from ..api import make, sft
@@ -59,17 +60,25 @@ class DemoOptions:
     """
 
     output_dir: str = "runs/demo"
-    trainers: Sequence[str] = ("grpo_roc",)
-    traces: int = 4000
-    error_rate: float = 0.35
-    wrong_rate: float = 0.3
-    sft_steps: int = 800
-    steps: int = 140
-    learning_rate: float = 2e-4
-    eval_episodes: int = 1024
-    seed: int = 0
-    threads: int | None = None
+    trainers: Sequence[str] = option(("grpo_roc",), least=1)
+    traces: int = option(4000, least=1)
+    error_rate: float = option(0.35, least=0, most=1)
+    wrong_rate: float = option(0.3, least=0, most=1)
+    sft_steps: int = option(800, least=1)
+    steps: int = option(140, least=1)
+    learning_rate: float = option(2e-4, above=0)
+    eval_episodes: int = option(1024, least=1)
+    seed: int = option(0, least=0)
+    threads: int | None = option(None, least=1)
     progress: bool = True
+
+    def __post_init__(self) -> None:
+        """Check every value.
+
+        Raises:
+            ConfigurationError: One is of the wrong type or out of its range.
+        """
+        check_options(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import call_with_options
+from rstar2_env.core.options import call_with_options, typed_options
 from rstar2_env.core.registry import Registry
 from rstar2_env.rollout.engine import Engine
 
@@ -50,6 +50,7 @@ class EngineKind:
     Attributes:
         summary: One line for lists.
         make: Makes one.
+        takes: Gives the function or class whose options it takes; imported no sooner.
         shares_weights: Whether it computes with the module that it was given. Else whoever trains that module must hand
             over the weights after each step, and correct for what the two compute differently.
     """
@@ -57,6 +58,7 @@ class EngineKind:
     summary: str
     make: MakeEngine
     shares_weights: bool
+    takes: Callable[[], Callable[..., Any]]
 
 
 ENGINES: Registry[EngineKind] = Registry("engine", None, "rstar2_env.engines")
@@ -89,6 +91,16 @@ def make_engine(
     return ENGINES.get(name).make(model, tokenizer, max_rows=max_rows, seed=seed, options=options)
 
 
+def typed_engine_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of an engine, typed and checked without making it.
+
+    Raises:
+        UnknownNameError: No engine has that name; the message suggests the nearest.
+        ConfigurationError: The engine has no such option, or refuses its value.
+    """
+    return typed_options(f"engine {name!r}", ENGINES.get(name).takes(), options, prefix="engine_options.")
+
+
 def _with(name: str, make: Callable[..., Engine], given: Mapping[str, Any], options: Mapping[str, Any]) -> Engine:
     return call_with_options(f"engine {name!r}", make, {**given, **options})
 
@@ -107,6 +119,12 @@ def _transformers(
     return _with("transformers", TransformersEngine, given, options)
 
 
+def _transformers_takes() -> Callable[..., Any]:
+    from rstar2_env.rollout.engines.transformers_engine import TransformersEngine
+
+    return TransformersEngine
+
+
 def _vllm(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
@@ -119,6 +137,12 @@ def _vllm(
 
     given = {"model": model, "tokenizer": tokenizer, "max_rows": min(max_rows, 256), "seed": seed}
     return _with("vllm", VllmEngine, given, options)
+
+
+def _vllm_takes() -> Callable[..., Any]:
+    from rstar2_env.rollout.engines.vllm_engine import VllmEngine
+
+    return VllmEngine
 
 
 def _vllm_server(
@@ -152,9 +176,31 @@ def _vllm_server(
     return scheduler
 
 
+def _vllm_server_takes() -> Callable[..., Any]:
+    from rstar2_env.rollout.engines.server_engine import VllmServerEngine
+
+    class Served:
+        """The options of the servers' engine, and the policy that parts episodes between several."""
+
+        def __init__(self, *, scheduler: str | None = None) -> None: ...
+
+        @staticmethod
+        def more_options() -> tuple[Callable[..., Any], ...]:
+            return (VllmServerEngine,)
+
+    return Served
+
+
 ENGINES.register(
     "transformers",
-    EngineKind("a transformers model of this process; the trainer's own module", _transformers, shares_weights=True),
+    EngineKind(
+        "a transformers model of this process; the trainer's own module",
+        _transformers,
+        shares_weights=True,
+        takes=_transformers_takes,
+    ),
 )
-ENGINES.register("vllm", EngineKind("vLLM in this process, on one device", _vllm, shares_weights=False))
-ENGINES.register("vllm-server", EngineKind("one or many `vllm serve`, over HTTP", _vllm_server, shares_weights=False))
+ENGINES.register("vllm", EngineKind("vLLM in this process, on one device", _vllm, False, _vllm_takes))
+ENGINES.register(
+    "vllm-server", EngineKind("one or many `vllm serve`, over HTTP", _vllm_server, False, _vllm_server_takes)
+)

@@ -29,6 +29,7 @@ from ...metrics import metrics
 from ...samplers.fixed import ProblemSampler, Sampler, SeedSampler
 from ...selectors.resample_on_correct import Settles
 from .callbacks import BEST_DIR, Console, Evaluation, RunFiles
+from .checks import check_config
 from .engine import PolicyEngine, corrects_importance
 from .model import codec, load_policy, lora, precision_options, processes
 from .trainer import Batch, RolloutGRPOTrainer
@@ -51,6 +52,7 @@ class TrlRun:
 
     def __init__(self, name: str, config: TrainConfig) -> None:
         self.name, self.config = name, config
+        check_config(config)
         if config.threads is not None:
             torch.set_num_threads(config.threads)
         self._folder = Path(config.output_dir)

@@ -26,6 +26,7 @@ from rstar2_env.rollout import ChatCodec
 from ...cold_start import SftOptions
 from ...config import TrainConfig
 from .callbacks import Console, RunFiles
+from .checks import check_trackers
 from .model import codec, load_policy, lora, precision_options
 
 
@@ -42,6 +43,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
     """
     if options.threads is not None:
         torch.set_num_threads(options.threads)
+    check_trackers(options.report_to)
     folder = Path(options.output_dir)
     config = TrainConfig(
         model=options.model,

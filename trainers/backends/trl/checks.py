@@ -1,0 +1,46 @@
+"""What can be said of a run's options with TRL and the engines at hand, and before a model is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from transformers.integrations import get_available_reporting_integrations
+from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
+from trl import GRPOConfig
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.option_rules import did_you_mean
+from rstar2_env.core.options import typed_options
+from rstar2_env.rollout.engines.registry import typed_engine_options
+
+from ...config import TrainConfig
+
+
+def check_config(config: TrainConfig) -> None:
+    """Type and check the options of the engine and of TRL, and look for the trackers.
+
+    Raises:
+        UnknownNameError: There is no engine of that name.
+        ConfigurationError: An option is unknown or does not fit, or a tracker is unknown or not installed.
+    """
+    config.engine_options = typed_engine_options(config.engine, config.engine_options)
+    config.trl_options = typed_options("GRPOConfig of TRL", GRPOConfig, config.trl_options, prefix="trl_options.")
+    check_trackers(config.report_to)
+
+
+def check_trackers(names: Sequence[str]) -> None:
+    """Refuse trackers that transformers does not know, and those whose package is not installed.
+
+    Raises:
+        ConfigurationError: One is.
+    """
+    installed = get_available_reporting_integrations()
+    for name in names:
+        if name in ("all", "none") or name in installed:
+            continue
+        if name not in INTEGRATION_TO_CALLBACK:
+            raise ConfigurationError(
+                f"report_to: there is no tracker {name!r}.{did_you_mean(name, INTEGRATION_TO_CALLBACK)} Known: "
+                f"{', '.join(sorted(INTEGRATION_TO_CALLBACK))}."
+            )
+        raise ConfigurationError(f"report_to: the package of the tracker {name!r} is not installed.")
