@@ -9,10 +9,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from rstar2_env.core.folders import check_folder
 from rstar2_env.core.options import call_with_options
 
 from .base import TRAINERS, Trainer, needs_training_stack
 from .cold_start import SftOptions
+from .model_name import check_model
 
 
 def make(name: str, **options: Any) -> Trainer:
@@ -29,6 +31,8 @@ def make(name: str, **options: Any) -> Trainer:
     """
     recipe = TRAINERS.get(name)
     config = recipe.configure(options)
+    check_folder(config.output_dir, "output_dir")
+    check_model(config.model)
     with needs_training_stack(f"The trainer {name!r}"):
         from .backends.trl.run import TrlRun
     return TrlRun(name, config)
@@ -47,6 +51,8 @@ def sft(traces: Iterable[Mapping[str, Any]], **options: Any) -> Path:
         MissingExtraError: torch, transformers or TRL is not installed.
     """
     chosen = call_with_options("cold start", SftOptions, options)
+    check_folder(chosen.output_dir, "output_dir")
+    check_model(chosen.model)
     with needs_training_stack("The cold start"):
         from .backends.trl.sft import run_sft
     return run_sft(traces, chosen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tomllib
 from collections.abc import Mapping
@@ -190,15 +191,26 @@ def make_config(options: Mapping[str, Any]) -> TrainConfig:
 
 
 def read_config(path: str | Path) -> dict[str, Any]:
-    """Read options from a TOML file.
+    """Read options from a TOML file, or from the ``config.json`` of a run.
 
     Raises:
         ConfigurationError: The file is missing or is no TOML; the message names the file and the line.
     """
     try:
         with open(path, "rb") as file:
+            if Path(path).suffix == ".json":
+                return _of_run(json.load(file), path)
             return tomllib.load(file)
     except OSError as error:
         raise ConfigurationError(f"The configuration {path} cannot be read: {error.strerror}.") from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"The configuration {path} is not valid TOML: {error}.") from error
+    except ValueError as error:
+        raise ConfigurationError(f"The configuration {path} is not valid: {error}.") from error
+
+
+def _of_run(record: Any, path: str | Path) -> dict[str, Any]:
+    """The options of a run's ``config.json``; the trainer's name is the command's, and the folder its own."""
+    if not isinstance(record, dict):
+        raise ConfigurationError(f"The configuration {path} is not one JSON object.")
+    return {name: value for name, value in record.items() if name not in ("trainer", "output_dir", "resume")}

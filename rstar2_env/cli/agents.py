@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
+from rstar2_env.cli._options import Json
 
-def agents_command(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
-) -> None:
-    """List the agents that `rstar2 eval --agent` takes, with their options."""
+
+def agents_command(as_json: Json = False) -> None:
+    """List the agents that `rstar2 eval --agent` takes, with their options (--set agent.NAME=VALUE)."""
     import importlib
     import inspect
     import json
 
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+    from rstar2_env.cli._tables import print_list
 
     registry = importlib.import_module("rstar2_env.agents").AGENTS
     agents = {name: registry.get(name) for name in registry}
@@ -26,7 +22,6 @@ def agents_command(
     if as_json:
         typer.echo(json.dumps({name: {"what": what[name], "options": options[name]} for name in agents}))
         return
-    table = Table("agent", "what it does", "options")
-    for name in agents:
-        table.add_row(name, escape(what[name]), escape(", ".join(options[name])))
-    Console().print(table)
+    print_list(
+        {name: what[name] + (f" Options: {', '.join(options[name])}." if options[name] else "") for name in agents}
+    )

@@ -16,7 +16,7 @@ def demo_command(
     trainer: Annotated[
         list[str] | None, typer.Option(help="Trainer; may be given again, to compare [default: grpo_roc].")
     ] = None,
-    output_dir: Annotated[Path, typer.Option("--output-dir", "-o", help="Folder of the run.")] = Path("runs/demo"),
+    output_dir: Annotated[Path, typer.Option("--out", "-o", help="Folder of the run.")] = Path("runs/demo"),
     steps: Annotated[int, typer.Option(min=1, help="Steps of each trainer.")] = 140,
     sft_steps: Annotated[int, typer.Option(min=1, help="Steps of the cold start.")] = 800,
     seed: Annotated[int, typer.Option(min=0, help="Root of every random choice.")] = 0,
@@ -29,10 +29,13 @@ def demo_command(
     """
     import importlib
 
+    from rstar2_env.core.folders import check_folder
+
     names = trainer or ["grpo_roc"]
     trainers: Any = importlib.import_module("rstar2_env.trainers")
     for name in names:
         trainers.TRAINERS.get(name)
+    check_folder(output_dir, "output_dir")
     result = trainers.demo(
         fresh=fresh,
         trainers=tuple(names),
@@ -46,26 +49,20 @@ def demo_command(
 
 
 def _show(result: Any) -> None:
-    from rich.console import Console
-    from rich.table import Table
+    from rstar2_env.cli._tables import print_table
 
-    table = Table(title="held-out problems, before and after")
-    table.add_column("")
-    table.add_column("cold start", justify="right")
-    for name in result.runs:
-        table.add_column(name, justify="right")
     before = next(iter(result.runs.values())).before
-    for figure, words in FIGURES.items():
-        table.add_row(
-            words, *(figure_text(figures, figure) for figures in (before, *(r.after for r in result.runs.values())))
-        )
-    console = Console()
-    console.print(table)
+    columns = {"cold start": before, **{name: run.after for name, run in result.runs.items()}}
+    print_table(
+        ("", *columns),
+        [(words, *(figure_text(figures, figure) for figures in columns.values())) for figure, words in FIGURES.items()],
+        title="held-out problems, before and after",
+    )
     for stage, seconds in result.seconds.items():
-        console.print(f"{stage}: {seconds:.0f} s", highlight=False)
+        typer.echo(f"{stage}: {seconds:.0f} s")
     for name, run in result.runs.items():
-        console.print(f"run of {name}: {run.output_dir}", highlight=False)
-    console.print(f"picture: {result.picture}", highlight=False)
+        typer.echo(f"run of {name}: {run.output_dir}")
+    typer.echo(f"picture: {result.picture}")
 
 
 def figure_text(figures: Mapping[str, float], name: str) -> str:

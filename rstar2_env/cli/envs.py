@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rstar2_env.cli._options import Json
+
 if TYPE_CHECKING:
     from rstar2_env.evaluation.cards import Card
 
@@ -17,9 +19,9 @@ def envs_command(
     seed: Annotated[int, typer.Option(min=0, help="Of the sample episode.")] = 0,
     sample: Annotated[bool, typer.Option(help="Play the sample episode.")] = True,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the gallery docs/environments.md.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """List the environments with their knobs and baselines, or show one.
+    """List the environments, one line each, or show one with its options and an episode.
 
     Environments of other distributions join through the entry-point group `rstar2_env.envs`.
     """
@@ -38,20 +40,14 @@ def envs_command(
 
 
 def _list(cards: list[Card]) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+    from rstar2_env.cli._tables import print_list
 
-    table = Table()
-    # An id that is cut short cannot be copied.
-    table.add_column("id", no_wrap=True, min_width=max(len(each.env_id) for each in cards))
-    for heading in ("what", "knobs", "random baseline"):
-        table.add_column(heading)
-    for each in cards:
-        whose = f"\n({each.distribution})" if each.distribution else ""
-        cells = (each.env_id + whose, each.line, each.knobs_text or "–", each.baseline_text or "–")
-        table.add_row(*map(escape, cells))
-    Console().print(table)
+    print_list({each.env_id: _line(each) for each in cards}, cut=True)
+    typer.echo("\nrstar2 envs ID shows one: its options, its spaces, its reward, and an episode.")
+
+
+def _line(each: Card) -> str:
+    return f"{each.line} ({each.distribution})" if each.distribution else each.line
 
 
 def _show(shown: Card, seed: int | None, *, as_json: bool) -> None:
@@ -68,6 +64,8 @@ def _show(shown: Card, seed: int | None, *, as_json: bool) -> None:
         typer.echo(json.dumps({"id": shown.env_id, **shown.to_dict(), "card": shown.text, "episode": played}))
         return
     typer.echo(f"# {shown.env_id}\n\n{shown.text}\n")
+    if shown.knobs_text:
+        typer.echo(f"Its own options and their defaults: {shown.knobs_text}\n")
     if episode is not None:
         typer.echo(f"## A sample episode, seed {seed}\n\n{written(episode.messages)}")
         typer.echo(f"Reward {episode.reward:g}, {episode.end}.")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from rstar2_env.evaluation.run import EvalResult
+from rstar2_env.cli._options import Json, Overwrite
 
 
 def eval_command(
@@ -17,28 +16,36 @@ def eval_command(
     problems: Annotated[
         str | None,
         typer.Option(
-            help="A file (JSONL, JSON, CSV, TSV, Parquet), a folder of save_to_disk, a set of the field (gsm8k), one "
-            "on the hub (hf:owner/name), or a family (arithmetic:level=3) [default: the environment's own problems]."
+            metavar="SPEC",
+            help="A file (JSONL, JSON, CSV, TSV, Parquet), a folder of save_to_disk, a public set by its name (gsm8k), "
+            "one on the hub (hf:owner/name), or a family (arithmetic:level=3) [default: the environment's own].",
         ),
     ] = None,
-    split: Annotated[str, typer.Option(help="Split of the problems, where the source has splits.")] = "test",
+    split: Annotated[
+        str | None, typer.Option(help="Split of the problems, where the source has splits [default: test].")
+    ] = None,
     episodes: Annotated[
-        int | None, typer.Option(min=1, help="Episodes to play [default: every problem of a file once].")
+        int | None,
+        typer.Option("--episodes", "-n", min=1, help="Episodes to play [default: every problem of a file once]."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the choice of problems and of every episode.")] = 0,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Threads, each with an environment [default: 4 a processor, at most 32].")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write one JSON line an episode.", dir_okay=False)] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Write one JSON line an episode.", dir_okay=False)
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where --out ends.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace --out if it exists.")] = False,
-    env_option: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Argument of gym.make; may be given again.")
+    overwrite: Overwrite = False,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="PART.NAME=VALUE",
+            help="Option of the environment (env.max_turns=3) or of the agent (agent.model=NAME); may be given again.",
+        ),
     ] = None,
-    agent_option: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Option of the agent; may be given again.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Let an agent play an environment, in parallel, and print how it went.
 
@@ -46,60 +53,41 @@ def eval_command(
     """
     import json
 
-    from rstar2_env.cli._shared import progress_bar
-    from rstar2_env.core.options import parse_options
+    from rstar2_env.cli._interrupt import stopped_by_ctrl_c
+    from rstar2_env.cli._options import options_of, source_of
+    from rstar2_env.cli._progress import progress
+    from rstar2_env.cli._tables import print_figures
     from rstar2_env.evaluation.run import evaluate
 
     if resume and out is None:
         raise typer.BadParameter("--resume needs --out, the file to go on with.")
-    with progress_bar(quiet=as_json or agent == "human") as bar:
-        task = bar.add_task("playing", total=episodes)
+    options = options_of(set_, "env", "agent")
+    source = None if problems is None else source_of(problems, split, "test")
+    with progress("playing", total=episodes, quiet=agent == "human") as report, stopped_by_ctrl_c("episodes") as stop:
         result = evaluate(
             env_id,
             agent,
-            problems=problems,
-            split=split,
+            problems=source,
+            split=split or "test",
             episodes=episodes,
             seed=seed,
             workers=workers,
-            env_options=parse_options(env_option or ()),
-            agent_options=parse_options(agent_option or ()),
+            env_options=options["env"],
+            agent_options=options["agent"],
             out=out,
             resume=resume,
             overwrite=overwrite,
-            progress=lambda episode, done, total: bar.update(task, completed=done, total=total),
+            progress=lambda episode, done, total: report(done, total),
+            stop=stop,
         )
     if as_json:
         typer.echo(json.dumps(result.to_dict()))
     else:
-        _print(result, out)
+        written = {} if out is None else {"written to": str(out)}
+        print_figures(result.title, {**result.rows(), **written})
     if result.interrupted:
+        if out is not None:
+            typer.echo(
+                f"{len(result.episodes)} episodes are in {out}: the same command with --resume goes on.", err=True
+            )
         raise typer.Exit(130)
-
-
-def _print(result: EvalResult, out: Path | None) -> None:
-    from rstar2_env.cli._shared import estimate_text, print_table, tally_text
-
-    summary = result.summary
-    rows = {
-        "episodes": f"{summary.episodes}",
-        "unavailable": f"{summary.unavailable}",
-        "pass rate": estimate_text(summary.pass_rate, percent=True),
-        "mean reward": estimate_text(summary.reward),
-        "tool errors, of all calls": estimate_text(summary.tool_error_share, percent=True),
-        "tool errors in correct episodes": estimate_text(summary.tool_error_share_correct, percent=True),
-        "calls by status": tally_text(summary.statuses),
-        "calls an episode": estimate_text(summary.calls),
-        "turns": estimate_text(summary.turns),
-        "broken answer formats": estimate_text(summary.broken_formats, percent=True),
-        "ends": tally_text(summary.ends),
-    }
-    if summary.injected:
-        rows["injected faults"] = tally_text(summary.injected)
-    if (speed := result.episodes_per_second) is not None:
-        rows["throughput"] = f"{speed:.1f} episodes/s ({result.played} in {result.seconds:.1f} s)"
-    if out is not None:
-        rows["written to"] = str(out)
-    source = f", {result.problems} ({result.split})" if result.problems else ""
-    note = " – interrupted" if result.interrupted else ""
-    print_table(f"{result.agent} on {result.env_id}{source}{note}", rows)

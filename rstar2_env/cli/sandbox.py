@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rstar2_env.cli._command import Command
+from rstar2_env.cli._options import ProviderSet
 from rstar2_env.cli.sandbox_bench import bench
 from rstar2_env.cli.sandbox_image import image
 from rstar2_env.cli.sandbox_serve import serve
@@ -22,10 +23,6 @@ app.command(cls=Command)(serve)
 app.command(cls=Command)(image)
 
 Provider = Annotated[str, typer.Option(help="Which sandbox.")]
-Option = Annotated[
-    list[str] | None,
-    typer.Option("--option", "-o", metavar="KEY=VALUE", help="An option of the provider; the value may be JSON."),
-]
 Isolation = Annotated[
     str, typer.Option(help="strict: refuse to run without a required layer; best: run with what there is; none.")
 ]
@@ -39,7 +36,7 @@ def run(
     processes: Annotated[int, typer.Option(help="Processes and threads alive at once.")] = 64,
     output: Annotated[int, typer.Option(help="Bytes that stdout and stderr may hold each.")] = 1 << 20,
     provider: Provider = "local",
-    option: Option = None,
+    set_: ProviderSet = None,
     isolation: Isolation = "strict",
     stdin: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="What the program reads.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of random and numpy.random.")] = 0,
@@ -58,7 +55,7 @@ def run(
     limits = Limits(wall_s=wall, memory_mb=memory, processes=processes, output_bytes=output)
     text = stdin.read_text(encoding="utf-8", errors="surrogateescape") if stdin is not None else ""
     jobs = [Job(_source(file), stdin=text, limits=limits, seed=seed, session=session) for file in files]
-    with make_sandbox(provider, **{"isolation": isolation, "limits": limits, **parse_options(option or ())}) as sandbox:
+    with make_sandbox(provider, **{"isolation": isolation, "limits": limits, **parse_options(set_ or ())}) as sandbox:
         outcomes = sandbox.run_many(jobs)
     for file, outcome in zip(files, outcomes, strict=True):
         if as_json:
@@ -72,7 +69,7 @@ def run(
 @app.command(cls=Command)
 def check(
     provider: Provider = "local",
-    option: Option = None,
+    set_: ProviderSet = None,
     isolation: Isolation = "best",
     as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
 ) -> None:
@@ -89,7 +86,7 @@ def check(
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the gaps are what is printed here
-        sandbox = make_sandbox(provider, **{"isolation": isolation, **parse_options(option or ())})
+        sandbox = make_sandbox(provider, **{"isolation": isolation, **parse_options(set_ or ())})
     with sandbox:
         layers = sandbox.capabilities()
         # What programs must not reach is put up on this machine, and a remote one could not reach it anyway.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def bench(
     provider: Annotated[str, typer.Option(help="Which sandbox.")] = "local",
     option: Annotated[
-        list[str] | None, typer.Option("--option", "-o", help="An option of the provider, KEY=VALUE.")
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="An option of the provider.")
     ] = None,
     calls: Annotated[int, typer.Option(min=8, help="Calls of the shortest program.")] = 1000,
     load: Annotated[

@@ -47,5 +47,5 @@ def image(
     # A distribution's name need not be a module's; those of a host's image are modules.
     modules = packages if from_host else [name for name in packages if name in docker_image.DEFAULT_PACKAGES]
     version = docker_image.try_imports(engine, tag, modules)
-    say(f"{tag} is ready, with Python {version}: rstar2 sandbox check --provider docker --option image={tag}")
+    say(f"{tag} is ready, with Python {version}: rstar2 sandbox check --provider docker --set image={tag}")
     typer.echo(made)

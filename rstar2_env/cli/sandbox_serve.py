@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from rstar2_env.cli._options import ProviderSet
+
 
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
@@ -17,9 +19,7 @@ def serve(
         str | None, typer.Option(help="File that holds the token. Without either: the variable RSTAR2_SANDBOX_TOKEN.")
     ] = None,
     provider: Annotated[str, typer.Option(help="The sandbox that runs the programs.")] = "local",
-    option: Annotated[
-        list[str] | None, typer.Option("--option", "-o", help="An option of the provider, KEY=VALUE.")
-    ] = None,
+    set_: ProviderSet = None,
     workers: Annotated[int | None, typer.Option(help="Programs that run at once; the default is one a core.")] = None,
     slots: Annotated[
         int | None, typer.Option(help="What the provider runs at once, where it is more: several containers or nodes.")
@@ -69,7 +69,7 @@ def serve(
         tls_cert=tls_cert,
         tls_key=tls_key,
     )
-    given: dict[str, Any] = {"isolation": isolation, **parse_options(option or ())}
+    given: dict[str, Any] = {"isolation": isolation, **parse_options(set_ or ())}
     if workers is not None:
         given["workers"] = workers
 

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from rstar2_env.cli._options import EnvSet
+
 
 def serve_env_command(
     env_id: Annotated[str, typer.Argument(metavar="ID", help="Gymnasium id, such as rstar2/MathTool-v0.")],
@@ -15,16 +17,14 @@ def serve_env_command(
     idle: Annotated[
         float | None, typer.Option(help="Seconds after which a silent client loses its environment [default: never].")
     ] = None,
-    env_option: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Argument of gym.make; may be given again.")
-    ] = None,
+    set_: EnvSet = None,
 ) -> None:
     """Serve an environment to OpenEnv's clients until Ctrl-C or SIGTERM (extra: openenv).
 
     There is no token: whoever reaches the port may play, and may run programs in the environment's sandbox.
     """
     from rstar2_env.adapters.openenv import serve
-    from rstar2_env.core.options import parse_options
+    from rstar2_env.cli._options import options_of
 
     serve(
         env_id,
@@ -32,6 +32,6 @@ def serve_env_command(
         port=port,
         sessions=sessions,
         idle_s=idle,
-        env_options=parse_options(env_option or ()),
+        env_options=options_of(set_, "env")["env"],
         announce=lambda address: typer.echo(f"Serving {env_id} on {address}", err=True),
     )

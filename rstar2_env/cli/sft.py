@@ -7,11 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
+from rstar2_env.cli._options import ChatTemplate, LoraRank, ReportTo
+
 
 def sft_command(
     model: Annotated[str, typer.Option(help="Folder or hub name of a causal language model.")],
     traces: Annotated[Path, typer.Option(help="File that `rstar2 traces` wrote.", exists=True, dir_okay=False)],
-    output_dir: Annotated[Path, typer.Option("--output-dir", "-o", help="Folder of the model.")] = Path("runs/sft"),
+    output_dir: Annotated[Path, typer.Option("--out", "-o", help="Folder of the model.")] = Path("runs/sft"),
     steps: Annotated[int | None, typer.Option(min=1, help="Optimizer steps [default: as --epochs makes].")] = None,
     epochs: Annotated[float, typer.Option(help="Passes over the traces.")] = 1.0,
     batch_size: Annotated[int, typer.Option(min=1, help="Traces in one optimizer step.")] = 64,
@@ -19,35 +21,41 @@ def sft_command(
     learning_rate: Annotated[float, typer.Option("--learning-rate", "--lr", help="Peak of AdamW's rate.")] = 2e-5,
     max_length: Annotated[int, typer.Option(min=2, help="Longest trace in tokens; longer ones are left out.")] = 4096,
     seed: Annotated[int, typer.Option(min=0, help="Order of the traces.")] = 0,
-    chat_template: Annotated[
-        str | None, typer.Option(help="chatml, for a tokenizer without a chat template of its own.")
-    ] = None,
-    lora_rank: Annotated[int, typer.Option(min=0, help="Rank of LoRA adapters; 0 trains all weights.")] = 0,
+    chat_template: ChatTemplate = None,
+    lora_rank: LoraRank = None,
     save_every: Annotated[int, typer.Option(min=0, help="Steps between checkpoints; 0: none.")] = 0,
-    report_to: Annotated[
-        list[str] | None, typer.Option(help="tensorboard, wandb, trackio, ...; may be given again.")
+    report_to: ReportTo = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Any other option of the cold start (warmup_ratio=0.1, dtype=float32); may be given again.",
+        ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue from the newest checkpoint.")] = False,
 ) -> None:
     """Cold-start a model on tool-use traces, learning from the policy's own tokens alone."""
     import importlib
 
+    from rstar2_env.core.options import parse_options
+
     trainers: Any = importlib.import_module("rstar2_env.trainers")
-    folder = trainers.sft(
-        trainers.read_traces(traces),
-        model=model,
-        output_dir=str(output_dir),
-        steps=steps,
-        epochs=epochs,
-        batch_size=batch_size,
-        rows_per_device=rows_per_device,
-        learning_rate=learning_rate,
-        max_length=max_length,
-        seed=seed,
-        chat_template=chat_template,
-        lora_rank=lora_rank,
-        save_every=save_every,
-        report_to=report_to or [],
-        resume=resume,
-    )
+    options = {
+        "model": model,
+        "output_dir": str(output_dir),
+        "steps": steps,
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "rows_per_device": rows_per_device,
+        "learning_rate": learning_rate,
+        "max_length": max_length,
+        "seed": seed,
+        "chat_template": chat_template,
+        "lora_rank": lora_rank or 0,
+        "save_every": save_every,
+        "report_to": report_to or [],
+        "resume": resume,
+    }
+    folder = trainers.sft(trainers.read_traces(traces), **{**options, **parse_options(set_ or ())})
     typer.echo(f"The model is in {folder}.")

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from rstar2_env.cli._options import EnvSet, Json, Overwrite
+
+if TYPE_CHECKING:
+    from rstar2_env.traces.file import TraceFile
 
 
 def traces_command(
     problems: Annotated[
-        str, typer.Option(help="JSONL file whose problems have `calculations` or `expression`, or a family.")
+        str,
+        typer.Option(
+            metavar="SPEC", help="JSONL file whose problems have `calculations` or `expression`, or a family."
+        ),
     ],
-    out: Annotated[Path, typer.Option(help="Write one JSON line a trace.", dir_okay=False)],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Write one JSON line a trace.", dir_okay=False)],
     episodes: Annotated[
         int | None,
         typer.Option("--episodes", "-n", min=1, help="Traces to write [default: one for each problem of a file]."),
@@ -36,83 +44,134 @@ def traces_command(
         bool, typer.Option("--one-call", help="Run all calculations in one program instead of one a turn.")
     ] = False,
     reasons: Annotated[bool, typer.Option(help="Put the worked solution's words before the calls.")] = True,
-    split: Annotated[str, typer.Option(help="Split of the problems, where the source has splits.")] = "train",
+    split: Annotated[
+        str | None, typer.Option(help="Split of the problems, where the source has splits [default: train].")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")] = 0,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Threads, each with an environment [default: 4 a processor, at most 32].")
     ] = None,
     env: Annotated[str, typer.Option(metavar="ID", help="Environment that replays the traces.")] = "rstar2/MathTool-v0",
-    env_option: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Argument of gym.make; may be given again.")
-    ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace --out if it exists.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    set_: EnvSet = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where --out ends.")] = False,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
 ) -> None:
-    """Write tool-use traces for a cold start; each is replayed in the environment and kept only if it comes out so."""
+    """Write tool-use traces for a cold start; each is replayed in the environment and kept only if it comes out so.
+
+    Ctrl-C ends the traces in flight; --resume goes on later, and the file becomes that of a run without interruption.
+    Exits with 1 when no trace could be written.
+    """
+    import contextlib
     import json
     import time
     from collections import Counter
 
-    import gymnasium as gym
+    from gymnasium import Env
 
-    from rstar2_env.cli._shared import print_table, progress_bar, tally_text
-    from rstar2_env.core.errors import ConfigurationError
-    from rstar2_env.core.options import parse_options
-    from rstar2_env.env.options import env_options
-    from rstar2_env.problems import FiniteSource, Problem, load_problems
+    from rstar2_env.cli._interrupt import stopped_by_ctrl_c
+    from rstar2_env.cli._options import options_of, source_of
+    from rstar2_env.cli._progress import progress
+    from rstar2_env.cli._tables import print_figures
+    from rstar2_env.env.options import env_options as typed_env_options
+    from rstar2_env.evaluation.text import tally_text
+    from rstar2_env.problems import FiniteSource, Problem
+    from rstar2_env.traces.file import TraceFile
     from rstar2_env.traces.mistakes import CALL_MISTAKES, FORMAT_MISTAKES
     from rstar2_env.traces.writer import generate_traces
+    from rstar2_env.wrappers.make import make_env
 
-    why: Counter[str] = Counter()
-    mistakes: Counter[str] = Counter()
-    kept = right = 0
-    with progress_bar(quiet=as_json) as bar:
-        if out.exists() and not overwrite:
-            raise ConfigurationError(f"{out} exists already; give --overwrite, or choose another file.")
-        source = load_problems(problems, split=split)
-        options = env_options(env, parse_options(env_option or ()))
-        total = episodes or (len(source) if isinstance(source, FiniteSource) else None)
-        task = bar.add_task("writing", total=total)
+    source = source_of(problems, split, "train")
+    env_options = typed_env_options(env, options_of(set_, "env")["env"])
+    total = episodes or (len(source) if isinstance(source, FiniteSource) else None)
+    options = {
+        "error_rate": error_rate,
+        "wrong_rate": wrong_rate,
+        "format_error_rate": format_error_rate,
+        "call_mistakes": tuple(call_mistake or CALL_MISTAKES),
+        "format_mistakes": tuple(format_mistake or FORMAT_MISTAKES),
+        "one_call": one_call,
+        "reasons": reasons,
+    }
+    run = {
+        "env": env,
+        "env_options": env_options,
+        "problems": source.name,
+        "split": source.split,
+        "episodes": total,
+        "seed": seed,
+        **options,
+    }
+    file = TraceFile(out, run=run, resume=resume, overwrite=overwrite)
+    earlier, done = len(file.records), file.next
+    why: Counter[str] = Counter({"dropped before this run": done - earlier} if done > earlier else {})
 
-        def drop(problem: Problem, reason: str) -> None:
-            why[reason] += 1
-            bar.advance(task)
+    def make() -> Env[str, str]:
+        return make_env(env, **env_options)
 
+    def drop(problem: Problem, reason: str) -> None:
+        nonlocal done
+        why[reason] += 1
+        done += 1
+        report(done, total)
+
+    # What does not fit together shows here, before the file is touched.
+    make().close()
+    with progress("writing", total=total) as report, stopped_by_ctrl_c("traces") as stop:
         traces = generate_traces(
-            lambda: gym.make(env, disable_env_checker=True, **options),
+            make,
             source,
             episodes=episodes,
             seed=seed,
             workers=workers,
             dropped=drop,
-            error_rate=error_rate,
-            wrong_rate=wrong_rate,
-            format_error_rate=format_error_rate,
-            call_mistakes=tuple(call_mistake or CALL_MISTAKES),
-            format_mistakes=tuple(format_mistake or FORMAT_MISTAKES),
-            one_call=one_call,
-            reasons=reasons,
+            start=done,
+            stop=stop,
+            **options,
         )
         began = time.perf_counter()
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with out.open("w", encoding="utf-8", errors="backslashreplace") as file:
+        with file, contextlib.closing(traces):
             for trace in traces:
-                file.write(json.dumps(trace.record(), ensure_ascii=False) + "\n")
-                kept += 1
-                right += trace.reward > 0
-                mistakes.update(filter(None, (trace.call_mistake, trace.format_mistake, "wrong" * trace.wrong)))
-                bar.advance(task)
+                file.write(trace)
+                done += 1
+                report(done, total)
         seconds = time.perf_counter() - began
-    figures = {"kept": kept, "dropped": sum(why.values()), "earned_their_reward": right, "seconds": seconds}
-    if as_json:
-        typer.echo(json.dumps({**figures, "mistakes": dict(mistakes), "reasons": dict(why), "out": str(out)}))
-        return
-    rows = {
-        "kept": f"{kept} ({right} of them earn the reward)",
-        "mistakes": tally_text(mistakes),
-        "dropped": f"{figures['dropped']}",
-        **{f"  {reason}": str(count) for reason, count in why.most_common()},
-        "throughput": f"{(kept + sum(why.values())) / seconds:.1f} traces/s ({seconds:.1f} s)",
-        "written to": str(out),
+    mistakes = _mistakes(file)
+    figures = {
+        "kept": len(file.records),
+        "dropped": sum(why.values()),
+        "earned_their_reward": sum(record["reward"] > 0 for record in file.records),
+        "seconds": seconds,
+        "interrupted": stop() and done != total,
     }
-    print_table(f"traces from {source.name} in {env}", rows)
+    if as_json:
+        typer.echo(json.dumps({**figures, "mistakes": mistakes, "reasons": why, "out": str(out)}))
+    else:
+        made = len(file.records) - earlier + sum(why.values()) - why["dropped before this run"]
+        rows = {
+            "kept": f"{figures['kept']} ({figures['earned_their_reward']} of them earn the reward)",
+            "mistakes": tally_text(mistakes),
+            "dropped": f"{figures['dropped']}",
+            **{f"  {reason}": str(count) for reason, count in why.most_common() if count},
+            "throughput": f"{made / seconds:.1f} traces/s ({seconds:.1f} s)",
+            "written to": str(out),
+        }
+        print_figures(f"traces from {source.name} in {env}{' – interrupted' if figures['interrupted'] else ''}", rows)
+    if figures["interrupted"]:
+        typer.echo(f"{len(file.records)} traces are in {out}: the same command with --resume goes on.", err=True)
+        raise typer.Exit(130)
+    if not file.records:
+        typer.echo(f"Error: none of the {done} problems of {problems} gave a trace; nothing was written.", err=True)
+        raise typer.Exit(1)
+
+
+def _mistakes(file: TraceFile) -> dict[str, int]:
+    """How many of the file's traces have which mistake on purpose."""
+    from collections import Counter
+
+    counts: Counter[str] = Counter()
+    for record in file.records:
+        counts.update(
+            filter(None, (record["call_mistake"], record["format_mistake"], "wrong" if record["wrong"] else ""))
+        )
+    return dict(counts)

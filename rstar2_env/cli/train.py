@@ -7,40 +7,54 @@ from typing import Annotated, Any
 
 import typer
 
+from rstar2_env.cli._options import ChatTemplate, LoraRank, ReportTo
+
 
 def train_command(
     name: Annotated[str, typer.Argument(metavar="TRAINER", help="`rstar2 trainers` lists them.")],
     model: Annotated[str | None, typer.Option(help="Folder or hub name of a causal language model.")] = None,
     problems: Annotated[
-        str | None, typer.Option(help="JSONL file, or a family with options [default: the environment's own problems].")
+        str | None,
+        typer.Option(
+            metavar="SPEC", help="JSONL file, or a family with options [default: the environment's own problems]."
+        ),
     ] = None,
     eval_problems: Annotated[
-        str | None, typer.Option(help="Held-out problems, likewise [default: a split of --problems].")
+        str | None,
+        typer.Option(metavar="SPEC", help="Held-out problems, likewise [default: a split of --problems]."),
     ] = None,
     holdout: Annotated[
         float, typer.Option(min=0.0, max=0.9, help="Share of a file that is held out, without --eval-problems.")
     ] = 0.05,
-    env: Annotated[str | None, typer.Option(help="Gymnasium id [default: rstar2/MathTool-v0].")] = None,
-    output_dir: Annotated[Path | None, typer.Option("--output-dir", "-o", help="Folder of the run.")] = None,
+    env: Annotated[str | None, typer.Option(metavar="ID", help="Gymnasium id [default: rstar2/MathTool-v0].")] = None,
+    output_dir: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder of the run [default: runs/TRAINER].")
+    ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Optimizer steps.")] = None,
     learning_rate: Annotated[float | None, typer.Option("--learning-rate", "--lr", help="Of AdamW.")] = None,
     group_size: Annotated[int | None, typer.Option(min=2, help="Episodes of a group that train (G).")] = None,
     problems_per_step: Annotated[int | None, typer.Option(min=1, help="Groups in one step.")] = None,
     eval_every: Annotated[int | None, typer.Option(min=0, help="Steps between held-out evaluations; 0: none.")] = None,
     save_every: Annotated[int | None, typer.Option(min=0, help="Steps between checkpoints; 0: the last alone.")] = None,
+    chat_template: ChatTemplate = None,
+    lora_rank: LoraRank = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Root of every random choice.")] = None,
-    report_to: Annotated[
-        list[str] | None, typer.Option(help="tensorboard, wandb, trackio, ...; may be given again.")
-    ] = None,
+    report_to: ReportTo = None,
     config: Annotated[
-        Path | None, typer.Option(help="TOML file of training options; the other arguments go over it.", dir_okay=False)
+        Path | None,
+        typer.Option(
+            help="TOML file of training options, or the config.json of a run; the other arguments go over it.",
+            dir_okay=False,
+        ),
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Any other training option; may be given again."),
-    ] = None,
-    env_option: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Argument of gym.make; may be given again.")
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Any other training option (temperature=0.7), or an option of a part (env.max_turns=3, "
+            "selector.mode=rank); may be given again.",
+        ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue from the newest checkpoint of the run.")] = False,
 ) -> None:
@@ -51,11 +65,13 @@ def train_command(
     """
     import importlib
 
-    from rstar2_env.core.options import parse_options
+    from rstar2_env.cli._options import training_options
 
     trainers = importlib.import_module("rstar2_env.trainers")
+    trainers.TRAINERS.get(name)
     options: dict[str, Any] = trainers.read_config(config) if config else {}
-    options |= parse_options(set_ or [])
+    for key, value in training_options(set_, trainers.TrainConfig).items():
+        options[key] = {**options.get(key, {}), **value} if isinstance(value, dict) else value
     given = {
         "model": model,
         "env": env,
@@ -66,17 +82,21 @@ def train_command(
         "problems_per_step": problems_per_step,
         "eval_every": eval_every,
         "save_every": save_every,
+        "chat_template": chat_template,
+        "lora_rank": lora_rank,
         "seed": seed,
         "report_to": report_to,
         "resume": resume or None,
     }
     options |= {key: value for key, value in given.items() if value is not None}
     options.setdefault("output_dir", f"runs/{name}")
-    options["env_options"] = {**options.get("env_options", {}), **parse_options(env_option or [])}
     _add_problems(options, problems, eval_problems, holdout)
     trainer = trainers.make(name, **options)
     try:
         result = trainer.train()
+    except KeyboardInterrupt:
+        typer.echo(f"Interrupted. {_how_to_go_on(Path(options['output_dir']))}", err=True)
+        raise typer.Exit(130) from None
     finally:
         trainer.close()
     _report(result)
@@ -86,23 +106,31 @@ def _add_problems(options: dict[str, Any], problems: str | None, eval_problems: 
     """Put the problems where the environments of training and of evaluation look for them."""
     from rstar2_env.problems import FAMILIES
 
+    training = options["env_options"] = dict(options.get("env_options", {}))
     if problems is not None:
-        options["env_options"]["problems"] = problems
-    source = options["env_options"].get("problems")
+        training["problems"] = problems
+    source = training.get("problems")
     evaluation: dict[str, Any] = dict(options.get("eval_env_options", {"split": "test"}))
     if eval_problems is not None:
         evaluation |= {"problems": eval_problems, "holdout": 0.0}
     elif isinstance(source, str) and source.partition(":")[0] not in FAMILIES and holdout:
-        options["env_options"].setdefault("holdout", holdout)
+        training.setdefault("holdout", holdout)
     options["eval_env_options"] = evaluation
 
 
+def _how_to_go_on(folder: Path) -> str:
+    steps = sorted(int(found.name.rpartition("-")[2]) for found in folder.glob("checkpoint-*") if found.is_dir())
+    if steps:
+        return f"The same command with --resume goes on after step {steps[-1]}, the newest checkpoint in {folder}."
+    return f"There is no checkpoint in {folder} to go on from; --save-every N writes one every N steps."
+
+
 def _report(result: Any) -> None:
-    from rstar2_env.cli._shared import print_table
+    from rstar2_env.cli._tables import print_figures
     from rstar2_env.cli.demo import FIGURES, figure_text
 
     rows = {"run": str(result.output_dir), "model": str(result.model_dir), "best step": str(result.best_step)}
     if result.before and result.after:
         for figure, words in FIGURES.items():
             rows[words] = f"{figure_text(result.before, figure)} -> {figure_text(result.after, figure)}"
-    print_table("trained", rows)
+    print_figures("trained", rows)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
+from rstar2_env.cli._options import Json
 
-def trainers_command(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
-) -> None:
+
+def trainers_command(as_json: Json = False) -> None:
     """List the trainers, a line each."""
     import importlib
     import json
+
+    from rstar2_env.cli._tables import print_list
 
     # By name, not by import: the ground floor knows no trainer.
     registry = importlib.import_module("rstar2_env.trainers").TRAINERS
@@ -20,6 +20,4 @@ def trainers_command(
     if as_json:
         typer.echo(json.dumps({name: recipe.summary for name, recipe in recipes.items()}))
         return
-    width = max(map(len, recipes))
-    for name, recipe in recipes.items():
-        typer.echo(f"{name:<{width}}  {recipe.summary}")
+    print_list({name: recipe.summary for name, recipe in recipes.items()})

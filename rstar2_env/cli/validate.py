@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rstar2_env.cli._options import EnvSet, Json
+
 if TYPE_CHECKING:
     from rstar2_env.evaluation.validation import Validation
 
@@ -17,20 +19,22 @@ def validate_command(
     problems: Annotated[
         str | None, typer.Option(metavar="SPEC", help="Problems to check [default: the environment's own].")
     ] = None,
-    split: Annotated[str, typer.Option(help="Split of the problems, where the source has splits.")] = "train",
+    split: Annotated[
+        str | None, typer.Option(help="Split of the problems, where the source has splits [default: train].")
+    ] = None,
     episodes: Annotated[
         int | None,
-        typer.Option(min=1, help="Problems to check [default: all; 100 of a source that never ends]."),
+        typer.Option(
+            "--episodes", "-n", min=1, help="Problems to check [default: all; 100 of a source that never ends]."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the episodes.")] = 0,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Threads, each with an environment [default: 2 a processor].")
     ] = None,
     contract: Annotated[bool, typer.Option(help="Check the environment's contract as well.")] = True,
-    env_option: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Argument of gym.make; may be given again.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    set_: EnvSet = None,
+    as_json: Json = False,
 ) -> None:
     """Check every problem four ways, and the environment's contract; exits with 1 when something is wrong.
 
@@ -38,36 +42,40 @@ def validate_command(
     """
     import json
 
-    from rstar2_env.cli._shared import progress_bar
-    from rstar2_env.core.options import parse_options
+    from rstar2_env.cli._interrupt import stopped_by_ctrl_c
+    from rstar2_env.cli._options import options_of, source_of
+    from rstar2_env.cli._progress import progress
     from rstar2_env.evaluation.validation import validate
 
-    with progress_bar(quiet=as_json) as bar:
-        task = bar.add_task("checking", total=episodes)
+    with progress("checking", total=episodes) as report, stopped_by_ctrl_c("problems") as stop:
         found = validate(
             env_id,
-            problems=problems,
-            split=split,
+            problems=None if problems is None else source_of(problems, split, "train"),
+            split=split or "train",
             episodes=episodes,
             seed=seed,
             workers=workers,
             contract=contract,
-            env_options=parse_options(env_option or ()),
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
+            env_options=options_of(set_, "env")["env"],
+            progress=report,
+            stop=stop,
         )
     if as_json:
         typer.echo(json.dumps(found.to_dict()))
     else:
         _print(found)
+    if found.interrupted:
+        raise typer.Exit(130)
     if not found.ok:
         raise typer.Exit(1)
 
 
 def _print(found: Validation) -> None:
-    from rstar2_env.cli._shared import print_table
+    from rstar2_env.cli._tables import print_figures
 
+    split = f" ({found.split})" if found.split else ""
     rows = {
-        "problems checked": f"{found.checked} of {found.problems} ({found.split})" if found.problems else "it has none",
+        "problems checked": f"{found.checked} of {found.problems}{split}" if found.problems else "it has none",
         "gold answers that do not earn 1": f"{len(found.of('gold'))}",
         "corrupted answers that earn": f"{len(found.of('corrupted'))}",
         "malformed turns without their status": f"{len(found.of('malformed'))}",
@@ -78,7 +86,8 @@ def _print(found: Validation) -> None:
     if found.contract or found.breaks:
         rows["contract"] = found.breaks or f"{len(found.contract)} checks passed"
     rows["time"] = f"{found.seconds:.1f} s"
-    print_table(f"{found.env_id}: {'nothing is wrong' if found.ok else 'something is wrong'}", rows)
+    verdict = "interrupted" if found.interrupted else "nothing is wrong" if found.ok else "something is wrong"
+    print_figures(f"{found.env_id}: {verdict}", rows)
     listed = [*found.faults, *found.unreadable]
     for fault in listed[:_LISTED]:
         typer.echo(f"{fault.problem_id} ({fault.check}): {fault.detail}")

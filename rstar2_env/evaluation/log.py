@@ -6,7 +6,6 @@ resumes it. Not covered: figures (``rstar2_env.evaluation.summary``).
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, Self
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.lines import add_line, begin_lines, difference, plain, read_lines, refuse_existing
 
 _BESIDE = ("gold", "seconds", "run")
 """What a line has beside the episode's record."""
@@ -52,30 +52,16 @@ class EvalLog:
     ) -> None:
         self.path = Path(path)
         self.finished: dict[int, Episode] = {}
-        self._run = json.loads(json.dumps(run, default=lambda value: type(value).__qualname__))
-        if self.path.exists() and not resume and not overwrite:
-            raise ConfigurationError(
-                f"{self.path} exists already: choose another file, replace it with overwrite, or go on where it ends.",
-                option="resume",
-            )
+        self._run = plain(run)
+        refuse_existing(self.path, resume=resume, overwrite=overwrite)
         kept = self._read(plan) if resume and self.path.exists() else []
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            # Through a second file, so that a crash while rewriting loses nothing.
-            beside = self.path.with_name(self.path.name + ".part")
-            beside.write_text("".join(kept), "utf-8")
-            beside.replace(self.path)
-            # A lone surrogate has no UTF-8; escaped by a backslash it is what JSON writes for it.
-            self._file = self.path.open("a", encoding="utf-8", errors="backslashreplace")
-        except OSError as error:
-            raise ConfigurationError(f"{self.path} cannot be written: {error.strerror or error}.") from error
+        self._file = begin_lines(self.path, kept)
 
     def write(self, episode: Episode, *, gold: str | None = None, seconds: float | None = None) -> None:
         """Add an episode; it is on the disk's side of Python when this returns."""
         record = episode.record()
         line = {"index": record.pop("group"), **record, "gold": gold, "seconds": seconds, "run": self._run}
-        self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
-        self._file.flush()
+        add_line(self._file, line)
 
     def close(self) -> None:
         """Close the file."""
@@ -90,25 +76,19 @@ class EvalLog:
         self.close()
 
     def _read(self, plan: Mapping[int, tuple[int, str | None]]) -> list[str]:
-        lines = self.path.read_bytes().decode("utf-8", "replace").split("\n")
         kept: list[str] = []
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
+        for number, line, record in read_lines(self.path, "an episode of an evaluation"):
             try:
-                record = json.loads(line)
                 episode = episode_of(record)
             except ValueError as error:
-                if number == len(lines):
-                    continue  # Cut short when the run was killed: no newline follows it.
                 raise ConfigurationError(
                     f"{self.path}:{number} is not an episode of an evaluation ({error}); it cannot be resumed."
                 ) from error
             planned = plan.get(episode.group)
             if record.get("run") != self._run or (planned is not None and not _fits(episode, *planned)):
-                difference = _difference(record.get("run"), self._run)
+                other = difference(record.get("run"), self._run) or "its problems or seeds are others"
                 raise ConfigurationError(
-                    f"{self.path}:{number} belongs to another evaluation: {difference}. Resume with the same "
+                    f"{self.path}:{number} belongs to another evaluation: {other}. Resume with the same "
                     "environment, agent, problems, options and seed, or choose another file."
                 )
             if episode.available:
@@ -131,12 +111,3 @@ def episode_of(line: Mapping[str, Any]) -> Episode:
 
 def _fits(episode: Episode, seed: int, problem_id: str | None) -> bool:
     return episode.seed == seed and problem_id in (None, episode.problem_id)
-
-
-def _difference(there: Any, here: Mapping[str, Any]) -> str:
-    if not isinstance(there, Mapping):
-        return "it does not say what it evaluated"
-    names = [name for name in {**there, **here} if there.get(name) != here.get(name)]
-    if not names:
-        return "its problems or seeds are others"
-    return "; ".join(f"{name} was {there.get(name)!r} and is {here.get(name)!r}" for name in names)

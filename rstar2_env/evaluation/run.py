@@ -25,10 +25,12 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import typed_options
 from rstar2_env.core.parts import read_part
+from rstar2_env.core.stop import Stop
 from rstar2_env.env.options import env_options as typed_env_options
 from rstar2_env.evaluation.log import EvalLog
 from rstar2_env.evaluation.play import AnyAgent, StopPlayingError, play_episode
 from rstar2_env.evaluation.summary import Summary, summarize
+from rstar2_env.evaluation.text import summary_rows
 from rstar2_env.problems import (
     FiniteSource,
     Problem,
@@ -43,9 +45,9 @@ Progress: TypeAlias = Callable[[Episode, int, int], None]
 """Called in the caller's thread after every episode: the episode, how many are done, how many there will be."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EvalResult:
-    """What an evaluation found.
+    """What an evaluation found; as text it is its table.
 
     Attributes:
         env_id: The environment.
@@ -77,6 +79,33 @@ class EvalResult:
         """Throughput; ``None`` when nothing was played now."""
         return self.played / self.seconds if self.played and self.seconds > 0 else None
 
+    def __str__(self) -> str:
+        """The figures as a table of two columns."""
+        rows = self.rows()
+        width = max(map(len, rows))
+        return "\n".join([self.title, *(f"  {name:<{width}}  {value}" for name, value in rows.items())])
+
+    def __repr__(self) -> str:
+        """What was evaluated, and the pass rate; the episodes are left out."""
+        return (
+            f"EvalResult(env_id={self.env_id!r}, agent={self.agent!r}, problems={self.problems!r}, "
+            f"split={self.split!r}, episodes={len(self.episodes)}, pass_rate={self.summary.pass_rate.value!r})"
+        )
+
+    @property
+    def title(self) -> str:
+        """Who played what, on which problems."""
+        split = f" ({self.split})" if self.split else ""
+        source = f", {self.problems}{split}" if self.problems else ""
+        return f"{self.agent} on {self.env_id}{source}{' – interrupted' if self.interrupted else ''}"
+
+    def rows(self) -> dict[str, str]:
+        """The figures as text, by name."""
+        rows = summary_rows(self.summary)
+        if (speed := self.episodes_per_second) is not None:
+            rows["throughput"] = f"{speed:.1f} episodes/s ({self.played} in {self.seconds:.1f} s)"
+        return rows
+
     def to_dict(self) -> dict[str, Any]:
         """The figures, without the episodes, as JSON can hold them."""
         return {
@@ -107,6 +136,7 @@ def evaluate(
     resume: bool = False,
     overwrite: bool = False,
     progress: Progress | None = None,
+    stop: Stop | None = None,
 ) -> EvalResult:
     """Let an agent play an environment.
 
@@ -129,6 +159,7 @@ def evaluate(
         resume: Take up ``out`` where it ends; ``unavailable`` episodes in it are played again.
         overwrite: Replace ``out`` if it exists.
         progress: Told of every episode.
+        stop: Once it is wished, the episodes in flight end after their turn, as after Ctrl-C.
 
     Raises:
         ConfigurationError: The options do not fit together; an unlimited source needs ``episodes``.
@@ -166,7 +197,7 @@ def evaluate(
                 players.append(_Player.make(env_id, agent, env_options, agent_options))
             began = time.perf_counter()
             taken_up = len(done)
-            interrupted = _play(players, todo, done, len(plan), log, progress)
+            interrupted = _play(players, todo, done, len(plan), log, progress, Stop() if stop is None else stop)
             seconds = time.perf_counter() - began
         finally:
             if log:
@@ -240,24 +271,26 @@ def _play(
     total: int,
     log: EvalLog | None,
     progress: Progress | None,
+    stop: Stop,
 ) -> bool:
     """Play ``todo`` into ``done``; return whether it was interrupted."""
     tasks: queue.SimpleQueue[_Task] = queue.SimpleQueue()
     for task in todo:
         tasks.put(task)
     results: queue.SimpleQueue[tuple[_Task, Episode, float] | BaseException | None] = queue.SimpleQueue()
-    stop = threading.Event()
 
     def work(player: _Player) -> None:
         player.busy = True
         task = None
         try:
-            while not stop.is_set():
+            while not stop():
                 try:
                     task = tasks.get_nowait()
                 except queue.Empty:
                     break
-                results.put((task, *player.play(task, stop.is_set)))
+                with stop.flight():
+                    played = player.play(task, stop)
+                results.put((task, *played))
         except StopPlayingError:
             pass
         except BaseException as error:
@@ -278,7 +311,6 @@ def _play(
 
     threads = [threading.Thread(target=work, args=(player,), name="evaluate", daemon=True) for player in players]
     failure: BaseException | None = None
-    interrupted = False
     try:
         for thread in threads:
             thread.start()
@@ -295,26 +327,24 @@ def _play(
                 if result is None:
                     working -= 1
                 elif isinstance(result, KeyboardInterrupt):
-                    interrupted = True
-                    stop.set()
+                    stop.wish()
                 elif isinstance(result, BaseException):
                     failure = failure or result
-                    stop.set()
+                    stop.wish()
                 else:
                     take(result)
             except KeyboardInterrupt:
-                if interrupted:
+                if stop():
                     raise
                 # The episodes in flight end after their turn; a second Ctrl-C does not wait for them.
-                interrupted = True
-                stop.set()
+                stop.wish()
     finally:
-        stop.set()
+        stop.wish()
     for thread in threads:
         thread.join()
     if failure is not None:
         raise failure
-    return interrupted
+    return len(done) < total
 
 
 def _source(env: gym.Env[str, str], problems: ProblemSpec | None, split: str) -> ProblemSource | None:

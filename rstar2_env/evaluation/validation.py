@@ -7,11 +7,11 @@ answer is right (only that it is accepted), and programs in the sandbox, of whic
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -20,6 +20,7 @@ import gymnasium as gym
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
+from rstar2_env.core.stop import Stop, in_order
 from rstar2_env.dialects import Dialect
 from rstar2_env.env.grading import GoldGrader
 from rstar2_env.env.options import env_options as typed_env_options
@@ -80,6 +81,7 @@ class Validation:
         contract: Names of the contract's checks that were made.
         breaks: What breaks the contract; empty when nothing does.
         seconds: Wall-clock seconds.
+        interrupted: Whether it was stopped before its end.
     """
 
     env_id: str
@@ -91,6 +93,7 @@ class Validation:
     contract: list[str] = field(default_factory=list)
     breaks: str = ""
     seconds: float = 0.0
+    interrupted: bool = False
 
     @property
     def ok(self) -> bool:
@@ -115,6 +118,7 @@ class Validation:
             "contract": self.contract,
             "breaks": self.breaks,
             "seconds": round(self.seconds, 3),
+            "interrupted": self.interrupted,
         }
 
 
@@ -129,6 +133,7 @@ def validate(
     contract: bool = True,
     env_options: Mapping[str, Any] | None = None,
     progress: Callable[[int, int | None], None] | None = None,
+    stop: Stop | None = None,
 ) -> Validation:
     """Check every problem of an environment, and its contract.
 
@@ -144,12 +149,14 @@ def validate(
         contract: Check the contract as well.
         env_options: Arguments of ``gym.make``.
         progress: Told after every problem how many are done, and of how many.
+        stop: Once it is wished, the problems in flight are finished and the contract is not checked.
 
     Raises:
         ConfigurationError: The options do not fit together, or there is nothing to check.
         SandboxUnavailableError: The contract's checks run programs, and the sandbox cannot start.
     """
     began = time.perf_counter()
+    stop = Stop() if stop is None else stop
     if episodes is not None and episodes < 1:
         raise ConfigurationError(f"episodes must be at least 1, not {episodes}.")
     workers = 2 * (os.cpu_count() or 1) if workers is None else workers
@@ -158,19 +165,22 @@ def validate(
     options = typed_env_options(env_id, env_options)
     if problems is None and split != "train":
         options.setdefault("split", split)
-    with _Checkers(env_id, options, seed) as checkers:
+    with _Checkers(env_id, options, seed, stop) as checkers:
         source = load_problems(problems, split=split) if problems is not None else _own_source(checkers)
         if source is None and not contract:
             raise ConfigurationError(f"{env_id} has no problems of its own; say which to check.", option="problems")
         found = Validation(env_id, source.name if source else "", source.split if source else "")
         chosen, total = _chosen(source, episodes)
-        for number, faults in _in_order(chosen, checkers, workers):
-            found.faults.extend(fault for fault in faults if fault.check != UNREADABLE)
-            found.unreadable.extend(fault for fault in faults if fault.check == UNREADABLE)
-            found.checked = number
-            if progress is not None:
-                progress(number, total)
-    if contract:
+        results = in_order(checkers.check, chosen, workers=workers, ahead=8 * workers, stop=stop)
+        with contextlib.closing(results):
+            for number, (_, faults) in enumerate(results, 1):
+                found.faults.extend(fault for fault in faults if fault.check != UNREADABLE)
+                found.unreadable.extend(fault for fault in faults if fault.check == UNREADABLE)
+                found.checked = number
+                if progress is not None:
+                    progress(number, total)
+    found.interrupted = stop()
+    if contract and not found.interrupted:
         try:
             found.contract = check_text_env(env_id, **options)
         except ConformanceError as error:
@@ -182,8 +192,8 @@ def validate(
 class _Checkers:
     """An environment and what is known of it for each thread; all are closed at the end."""
 
-    def __init__(self, env_id: str, options: Mapping[str, Any], seed: int) -> None:
-        self._env_id, self._options, self._seed = env_id, options, seed
+    def __init__(self, env_id: str, options: Mapping[str, Any], seed: int, stop: Stop) -> None:
+        self._env_id, self._options, self._seed, self._stop = env_id, options, seed, stop
         self._local = threading.local()
         self._all: list[_Checker] = []
 
@@ -192,7 +202,9 @@ class _Checkers:
 
     def __exit__(self, *exception: object) -> None:
         for checker in self._all:
-            checker.env.close()
+            # Given up at once, an environment may still be at work in its thread.
+            if not self._stop.at_once:
+                checker.env.close()
 
     def mine(self) -> _Checker:
         found: _Checker | None = getattr(self._local, "checker", None)
@@ -328,26 +340,6 @@ def _chosen(source: ProblemSource | None, episodes: int | None) -> tuple[Iterabl
     else:
         total = 100 if episodes is None else episodes
     return islice(source, total), total
-
-
-def _in_order(problems: Iterable[Problem], checkers: _Checkers, workers: int) -> Iterator[tuple[int, list[Fault]]]:
-    """Check on threads, few of them ahead of what was given out; yields in the order of the problems."""
-    waiting: dict[int, Future[list[Fault]]] = {}
-    given = 0
-    with ThreadPoolExecutor(workers, thread_name_prefix="validate") as pool:
-        try:
-            for number, problem in enumerate(problems):
-                waiting[number] = pool.submit(checkers.check, problem)
-                while given in waiting and (waiting[given].done() or len(waiting) >= 8 * workers):
-                    wait([waiting[given]], return_when=FIRST_COMPLETED)
-                    yield given + 1, waiting.pop(given).result()
-                    given += 1
-            while waiting:
-                yield given + 1, waiting.pop(given).result()
-                given += 1
-        finally:
-            for future in waiting.values():
-                future.cancel()
 
 
 def _comparable(trace: Trace) -> list[tuple[Any, ...]]:

@@ -48,8 +48,8 @@ def load_problems(
             each alone or with options ("arithmetic:level=3,split=test"), which go before the arguments of the same
             name; a list of dicts or ``Problem``s; a mapping ``{"path" | "hub" | "spec": ..., option: ...}``, or
             ``{"mix": [...]}`` whose parts may have a ``weight``; a source, which is returned as it is.
-        split: Which part to give. Families and sets have splits of their own. A file or a list is one part, which is
-            labelled so, unless ``holdout`` divides it.
+        split: Which part to give. Families and sets have splits of their own. A file or a list is one part, whose
+            split has no name, unless ``holdout`` divides it.
         seed: Of a procedural family or of a mixture.
         holdout: Share of a file's or a list's problems that are its "test" split; the others are its "train" split.
             A hash of the question decides, so the same question is never in both.
@@ -198,10 +198,10 @@ def _file(path: Path, common: Mapping[str, Any], options: Mapping[str, Any]) -> 
                 # A data set of one part is a part as a file is; of several, the split is one of its own.
                 return _lazy(open_saved(path, common["split"], how.columns), how, path.stem, label, path.name, common)
             if kind == "jsonl" and (big if stream is None else stream):
-                return _lazy(JsonlTable(path, how.columns), how, path.stem, label, path.name, common)
+                return _lazy(JsonlTable(path, how.columns), how, path.stem, label, path.name, common, one_part=True)
             problems = cached(("file", mark, kind, how), lambda: FixedSource(read_file(path, how, format=kind)))
             if common["holdout"] == 0 or mark is None:
-                return FixedSource(list(problems), name=label, split=common["split"])
+                return FixedSource(list(problems), name=label, split="")
             return _part(list(problems), label, common["split"], common["holdout"])
 
         _check_holdout(label, common)
@@ -212,12 +212,22 @@ def _file(path: Path, common: Mapping[str, Any], options: Mapping[str, Any]) -> 
     return call_with_options(f"file {path}", make, options)
 
 
-def _lazy(table: Table, how: Reading, stem: str, label: str, source: str, common: Mapping[str, Any]) -> LazySource:
+def _lazy(
+    table: Table,
+    how: Reading,
+    stem: str,
+    label: str,
+    source: str,
+    common: Mapping[str, Any],
+    *,
+    one_part: bool = False,
+) -> LazySource:
     _check_holdout(label, common)
     part: Callable[[str], bool] | None = None
     if common["holdout"] > 0:
         part = partial(_belongs, split=common["split"], holdout=common["holdout"])
-    return LazySource(table, how, stem=stem, name=label, split=common["split"], source=source, part=part)
+    split = "" if one_part and part is None else common["split"]
+    return LazySource(table, how, stem=stem, name=label, split=split, source=source, part=part)
 
 
 def _records(
@@ -271,7 +281,7 @@ def _check_holdout(name: str, common: Mapping[str, Any]) -> None:
 
 def _part(problems: list[Problem], name: str, split: str, holdout: float) -> FixedSource:
     if holdout == 0:
-        return FixedSource(problems, name=name, split=split)
+        return FixedSource(problems, name=name, split="")
     part = [problem for problem in problems if _belongs(problem.question, split=split, holdout=holdout)]
     if not part:
         raise ConfigurationError(

@@ -60,7 +60,7 @@ class MixtureSource:
         self._shares = np.cumsum(np.asarray(weights, dtype=float) / sum(weights))
         self._weights, self._seed, self._separator = weights, seed, separator
         self._name = name or " + ".join(f"{weight:g} {source.name}" for source, weight in parts)
-        self._split = "/".join(dict.fromkeys(source.split for source in self._sources))
+        self._split = "/".join(dict.fromkeys(source.split for source in self._sources if source.split))
 
     @property
     def name(self) -> str:

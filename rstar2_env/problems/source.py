@@ -86,7 +86,7 @@ class FixedSource:
     Args:
         problems: The problems, at least one, with distinct ids.
         name: What the source is called.
-        split: Label of the part that they are.
+        split: Name of the part that they are; "" where there is but one.
 
     Raises:
         ProblemFormatError: There are no problems, or two of them have the same id.

@@ -9,13 +9,11 @@ its reward. Not covered: problems without a worked solution, training (``rstar2 
 
 from __future__ import annotations
 
-import itertools
+import contextlib
 import os
 import queue
 import re
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -25,6 +23,7 @@ import numpy as np
 from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
+from rstar2_env.core.stop import Stop, in_order
 from rstar2_env.dialects import Dialect, make_dialect
 from rstar2_env.evaluation.play import play_episode, python_call
 from rstar2_env.problems import FiniteSource, Problem, ProblemSpec, choose, load_problems
@@ -41,6 +40,7 @@ class Trace:
     """One conversation to learn from.
 
     Attributes:
+        index: Its number among all that were to be written, the dropped ones included.
         problem_id: The problem.
         messages: System, user, policy and tool, in order.
         reward: What the environment gave for it.
@@ -52,6 +52,7 @@ class Trace:
         format_mistake: How the answer breaks the form; ``None`` when it does not.
     """
 
+    index: int
     problem_id: str
     messages: tuple[Message, ...]
     reward: float
@@ -65,6 +66,7 @@ class Trace:
     def record(self) -> dict[str, Any]:
         """The trace as JSON can hold it; ``messages`` are as chat templates take them."""
         return {
+            "index": self.index,
             "problem_id": self.problem_id,
             "messages": [message.record() for message in self.messages],
             "reward": self.reward,
@@ -121,6 +123,8 @@ def generate_traces(
     split: str = "train",
     workers: int | None = None,
     dropped: Dropped | None = None,
+    start: int = 0,
+    stop: Stop | None = None,
     **options: Any,
 ) -> Iterator[Trace]:
     """Write traces and replay them, many at once.
@@ -138,6 +142,8 @@ def generate_traces(
         split: Split of the problems, where the source has splits.
         workers: Environments, each in a thread; by default four for each processor, at most 32.
         dropped: Told of every trace that was dropped.
+        start: Number of the first one to write; those before it were written earlier.
+        stop: Once it is wished, those in flight are finished and no more begun.
         **options: Fields of ``TraceOptions``.
 
     Yields:
@@ -159,19 +165,28 @@ def generate_traces(
     if workers < 1:
         raise ConfigurationError(f"workers must be at least 1, not {workers}.")
     # Checked above at the call, written below as they are asked for.
-    return _generate(env, tasks, chosen, seed, min(workers, len(tasks)), dropped)
+    numbered = list(enumerate(tasks))[start:]
+    return _generate(
+        env, numbered, chosen, seed, min(workers, len(numbered)), dropped, Stop() if stop is None else stop
+    )
 
 
 def _generate(
-    env: EnvSpec, problems: Sequence[Problem], options: TraceOptions, seed: int, workers: int, dropped: Dropped | None
+    env: EnvSpec,
+    problems: Sequence[tuple[int, Problem]],
+    options: TraceOptions,
+    seed: int,
+    workers: int,
+    dropped: Dropped | None,
+    stop: Stop,
 ) -> Iterator[Trace]:
     envs: queue.SimpleQueue[gym.Env[str, str]] = queue.SimpleQueue()
     made: list[gym.Env[str, str]] = []
 
-    def write(index: int, problem: Problem) -> Trace | str:
+    def write(task: tuple[int, Problem]) -> Trace | str:
         own = envs.get()
         try:
-            return write_trace(own, problem, options, seed=seed, index=index)
+            return write_trace(own, task[1], options, seed=seed, index=task[0])
         finally:
             envs.put(own)
 
@@ -183,26 +198,18 @@ def _generate(
             if ours:
                 made.append(one)
             envs.put(one)
-        with ThreadPoolExecutor(workers, thread_name_prefix="traces") as pool:
-            waiting: deque[tuple[Problem, Future[Trace | str]]] = deque()
-            tasks = iter(enumerate(problems))
-            try:
-                while True:
-                    for index, problem in itertools.islice(tasks, 4 * workers - len(waiting)):
-                        waiting.append((problem, pool.submit(write, index, problem)))
-                    if not waiting:
-                        return
-                    problem, future = waiting.popleft()
-                    trace = future.result()
-                    if isinstance(trace, Trace):
-                        yield trace
-                    elif dropped is not None:
-                        dropped(problem, trace)
-            finally:
-                pool.shutdown(cancel_futures=True)
+        results = in_order(write, problems, workers=workers, ahead=4 * workers, stop=stop)
+        with contextlib.closing(results):
+            for (_, problem), trace in results:
+                if isinstance(trace, Trace):
+                    yield trace
+                elif dropped is not None:
+                    dropped(problem, trace)
     finally:
         for one in made:
-            one.close()
+            # Given up at once, an environment may still be at work in its thread.
+            if not stop.at_once:
+                one.close()
 
 
 def write_trace(
@@ -228,6 +235,7 @@ def write_trace(
     if fault is not None:
         return fault
     return Trace(
+        index=index,
         problem_id=problem.id,
         messages=tuple(episode.messages),
         reward=episode.reward,

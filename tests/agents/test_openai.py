@@ -143,7 +143,7 @@ def test_rstar2_eval_plays_against_a_real_server(vllm_server, tmp_path):
     command += ["--agent", "openai", "--json"]
     command += ["--problems", "arithmetic:level=1", "--episodes", "6", "--workers", "3", "--out", str(tmp_path / "o")]
     for option in options:
-        command += ["--agent-option", option]
+        command += ["--set", f"agent.{option}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["episodes"] == 6

@@ -118,7 +118,7 @@ class LazySource:
         reading: How they become problems.
         stem: Begins the id of a problem that has none.
         name: What the source is called.
-        split: Label of the part that they are.
+        split: Name of the part that they are; "" where there is but one.
         source: ``Problem.source`` of a problem that has none.
         part: Whether a question belongs to the part; ``None`` takes all.
 

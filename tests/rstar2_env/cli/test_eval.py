@@ -47,7 +47,7 @@ def test_eval_resumes_and_otherwise_refuses_to_overwrite(file, tmp_path):
 def test_eval_prints_one_json_object_and_takes_options(file):
     done = run(
         *("eval", ID, "--agent", "oracle", "--problems", file, "--episodes", "4", "--seed", "3", "--workers", "2"),
-        *("--agent-option", "corrupt=true", "--env-option", "max_turns=3", "--json"),
+        *("--set", "agent.corrupt=true", "--set", "env.max_turns=3", "--json"),
     )
     figures = json.loads(done.stdout)
     assert figures["pass_rate"]["value"] == 0.0
@@ -61,8 +61,8 @@ def test_eval_prints_one_json_object_and_takes_options(file):
         ((ID, "--agent", "oracel"), "Did you mean 'oracle'"),
         ((ID, "--agent", "oracle"), "never ends"),
         ((ID, "--agent", "oracle", "--problems", "nowhere.jsonl"), "nowhere.jsonl cannot be read"),
-        ((ID, "--agent", "oracle", "--agent-option", "corrupt"), "name=value"),
-        ((ID, "--agent", "oracle", "--env-option", "max_turns=0", "--episodes", "1"), "max_turns"),
+        ((ID, "--agent", "oracle", "--set", "agent.corrupt"), "name=value"),
+        ((ID, "--agent", "oracle", "--set", "env.max_turns=0", "--episodes", "1"), "max_turns"),
         ((ID, "--agent", "oracle", "--episodes", "1", "--resume"), "needs --out"),
     ],
 )

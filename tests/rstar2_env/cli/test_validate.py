@@ -18,7 +18,7 @@ def test_it_exits_with_1_when_something_is_wrong_and_lists_it(tmp_path):
 
 
 def test_it_prints_one_json_object():
-    done = run("validate", ID, "--episodes", "3", "--no-contract", "--json", "--env-option", "max_turns=3")
+    done = run("validate", ID, "--episodes", "3", "--no-contract", "--json", "--set", "env.max_turns=3")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["n"] == 3
 

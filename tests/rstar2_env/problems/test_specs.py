@@ -38,9 +38,12 @@ class TestText:
 
     def test_values_may_be_json_with_commas(self, file):
         columns = json.dumps({"question": "problem", "answer": "solution|after:####"})
-        source = load_problems(f'{file}:columns={columns},where=["level > 0", "answer < 9"],split=test')
+        source = load_problems(f'{file}:columns={columns},where=["level > 0", "answer < 9"]')
         assert [problem.answer for problem in source] == ["1", "2", "4", "5", "7", "8"]
-        assert source.split == "test"
+
+    def test_a_file_has_no_split_unless_it_is_divided(self, file):
+        assert load_problems(f"{file}:question=problem,answer=level,split=test").split == ""
+        assert load_problems(f"{file}:question=problem,answer=level,holdout=0.5,split=test").split == "test"
 
     def test_a_whole_spec_may_be_json(self, file):
         spec = {"path": str(file), "columns": {"question": "problem", "answer": "level"}}

@@ -273,7 +273,7 @@ def test_a_wrong_option_is_told(options: dict[str, Any], complaint: str, monkeyp
 def test_the_command_runs_files_on_a_server(server: Any, tmp_path: Path) -> None:
     file = tmp_path / "x.py"
     file.write_text("6 * 7")
-    words = ["--provider", "remote", "-o", f"url={server.url}"]
+    words = ["--provider", "remote", "--set", f"url={server.url}"]
     ran = CliRunner().invoke(app, ["run", str(file), "--json", *words])
     assert json.loads(ran.output)["value"] == "42"
     checked = CliRunner().invoke(app, ["check", "--isolation", "strict", "--json", *words])

@@ -1,0 +1,30 @@
+"""Folders that a run will write to, looked at before the run begins."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from rstar2_env.core.errors import ConfigurationError
+
+
+def check_folder(folder: str | os.PathLike[str], option: str) -> None:
+    """Refuse a folder in which nothing can be written; nothing is made.
+
+    Args:
+        folder: It need not exist; then the nearest one above it that does is looked at.
+        option: Name of the option that gives it, for the message.
+
+    Raises:
+        ConfigurationError: It is a file or below one, or may not be written.
+    """
+    at = Path(os.path.abspath(folder))
+    try:
+        while not at.exists():
+            at = at.parent
+        if not at.is_dir():
+            raise ConfigurationError(f"{folder} cannot be a folder: {at} is a file. Choose another one.", option=option)
+    except OSError as error:
+        raise ConfigurationError(f"{folder} cannot be looked at: {error.strerror}.", option=option) from error
+    if not os.access(at, os.W_OK | os.X_OK):
+        raise ConfigurationError(f"{folder} cannot be written: {at} is not yours to write in.", option=option)

@@ -1,0 +1,92 @@
+"""The file of traces: one JSON line a trace, in the order of the problems, taken up where it ends.
+
+Covered: what the file holds already, and that it belongs to the run that takes it up. Not covered: writing traces
+(``rstar2_env.traces.writer``), reading them to train (``rstar2_env.trainers``).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TextIO
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.lines import add_line, begin_lines, difference, plain, read_lines, refuse_existing
+from rstar2_env.traces.writer import Trace
+
+
+class TraceFile:
+    """Writes traces to a file; nothing of it is touched before ``with``.
+
+    Each line is ``Trace.record()`` with ``run``, what the trace was made from.
+
+    A file that is taken up becomes, line for line, that of a run which was never interrupted. A new file in which
+    nothing was written is removed again.
+
+    Args:
+        path: The file; its folder is made.
+        run: What the traces are made from: problems, seed, options. A file of another run is not taken up.
+        resume: Take up a file that exists; one that does not is begun.
+        overwrite: Replace a file that exists.
+
+    Attributes:
+        records: What the file held already, in order.
+        next: Number of the first problem that is still to do.
+
+    Raises:
+        ConfigurationError: The file exists and neither was asked for, it is of another run, or cannot be written (the
+            last at ``with``).
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, run: Mapping[str, Any], resume: bool = False, overwrite: bool = False
+    ) -> None:
+        self.path = Path(path)
+        self.records: list[dict[str, Any]] = []
+        self._run = plain(run)
+        self._new = not self.path.exists()
+        self._file: TextIO | None = None
+        refuse_existing(self.path, resume=resume, overwrite=overwrite)
+        self._kept = self._read() if resume and not self._new else []
+        self.next = self.records[-1]["index"] + 1 if self.records else 0
+
+    def write(self, trace: Trace) -> None:
+        """Add a trace."""
+        record = trace.record()
+        if self._file is None:
+            raise ConfigurationError(f"{self.path} is not open: write within `with TraceFile(...) as file:`.")
+        add_line(self._file, {**record, "run": self._run})
+        self.records.append(record)
+
+    def __enter__(self) -> Self:
+        self._file = begin_lines(self.path, self._kept)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        if self._new and not self.records:
+            self.path.unlink(missing_ok=True)
+
+    def _read(self) -> list[str]:
+        kept: list[str] = []
+        for number, line, record in read_lines(self.path, "a trace"):
+            last = self.records[-1]["index"] if self.records else -1
+            if not isinstance(record, dict) or not isinstance(record.get("index"), int) or record["index"] <= last:
+                raise ConfigurationError(
+                    f"{self.path}:{number} is not the next trace of a file that rstar2 traces wrote; it cannot be "
+                    "resumed."
+                )
+            if other := difference(record.pop("run", None), self._run):
+                raise ConfigurationError(
+                    f"{self.path}:{number} belongs to other traces: {other}. Resume with the same problems, options "
+                    "and seed, or choose another file."
+                )
+            self.records.append(record)
+            kept.append(line + "\n")
+        return kept

@@ -1,0 +1,89 @@
+"""Whether a model's name names a model, found out before anything heavy is loaded.
+
+Covered: folders, and names of the hub, which is asked once and for a few seconds. Not covered: whether the weights can
+be read, which loading them shows.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.core.errors import ConfigurationError
+
+HUB_TIMEOUT_S = 5.0
+"""Seconds that the hub has for its answer."""
+
+_CONFIGS = ("config.json", "adapter_config.json")
+_HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(/[A-Za-z0-9_][\w.-]*)?")
+
+
+def check_model(model: Any) -> None:
+    """Refuse a name that is neither a folder with a model nor one that the hub knows.
+
+    Args:
+        model: As in ``TrainConfig``; a loaded model is left alone.
+
+    Raises:
+        ConfigurationError: There is no such folder, it holds no model, or the hub has none of that name or is silent.
+    """
+    if not isinstance(model, (str, os.PathLike)):
+        return
+    name, path = os.fspath(model), Path(model)
+    if path.is_dir():
+        if not any((path / config).is_file() for config in _CONFIGS):
+            inside = sorted(found.parent.name for config in _CONFIGS for found in path.glob(f"*/{config}"))
+            hint = f" There is one in {path / inside[0]}." if inside else ""
+            raise ConfigurationError(f"The folder {name} holds no model: it has no config.json.{hint}", option="model")
+    elif path.exists():
+        raise ConfigurationError(f"{name} is a file; a model is a folder or a name of the hub.", option="model")
+    elif not _HUB_NAME.fullmatch(name):
+        raise ConfigurationError(f"There is no folder {name}.{_near(path)}", option="model")
+    elif (answer := _ask_hub(name)) is not None:
+        raise ConfigurationError(
+            f"{name!r} is no model: there is no such folder, and {answer}.{_near(path)}", option="model"
+        )
+
+
+def _near(path: Path) -> str:
+    """A hint at a folder beside it with nearly its name."""
+    try:
+        beside = [found.name for found in path.parent.iterdir() if found.is_dir()]
+    except OSError:
+        return ""
+    near = difflib.get_close_matches(path.name, beside, n=1)
+    return f" Did you mean {path.parent / near[0]}?" if near else ""
+
+
+def _ask_hub(name: str) -> str | None:
+    """Why the hub does not give a model of that name; ``None`` where it does, or where it was downloaded before."""
+    try:
+        import huggingface_hub
+        from huggingface_hub.utils import build_hf_headers
+    except ImportError:
+        return None  # Without the training stack that is what will be said.
+    if any(isinstance(huggingface_hub.try_to_load_from_cache(name, config), str) for config in _CONFIGS):
+        return None
+    if huggingface_hub.constants.HF_HUB_OFFLINE:
+        return "the hub is not asked (HF_HUB_OFFLINE)"
+    url = huggingface_hub.hf_hub_url(name, _CONFIGS[0])
+    try:
+        request = urllib.request.Request(url, headers=build_hf_headers(), method="HEAD")
+        with urllib.request.urlopen(request, timeout=HUB_TIMEOUT_S):
+            return None
+    except urllib.error.HTTPError as error:
+        if error.code == 404 and error.headers.get("X-Error-Code") == "EntryNotFound":
+            return None  # A repository without this file: loading it says what is missing.
+        missing = error.code in (401, 404)
+        return (
+            f"the hub has no model of that name{' for you' if error.code == 401 else ''}"
+            if missing
+            else (f"the hub answers {error.code} {error.reason}")
+        )
+    except (OSError, ValueError) as error:
+        return f"the hub cannot be asked ({getattr(error, 'reason', error)})"
