@@ -101,8 +101,18 @@ class MixtureEnv(gym.Env[str, str]):
         render_mode: str | None = None,
     ) -> None:
         written = DEFAULT if sources is None else sources
+        example = "{'math': {'id': 'rstar2/MathTool-v0', 'weight': 2}}"
+        if not isinstance(written, Mapping):
+            raise ConfigurationError(f"sources must map names to environments, such as {example}, not {written!r}.")
         if not written:
             raise ConfigurationError("A mixture needs at least one source.")
+        for name, spec in written.items():
+            if not isinstance(spec, Mapping):
+                raise ConfigurationError(
+                    f"Source {name!r} must be the fields of a Source, with its 'id', as in {example}, not {spec!r}."
+                )
+        if not isinstance(options, Mapping | None):
+            raise ConfigurationError(f"options must map names of gym.make's options to values, not {options!r}.")
         self.sources = {name: call_with_options(f"source {name!r}", Source, spec) for name, spec in written.items()}
         for name, source in self.sources.items():
             if not isinstance(name, str) or not name or ":" in name:

@@ -44,6 +44,12 @@ class MixtureSource:
         name: str | None = None,
         separator: str = "/",
     ) -> None:
+        for part in parts:
+            if not isinstance(part, tuple) or len(part) != 2 or not isinstance(part[0], ProblemSource):
+                raise ConfigurationError(
+                    "A part of a mixture must be a pair (source, weight), such as (load_problems('arithmetic'), 1.0), "
+                    f"not {part!r}."
+                )
         self._parts = {source.name: source for source, _ in parts}
         weights = [weight for _, weight in parts]
         for weight in weights:

@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from fractions import Fraction
 from typing import Unpack
 
-from rstar2_env.core.errors import MissingExtraError
+from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 from rstar2_env.verification.compare.plain import read_plain, same_number
 from rstar2_env.verification.guards import MAX_TEXT_CHARS, too_large
 from rstar2_env.verification.options import DEFAULTS, TIMEOUT_S, OptionFields, Options
@@ -40,7 +40,7 @@ def verify(
             ``undone``, ``timeout``.
 
     Raises:
-        ConfigurationError: An option is not one of its values, or out of its range.
+        ConfigurationError: An option is not one of its values, or out of its range; or an answer is no text.
     """
     return verify_with(_checked(options), gold, answer, question)
 
@@ -159,6 +159,13 @@ def _verdict(reply: Reply, seconds: float) -> Verdict:
 
 def _begin(options: Options, gold: str, answer: str | None, question: str | None) -> Reply | Future[Reply]:
     """Decide here what can be decided here; else hand the pair to a worker."""
+    if not (isinstance(gold, str) and isinstance(answer, str | None)):
+        name, value = ("gold", gold) if not isinstance(gold, str) else ("answer", answer)
+        allowed = "a text" if name == "gold" else "a text or None"
+        raise ConfigurationError(
+            f"Answers are compared as texts: {name} must be {allowed}, not {value!r} ({type(value).__name__}). "
+            f"Write it as a text, such as {str(value)!r}."
+        )
     if answer is None:
         return _NO_ANSWER
     if options.undone != "none":

@@ -142,6 +142,11 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
         clip: tuple[float, float] | None = None,
     ) -> None:
         written = split_parts(components) if isinstance(components, str) else components
+        if not isinstance(written, Sequence):
+            raise ConfigurationError(
+                "components must be a list of reward components (names, functions, or Component(name, score)), not "
+                f"{components!r}. A single one goes in brackets: RewardShaping(env, [component])."
+            )
         components = [make_component(one) for one in written]
         gym.utils.RecordConstructorArgs.__init__(
             self, _disable_deepcopy=True, components=components, task_weight=task_weight, clip=clip
@@ -151,6 +156,11 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
         if len(set(names)) < len(names):
             raise ConfigurationError(f"Reward components need distinct names, none of them 'task': {names[1:]}.")
         for component in components:
+            if not callable(component.score):
+                raise ConfigurationError(
+                    f"The score of {component.name!r} must be a function of the episode and its last info that returns "
+                    f"a number, not {component.score!r}."
+                )
             if not callable(component.gate) and component.gate not in ("always", "correct", "wrong"):
                 raise ConfigurationError(
                     f"The gate of {component.name!r} must be 'always', 'correct', 'wrong' or a function, not "
@@ -159,8 +169,8 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
             if component.when not in ("end", "step"):
                 raise ConfigurationError(f"{component.name!r} is paid at 'end' or 'step', not {component.when!r}.")
         for bounds in (clip, *(component.clip for component in components)):
-            if bounds is not None and not bounds[0] <= bounds[1]:
-                raise ConfigurationError(f"clip must be (lowest, highest), not {bounds!r}.")
+            if bounds is not None and not _are_bounds(bounds):
+                raise ConfigurationError(f"clip must be a pair of numbers (lowest, highest), not {bounds!r}.")
         self._components, self._task_weight, self._clip = tuple(components), task_weight, clip
         self._episode = Episode()
 
@@ -186,6 +196,12 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
         if over or any(parts.values()):
             log_parts(info, parts)
         return text, _clipped(sum(parts.values()), self._clip), terminated, truncated, info
+
+
+def _are_bounds(value: Any) -> bool:
+    if not isinstance(value, Sequence) or len(value) != 2:
+        return False
+    return all(isinstance(bound, (int, float)) for bound in value) and value[0] <= value[1]
 
 
 def _clipped(value: float, bounds: tuple[float, float] | None) -> float:

@@ -130,6 +130,23 @@ def test_sources_that_make_no_sense_are_refused(sources):
         gym.make(ID, sources=sources)
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            {"sources": ["rstar2/MathTool-v0"]},
+            r"sources must map names to environments, such as \{'math'.*MathTool-v0'\]",
+        ),
+        ({"sources": "rstar2/MathTool-v0"}, "sources must map names"),
+        ({"sources": {"a": "rstar2/MathTool-v0"}}, r"Source 'a' must be the fields.*\{'id'.*not 'rstar2/MathTool-v0'"),
+        ({"options": ["sandbox"]}, r"options must map names.*not \['sandbox'\]"),
+    ],
+)
+def test_something_else_than_sources_is_told_with_what_was_expected(options, words):
+    with pytest.raises(ConfigurationError, match=words):
+        gym.make(ID, **options)
+
+
 def test_its_problems_are_those_of_its_sources_by_weight_and_come_again_by_their_ids():
     problems = make().unwrapped.problems
     drawn = [problems[index] for index in range(200)]

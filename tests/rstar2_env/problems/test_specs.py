@@ -106,6 +106,11 @@ NAMES = {"columns": {"question": "problem", "answer": "level"}}
 
 
 class TestMixtures:
+    @pytest.mark.parametrize("part", ["arithmetic", ("arithmetic", 1.0), [1.0], 5])
+    def test_a_part_is_a_source_with_its_weight(self, part):
+        with pytest.raises(ConfigurationError, match=r"pair \(source, weight\), such as \(load_problems"):
+            MixtureSource([part])
+
     def test_each_part_comes_as_often_as_its_weight_says(self):
         source = load_problems(PARTS)
         assert isinstance(source, MixtureSource)

@@ -10,6 +10,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -209,3 +210,18 @@ def test_a_comparison_without_math_verify_names_the_extra() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120)
     assert "MissingExtraError" in done.stderr
     assert "pip install 'rstar2-env[math-verify]'" in done.stderr
+
+
+@pytest.mark.parametrize("ask", [verify, lambda gold, answer: verify_many([(gold, answer)]), verify_response])
+@pytest.mark.parametrize(
+    ("gold", "answer", "words"),
+    [
+        (5, "5", r"gold must be a text, not 5 \(int\)\. Write it as a text, such as '5'"),
+        ("5", 5.0, r"answer must be a text or None, not 5\.0 \(float\)"),
+        (None, "5", "gold must be a text, not None"),
+        (None, None, "gold must be a text, not None"),
+    ],
+)
+def test_an_answer_that_is_no_text_is_told(ask: Any, gold: Any, answer: Any, words: str) -> None:
+    with pytest.raises(ConfigurationError, match=words):
+        ask(gold, answer)

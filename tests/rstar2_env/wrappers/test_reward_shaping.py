@@ -99,6 +99,30 @@ def test_options_that_make_no_sense_are_refused(options):
         RewardShaping(make(), **options)
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"components": turns}, r"list of reward components.*not <function turns.*RewardShaping\(env, \[component\]\)"),
+        ({"components": Component("a", turns)}, "list of reward components"),
+        ({"components": None}, "list of reward components.*not None"),
+        ({"components": [5]}, "A reward component.*not 5"),
+        ({"components": [Component("a", 5)]}, "score of 'a' must be a function.*not 5"),
+        ({"components": [Component("a", turns, clip=3)]}, r"pair of numbers \(lowest, highest\), not 3"),
+        ({"components": [], "clip": ("low", "high")}, "pair of numbers"),
+    ],
+)
+def test_something_else_than_components_is_told_with_what_was_expected(options, words):
+    with pytest.raises(ConfigurationError, match=words):
+        RewardShaping(make(), **options)
+
+
+def test_a_plain_function_is_a_component():
+    env = RewardShaping(make(), [turns])
+    env.reset(seed=1)
+    *_, info = env.step(right(env))
+    assert info["reward_components"]["turns"] == 1
+
+
 def test_a_wrong_answer_costs_less_the_more_turns_were_tried():
     # Turns of both sides: 2, 4, 6, 10, 16 (F21c).
     scores = [WrongByTurns()(Episode(turns=turns), {}) for turns in (1, 2, 3, 5, 8)]
