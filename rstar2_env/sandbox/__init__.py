@@ -18,11 +18,13 @@ from rstar2_env.sandbox.providers import PROVIDERS, make_sandbox
 from rstar2_env.sandbox.shared import SharedSandbox, end_idle_sandboxes, shared_sandbox
 
 if TYPE_CHECKING:
+    from rstar2_env.sandbox.base import BaseSandbox
     from rstar2_env.sandbox.local.provider import LocalSandbox
     from rstar2_env.sandbox.options import LocalOptions
 
 __all__ = [
     "PROVIDERS",
+    "BaseSandbox",
     "Capability",
     "Job",
     "Limits",
@@ -39,7 +41,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load the local provider when it is first asked for: ``import rstar2_env`` needs it not."""
+    """Load what runs jobs when it is first asked for: an environment that calls no tool does without it."""
+    if name == "BaseSandbox":
+        from rstar2_env.sandbox.base import BaseSandbox
+
+        return BaseSandbox
     if name == "LocalSandbox":
         from rstar2_env.sandbox.local.provider import LocalSandbox
 

@@ -8,22 +8,17 @@ Not covered: where the warden runs (``host``), and what a program can and cannot
 
 from __future__ import annotations
 
-import atexit
-import os
 import threading
-import warnings
-import weakref
 from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any, Protocol
 
 from rstar2_env.core.errors import SandboxUnavailableError
-from rstar2_env.sandbox.calls import Caller
+from rstar2_env.sandbox.base import CLOSED, BaseSandbox
 from rstar2_env.sandbox.connection import Connection
 from rstar2_env.sandbox.host import MakeHost
 from rstar2_env.sandbox.job import Capability, Job, Outcome
 from rstar2_env.sandbox.messages import encode_job, lost, outcome_of
-from rstar2_env.sandbox.options import Isolation
 from rstar2_env.sandbox.session_names import SessionNames
 
 _RESTARTS = 3
@@ -51,11 +46,6 @@ class ClientOptions(Protocol):
     """What the client itself needs to know of a provider's options."""
 
     @property
-    def isolation(self) -> Isolation:
-        """How much is to be isolated."""
-        ...
-
-    @property
     def retries(self) -> int:
         """How often a call is started anew after a failure of our own."""
         ...
@@ -65,12 +55,13 @@ class ClientOptions(Protocol):
         ...
 
 
-class WardenClient(Caller):
+class WardenClient(BaseSandbox):
     """A sandbox that one warden serves. Safe to call from any thread.
 
     Args:
         options: The provider's options.
         make_host: Makes the place for a warden: once at the start, and again whenever one is lost.
+        warns: Whether to warn of isolation that is missing; a provider that looks at that itself does not want it.
 
     Raises:
         SandboxUnavailableError: It cannot start, or cannot give the isolation that was asked for.
@@ -78,20 +69,17 @@ class WardenClient(Caller):
 
     options: ClientOptions
 
-    def __init__(self, options: ClientOptions, make_host: MakeHost) -> None:
-        self.options = options
+    def __init__(self, options: ClientOptions, make_host: MakeHost, *, warns: bool = True) -> None:
+        super().__init__(options)
         self._make_host = make_host
-        self._lock = threading.Lock()
+        self._warns = warns
         self._tickets: dict[int, _Ticket] = {}
         self._sessions = SessionNames()
         self._next_id = 0
-        self._closed = False
         self._broken = False  # no warden could be started; the next call tries again
-        self._pid = os.getpid()
         self._connection: Connection | None = None
-        _live.add(self)
         self._attach(self._connect())
-        self._warn_of_gaps()
+        self._started()
 
     # The protocol
 
@@ -112,35 +100,27 @@ class WardenClient(Caller):
             if self._connection is not None:
                 self._connection.end_session(name)
 
-    def close(self) -> None:
-        """End every process that belongs to the sandbox. Calls in flight become ``unavailable``."""
+    def hang_up(self) -> None:
+        """Begin to close, without waiting for the warden's end; ``close`` waits."""
         with self._lock:
-            if self._closed:
-                return
-            self._closed = True
+            connection = self._connection
+        if connection is not None:
+            connection.hang_up()
+
+    def _end(self) -> None:
+        with self._lock:
             connection, self._connection = self._connection, None
             tickets, self._tickets = list(self._tickets.values()), {}
-        if connection is not None and os.getpid() == self._pid:
+        if connection is not None:
             connection.close()
         for ticket in tickets:
-            _resolve(ticket, lost("The sandbox was closed.", ticket.attempts, ticket.session))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled as its options: another process gets a sandbox of its own."""
-        return _rebuild, (type(self), self.options.as_given())
+            _resolve(ticket, lost(CLOSED, ticket.attempts, ticket.session))
 
     # Calls
 
-    def submit(self, job: Job) -> _Ticket:
-        """Start a job on its way, without waiting for it."""
-        if os.getpid() != self._pid:
-            raise SandboxUnavailableError(
-                "This sandbox belongs to the process that made it, and this is a fork of that one: make another here, "
-                "or use shared_sandbox, which does so by itself."
-            )
+    def _submit(self, job: Job) -> _Ticket:
         with self._lock:
-            if self._closed:
-                raise SandboxUnavailableError("This sandbox is closed; make another one.")
+            self._refuse_if_closed()
             self._next_id += 1
             ticket = _Ticket(self, self._next_id, job)
             self._tickets[ticket.id] = ticket
@@ -239,20 +219,11 @@ class WardenClient(Caller):
         return True
 
     def _warn_of_gaps(self) -> None:
-        """Be loud without isolation, and say once what ``"best"`` has to do without."""
-        gaps = [
-            f"{layer.name} ({layer.detail})" for layer in self.capabilities() if layer.required and not layer.active
-        ]
-        if self.options.isolation == "none":
-            text = "isolation='none': programs run with all the rights of this process. Use it for debugging alone."
-            warnings.warn(text, RuntimeWarning, stacklevel=5)
-        elif gaps and self.options.isolation == "best" and str(gaps) not in _warned:
-            _warned.add(str(gaps))
-            text = f"The sandbox does without what this machine does not give: {'; '.join(gaps)}."
-            warnings.warn(text, RuntimeWarning, stacklevel=5)
+        if self._warns:
+            super()._warn_of_gaps()
 
     def _forked(self) -> None:
-        """In a forked child of the caller: let go of the descriptors, so that the parent's death is still noticed."""
+        # The descriptors, so that the parent's death is still noticed.
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.abandon()
@@ -261,28 +232,3 @@ class WardenClient(Caller):
 def _resolve(ticket: _Ticket, outcome: Outcome) -> None:
     if ticket.future.set_running_or_notify_cancel():
         ticket.future.set_result(outcome)
-
-
-def _rebuild(kind: type[WardenClient], options: dict[str, Any]) -> WardenClient:
-    return kind(**options)
-
-
-_live: weakref.WeakSet[WardenClient] = weakref.WeakSet()
-_warned: set[str] = set()
-
-
-@atexit.register
-def _close_all() -> None:
-    """End what was never closed, while threads still run: the warden would go by itself, but leave its folder."""
-    for sandbox in list(_live):
-        if sandbox._pid == os.getpid():
-            sandbox.close()
-
-
-def _after_fork() -> None:
-    for sandbox in list(_live):
-        sandbox._forked()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

@@ -113,11 +113,15 @@ class Connection:
         """Tell a fresh warden which sessions an earlier one took with it, so that their next calls are told."""
         self.send(wire.pack({"op": "sessions_lost", "names": names}))
 
-    def close(self) -> None:
-        """End the warden and everything below it, and wait for that."""
+    def hang_up(self) -> None:
+        """Begin to end the warden and everything below it."""
         self._closing = True
         self._shut()
         self._wake()
+
+    def close(self) -> None:
+        """End the warden and everything below it, and wait for that."""
+        self.hang_up()
         if threading.current_thread() is not self._thread:
             self._thread.join()
 

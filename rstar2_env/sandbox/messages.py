@@ -14,12 +14,14 @@ from rstar2_env.sandbox.job import Job, Limits, Outcome
 _MIB = 1 << 20
 
 
-def encode_job(call_id: int, job: Job) -> bytes:
-    """A job as the frame that asks a warden to run it.
+def check_job(job: Job) -> None:
+    """Refuse a job that no sandbox takes, before it goes anywhere.
 
     Raises:
-        ConfigurationError: A file's path leads out of the working folder, or the job is too large to send.
+        ConfigurationError: It is no ``Job``, a file's path leads out of the working folder, or it is too large to send.
     """
+    if not isinstance(job, Job):
+        raise ConfigurationError(f"A sandbox runs a Job, not {type(job).__name__}: run(Job(code)).")
     for name in job.files:
         parts = name.split("/")
         if not name or os.path.isabs(name) or ".." in parts or "\0" in name:
@@ -27,6 +29,16 @@ def encode_job(call_id: int, job: Job) -> bytes:
     room = job.limits.file_mb * _MIB
     if (size := sum(map(len, job.files.values()))) > room:
         raise ConfigurationError(f"The job's files hold {size} bytes, and Limits.file_mb allows {room}.")
+    if (size := size + len(job.code) + len(job.stdin)) > wire.MAX_FRAME_BYTES:
+        raise ConfigurationError(f"The job is too large: {size} bytes, and at most {wire.MAX_FRAME_BYTES} can be sent.")
+
+
+def encode_job(call_id: int, job: Job) -> bytes:
+    """A job that passed ``check_job`` as the frame that asks a warden to run it.
+
+    Raises:
+        ConfigurationError: The job is too large to send.
+    """
     header = {
         "op": "run",
         "id": call_id,

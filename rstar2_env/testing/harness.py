@@ -20,7 +20,7 @@ MAX_STEPS = 1000
 
 
 class ConformanceError(Rstar2Error, AssertionError):
-    """An environment breaks the contract; the message lists every clause that it breaks."""
+    """What was checked breaks its contract; the message lists every clause that it breaks."""
 
 
 def require(condition: object, message: str) -> None:

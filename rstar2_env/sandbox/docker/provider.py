@@ -8,16 +8,13 @@ image (``docker_image``), what keeps which promise (``docker_walls``).
 
 from __future__ import annotations
 
-import os
-import threading
-import warnings
 import zlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
 from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
-from rstar2_env.sandbox.calls import Caller, Pending
+from rstar2_env.sandbox.base import BaseSandbox, Pending
 from rstar2_env.sandbox.client import WardenClient
 from rstar2_env.sandbox.docker import engine as docker_engine
 from rstar2_env.sandbox.docker import walls as docker_walls
@@ -25,14 +22,13 @@ from rstar2_env.sandbox.docker.container import Container
 from rstar2_env.sandbox.docker.options import DockerOptions
 from rstar2_env.sandbox.docker.single import SingleUse
 from rstar2_env.sandbox.job import Capability, Job
-from rstar2_env.sandbox.options import Isolation, usable_cores
+from rstar2_env.sandbox.options import usable_cores
 
 _PATIENCE_S = 10.0
 """Seconds to wait for an engine that is being restarted."""
-_warned: set[str] = set()
 
 
-class DockerSandbox(Caller):
+class DockerSandbox(BaseSandbox):
     """Runs Python programs in containers that are warm before the call. Safe to call from any thread.
 
     Args:
@@ -45,52 +41,47 @@ class DockerSandbox(Caller):
             had.
     """
 
+    options: DockerOptions
+    unisolated = "isolation='none': the container is the only wall, and all calls share it. Use it for debugging alone."
+    lacking = "The docker sandbox does without what this engine does not give"
+
     def __init__(self, **options: Any) -> None:
-        self.options = DockerOptions.of(options)
-        self._pid = os.getpid()
-        self._closed = False
-        self._lock = threading.Lock()
+        super().__init__(DockerOptions.of(options))
         self._members: list[WardenClient] = []
         self._single: SingleUse | None = None
         self._info = self._look_at_engine()
         first = self._start()
         self._capabilities = docker_walls.capabilities(first.capabilities(), self._info, self.options)
-        apart = docker_walls.are_calls_apart(first.capabilities()) or self.options.isolation == "none"
-        try:
-            self._refuse_or_warn()
-        except BaseException:
-            first.close()
-            raise
-        if not apart:
-            first.close()
-            self._single = SingleUse(lambda: self._start(alone=True), self.options.containers or 2 * usable_cores())
-            return
         self._members = [first]
-        with ThreadPoolExecutor(8) as pool:
-            try:
-                more = [pool.submit(self._start) for _ in range((self.options.containers or 1) - 1)]
-                self._members += [each.result() for each in more]
-            except BaseException:
-                self.close()
-                raise
+        try:
+            if self.options.isolation == "strict" and (gaps := self._gaps()):
+                raise SandboxUnavailableError(
+                    "isolation='strict' needs what neither a call's own layers nor this engine's containers give: "
+                    f"{'; '.join(gaps)}."
+                )
+            if docker_walls.are_calls_apart(first.capabilities()) or self.options.isolation == "none":
+                with ThreadPoolExecutor(8) as pool:
+                    more = [pool.submit(self._start) for _ in range((self.options.containers or 1) - 1)]
+                    self._members += [each.result() for each in more]
+            else:
+                self._members = []
+                first.close()
+                count = self.options.containers or 2 * usable_cores()
+                self._single = SingleUse(lambda: self._start(alone=True), count)
+        except BaseException:
+            self.close()
+            raise
+        self._started()
 
     # The protocol
 
-    def submit(self, job: Job) -> Pending:
-        """Start a job on its way, without waiting for it."""
-        if os.getpid() != self._pid:
-            raise SandboxUnavailableError(
-                "This sandbox belongs to the process that made it, and this is a fork of that one: make another here, "
-                "or use shared_sandbox, which does so by itself."
-            )
+    def _submit(self, job: Job) -> Pending:
         options = self.options if self._single is None else self.options.for_one_call()
         if job.limits.memory_mb > (room := options.memory_bytes(int(self._info.get("MemTotal", 0))) >> 20):
             raise ConfigurationError(
                 f"The job may use {job.limits.memory_mb} MiB, and a container of this sandbox has {room}: make the "
                 "sandbox with memory_mb=, or with the limits= that its jobs will have."
             )
-        if self._closed:
-            raise SandboxUnavailableError("This sandbox is closed; make another one.")
         if self._single is not None:
             return self._single.submit(job)
         if job.session is not None:
@@ -106,21 +97,13 @@ class DockerSandbox(Caller):
         if self._members and not self._closed:
             self._home(name).end_session(name)
 
-    def close(self) -> None:
-        """Remove every container. Calls in flight become ``unavailable``."""
-        with self._lock:
-            if self._closed:
-                return
-            self._closed = True
+    def _end(self) -> None:
         if self._single is not None:
             self._single.close()
-        if self._members:
-            with ThreadPoolExecutor(len(self._members)) as pool:
-                list(pool.map(WardenClient.close, self._members))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled as its options: another process gets containers of its own."""
-        return _rebuild, (type(self), self.options.as_given())
+        for member in self._members:
+            member.hang_up()  # all at once
+        for member in self._members:
+            member.close()
 
     @property
     def wall(self) -> Literal["call", "container"]:
@@ -144,46 +127,11 @@ class DockerSandbox(Caller):
         """Start a container. When it is lost, another takes its place, and waits for an engine that restarts."""
         patience = iter([0.0])
         return WardenClient(
-            # What is missing inside is ours to judge (docker_walls): the client is not to warn of it.
-            _Quiet(self.options),
+            self.options,
             lambda: Container(self.options, alone=alone, patience=next(patience, _PATIENCE_S)),
+            warns=False,  # what is missing inside, the container may make up for (``walls``)
         )
 
     def _home(self, session: str) -> WardenClient:
         """The container in which a session lives."""
         return self._members[zlib.crc32(session.encode("utf-8", "surrogatepass")) % len(self._members)]
-
-    def _refuse_or_warn(self) -> None:
-        gaps = [f"{layer.name} ({layer.detail})" for layer in self._capabilities if layer.required and not layer.active]
-        if self.options.isolation == "none":
-            text = (
-                "isolation='none': the container is the only wall, and all calls share it. Use it for debugging alone."
-            )
-            warnings.warn(text, RuntimeWarning, stacklevel=4)
-        elif gaps and self.options.isolation == "strict":
-            raise SandboxUnavailableError(
-                f"isolation='strict' needs what neither a call's own layers nor this engine's containers give: "
-                f"{'; '.join(gaps)}."
-            )
-        elif gaps and str(gaps) not in _warned:
-            _warned.add(str(gaps))
-            text = f"The docker sandbox does without what this engine does not give: {'; '.join(gaps)}."
-            warnings.warn(text, RuntimeWarning, stacklevel=4)
-
-
-class _Quiet:
-    """The options as a client sees them: how often to retry, and no word on isolation."""
-
-    isolation: Isolation = "strict"
-
-    def __init__(self, options: DockerOptions) -> None:
-        self.retries = options.retries
-        self._options = options
-
-    def as_given(self) -> dict[str, Any]:
-        """Names and values."""
-        return self._options.as_given()
-
-
-def _rebuild(kind: type[DockerSandbox], options: dict[str, Any]) -> DockerSandbox:
-    return kind(**options)

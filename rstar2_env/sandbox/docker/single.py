@@ -14,7 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 
 from rstar2_env.core.errors import ConfigurationError, Rstar2Error, SandboxUnavailableError
-from rstar2_env.sandbox.calls import Pending
+from rstar2_env.sandbox.base import Pending
 from rstar2_env.sandbox.client import WardenClient
 from rstar2_env.sandbox.job import Job, Outcome
 from rstar2_env.sandbox.messages import lost

@@ -72,6 +72,11 @@ class Dispatcher:
             self._thread.join()
             raise self._trouble
 
+    @property
+    def closed(self) -> bool:
+        """Whether it takes no more calls."""
+        return self._closed
+
     def submit(self, job: Job) -> Ticket:
         """Put a call into the queue.
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
-from rstar2_env.sandbox.calls import Pending
+from rstar2_env.sandbox.base import Pending
 from rstar2_env.sandbox.job import Capability, Job, Outcome
 from rstar2_env.sandbox.local.provider import LocalSandbox
 from rstar2_env.sandbox.messages import lost

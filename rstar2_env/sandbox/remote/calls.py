@@ -6,6 +6,7 @@ Covered: the records. Not covered: what is done with them (``dispatch``, ``homes
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 from rstar2_env.sandbox.job import Job, Outcome
@@ -16,6 +17,11 @@ from rstar2_env.sandbox.remote.link import Link
 
 class Call:
     """One call, from its submission to its outcome.
+
+    Args:
+        call_id: Its name for the server.
+        job: What to run.
+        on_drop: Called with the call when nobody waits for it any more.
 
     Attributes:
         id: Its name for the server, the same however often it is sent.
@@ -28,9 +34,10 @@ class Call:
         given_up: Whether nobody waits for it any more.
     """
 
-    __slots__ = ("body", "doubt", "future", "given_up", "home", "id", "session", "since", "starts")
+    __slots__ = ("_on_drop", "body", "doubt", "future", "given_up", "home", "id", "session", "since", "starts")
 
-    def __init__(self, call_id: str, job: Job) -> None:
+    def __init__(self, call_id: str, job: Job, on_drop: Callable[[Sequence[Call]], None]) -> None:
+        self._on_drop = on_drop
         self.id = call_id
         self.body = dump(job_to_json(job))[1:-1]
         self.session = job.session
@@ -45,6 +52,10 @@ class Call:
         """The call as JSON, for the server that its session lives on."""
         place = b'","session":"%s",' % self.home.wire.encode() if self.home is not None else b'",'
         return b"".join((b'{"id":"', self.id.encode(), place, self.body, b"}"))
+
+    def drop(self) -> None:
+        """Nobody waits any more: end the program."""
+        self._on_drop([self])
 
     def resolve(self, outcome: Outcome) -> None:
         """Give it its outcome, unless nobody waits."""

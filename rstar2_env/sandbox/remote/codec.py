@@ -89,6 +89,8 @@ def outcome_from_json(written: Mapping[str, Any]) -> Outcome:
 
 def pack_text(text: str) -> str | dict[str, str]:
     """A string, or an object with the base64 of its bytes where JSON could not carry it unchanged."""
+    if text.isascii():
+        return text
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

@@ -19,26 +19,33 @@ import pytest
 from docker_engines import IMAGE, NoEngineError, any_engine
 
 from rstar2_env.sandbox import Job, LocalSandbox, Outcome, Sandbox, make_sandbox
+from rstar2_env.testing.sandbox_checks import SandboxHarness
 
 os.environ["SECRET_TOKEN"] = "s3cr3t"  # what no program may see
 
 NO_NAMESPACES = ("pid", "mount", "net", "ipc", "uts", "cgroup", "user", "cgroups")
-Factory = Callable[[pytest.FixtureRequest], Sandbox]
-"""Makes a running sandbox; what a provider needs beside itself (an engine, a server) it asks of fixtures."""
+Factory = Callable[[pytest.FixtureRequest], Callable[[], Sandbox]]
+"""Asks fixtures for what a provider needs beside itself (an engine, a server), and returns what makes a sandbox."""
 
 
 def local_without(*layers: str) -> Factory:
-    return lambda _: make_sandbox("local", without=layers)
+    return lambda _: lambda: make_sandbox("local", without=layers)
 
 
-def in_docker(request: pytest.FixtureRequest) -> Sandbox:
-    return make_sandbox("docker", **request.getfixturevalue("docker_options"))
+def in_docker(request: pytest.FixtureRequest) -> Callable[[], Sandbox]:
+    options = request.getfixturevalue("docker_options")
+    return lambda: make_sandbox("docker", **options)
 
 
-def on_ray(request: pytest.FixtureRequest) -> Sandbox:
+def on_ray(request: pytest.FixtureRequest) -> Callable[[], Sandbox]:
     cluster = request.getfixturevalue("ray_nodes")
     cluster.add(resources={"conformance": 1})
-    return make_sandbox("ray", address=cluster.address, resource="conformance")
+    return lambda: make_sandbox("ray", address=cluster.address, resource="conformance")
+
+
+def on_a_server(request: pytest.FixtureRequest) -> Callable[[], Sandbox]:
+    server = request.getfixturevalue("server")
+    return lambda: make_sandbox("remote", url=server.url)
 
 
 PROVIDERS: dict[str, Factory] = {
@@ -48,7 +55,7 @@ PROVIDERS: dict[str, Factory] = {
     "local-older-kernel": local_without(*NO_NAMESPACES, "scope"),
     "docker": in_docker,
     "ray": on_ray,
-    "remote": lambda request: make_sandbox("remote", url=request.getfixturevalue("server").url),
+    "remote": on_a_server,
 }
 """What the conformance suite runs through: a new provider adds its line here. All but the first are slow tests."""
 
@@ -57,11 +64,18 @@ PROVIDERS: dict[str, Factory] = {
     scope="session",
     params=[pytest.param(name, marks=() if name == "local" else pytest.mark.slow) for name in PROVIDERS],
 )
-def any_sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    """A running sandbox of every provider, in its strictest isolation."""
-    with PROVIDERS[request.param](request) as sandbox:
-        # Some cases kill whatever they can: first prove with signal 0, which harms nobody, that they can reach nobody.
-        reach = f"""
+def provider(request: pytest.FixtureRequest) -> Iterator[SandboxHarness]:
+    """Every provider, in its strictest isolation."""
+    harness = SandboxHarness(PROVIDERS[request.param](request))
+    yield harness
+    harness.close()
+
+
+@pytest.fixture(scope="session")
+def any_sandbox(provider: SandboxHarness) -> Sandbox:
+    """A running sandbox of every provider."""
+    # Some cases kill whatever they can: first prove with signal 0, which harms nobody, that they can reach nobody.
+    reach = f"""
 import os
 reached = []
 for pid in ({os.getpid()}, {os.getppid()}):
@@ -72,8 +86,8 @@ for pid in ({os.getpid()}, {os.getppid()}):
         pass
 print("reached", reached)
 """
-        assert sandbox.run(Job(reach)).stdout == "reached []\n", "programs here could kill processes outside"
-        yield sandbox
+    assert provider.sandbox.run(Job(reach)).stdout == "reached []\n", "programs here could kill processes outside"
+    return provider.sandbox
 
 
 @pytest.fixture(scope="session")

@@ -56,11 +56,8 @@ def actor_pids(sandbox: RaySandbox) -> list[int]:
     import ray
 
     actors = [node._actor for node in sandbox._dispatcher.nodes.values()]
-    return ray.get([actor.__ray_call__.remote(_pid) for actor in actors])
-
-
-def _pid(keeper: Any) -> int:
-    return os.getpid()
+    # A lambda travels by value: the actors cannot import this module.
+    return ray.get([actor.__ray_call__.remote(lambda keeper: os.getpid()) for actor in actors])
 
 
 def wardens(pid: int) -> list[str]:

@@ -151,7 +151,7 @@ def test_best_runs_with_what_there_is(without: list[str]) -> None:
 
 
 def test_best_warns_once_of_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rstar2_env.sandbox.client._warned", set())
+    monkeypatch.setattr("rstar2_env.sandbox.base._told", set())
     options: dict[str, Any] = {"isolation": "best", "workers": 1, "preload": (), "without": ["pid", "seccomp"]}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -159,6 +159,7 @@ def test_best_warns_once_of_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> 
             LocalSandbox(**options).close()
     assert [warning.category for warning in caught] == [RuntimeWarning]
     assert "killed whole" in str(caught[0].message)
+    assert caught[0].filename == __file__, "the warning names another line than the one that asked for the sandbox"
 
 
 def test_none_is_loud_and_switches_everything_off() -> None:

@@ -1,0 +1,275 @@
+"""What every provider's sandbox would otherwise repeat: ``BaseSandbox``.
+
+Covered: the ways of waiting for a job, refusing jobs that no sandbox takes, use as a context, closing once, forks,
+pickling, the end of the process, and the warning about isolation that is missing. Not covered: running a job. A
+provider of one's own need not build on it: ``Sandbox`` (``job``) is the contract, and
+``rstar2_env.testing.check_sandbox`` tests it.
+"""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+import atexit
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import Future
+from types import FrameType, TracebackType
+from typing import Any, ClassVar, Protocol, Self
+
+from rstar2_env.core.errors import SandboxUnavailableError
+from rstar2_env.sandbox.job import Capability, Job, Outcome
+from rstar2_env.sandbox.messages import check_job
+
+CLOSED = "The sandbox was closed."
+"""Why a call is lost whose sandbox was closed meanwhile."""
+
+
+class Pending(Protocol):
+    """A job on its way."""
+
+    @property
+    def future(self) -> Future[Outcome]:
+        """Where its outcome will be."""
+        ...
+
+    def drop(self) -> None:
+        """Nobody waits any more: end the program."""
+        ...
+
+
+class SandboxOptions(Protocol):
+    """What the base needs of a provider's options."""
+
+    def as_given(self) -> dict[str, Any]:
+        """Names and values, from which the same options can be made."""
+        ...
+
+
+class BaseSandbox(abc.ABC):
+    """A sandbox that runs jobs by submitting them. Safe to call from any thread.
+
+    A provider defines ``_submit``, ``_end``, ``capabilities`` and ``end_session``. Its constructor takes its options by
+    keyword, calls this one first and ``_started`` last.
+
+    Args:
+        options: The provider's options. Pickled, the sandbox is made of them anew.
+
+    Attributes:
+        unisolated: What ``isolation="none"`` warns of; ``None`` is no warning.
+        lacking: What ``isolation="best"`` says before the list of what is missing.
+    """
+
+    options: SandboxOptions
+    unisolated: ClassVar[str | None] = (
+        "isolation='none': programs run with all the rights of this process. Use it for debugging alone."
+    )
+    lacking: ClassVar[str] = "The sandbox does without what this machine does not give"
+
+    def __init__(self, options: SandboxOptions) -> None:
+        self.options = options
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._closed = False
+
+    # What a provider defines
+
+    @abc.abstractmethod
+    def _submit(self, job: Job) -> Pending:
+        """Start a job on its way, without waiting for it.
+
+        Raises:
+            ConfigurationError: This provider does not take such a job.
+            SandboxUnavailableError: The sandbox was closed meanwhile.
+        """
+
+    @abc.abstractmethod
+    def _end(self) -> None:
+        """End every process that belongs to the sandbox; called once, in the process that made it.
+
+        Calls in flight get an outcome that is ``unavailable``.
+        """
+
+    @abc.abstractmethod
+    def capabilities(self) -> Sequence[Capability]:
+        """Each layer of isolation and whether it is active."""
+
+    @abc.abstractmethod
+    def end_session(self, name: str) -> None:
+        """End a session and forget its state. A name that no session has is harmless."""
+
+    def _submit_many(self, jobs: Sequence[Job]) -> Sequence[Pending]:
+        """Start several jobs on their way: all of them, or none."""
+        pending: list[Pending] = []
+        try:
+            for job in jobs:
+                pending.append(self._submit(job))
+        except BaseException:
+            self._drop(pending)
+            raise
+        return pending
+
+    def _drop(self, pending: Sequence[Pending]) -> None:
+        """Nobody waits for these any more: end their programs."""
+        for each in pending:
+            each.drop()
+
+    def _forked(self) -> None:  # noqa: B027  # most have nothing to let go of
+        """In a forked child: let go of what must not stay open there. Whatever else there is belongs to the parent."""
+
+    @property
+    def _isolation(self) -> str:
+        """How much is to be isolated: "strict", "best" or "none"."""
+        return str(getattr(self.options, "isolation", "strict"))
+
+    # The protocol
+
+    def submit(self, job: Job) -> Pending:
+        """Start a job on its way, without waiting for it.
+
+        Raises:
+            ConfigurationError: No sandbox takes such a job.
+            SandboxUnavailableError: The sandbox is closed, or belongs to another process.
+        """
+        self._check(job)
+        return self._submit(job)
+
+    def run(self, job: Job) -> Outcome:
+        """Run one job and wait for it; a failure of our own is an ``unavailable`` outcome."""
+        pending = self.submit(job)
+        try:
+            return pending.future.result()
+        except BaseException:
+            self._drop([pending])
+            raise
+
+    async def arun(self, job: Job) -> Outcome:
+        """Run one job without blocking the event loop. Cancelling it ends the program."""
+        pending = self.submit(job)
+        try:
+            return await asyncio.wrap_future(pending.future)
+        except asyncio.CancelledError:
+            self._drop([pending])
+            raise
+
+    def run_many(self, jobs: Sequence[Job]) -> list[Outcome]:
+        """Run jobs at once, as many as there is room for; outcomes come in the order of the jobs."""
+        for job in jobs:
+            self._check(job)
+        pending = self._submit_many(jobs)
+        try:
+            return [each.future.result() for each in pending]
+        except BaseException:
+            self._drop(pending)
+            raise
+
+    @property
+    def closed(self) -> bool:
+        """Whether it takes no more jobs: it was closed, or has failed for good."""
+        return self._closed
+
+    def close(self) -> None:
+        """End every process that belongs to the sandbox. Calls in flight become ``unavailable``; twice is harmless."""
+        _open.discard(self)
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        if os.getpid() == self._pid:
+            self._end()
+
+    def __enter__(self) -> Self:
+        """Start using it."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as its options: another process gets a sandbox of its own."""
+        return _rebuild, (type(self), self.options.as_given())
+
+    # What a provider calls
+
+    def _started(self) -> None:
+        """It runs: from now on it ends with the process, and forks know of it. Warns of isolation that is missing."""
+        _open.add(self)
+        # Hooks run last in, first out: this way before those of what the sandbox stands on, such as Ray's.
+        atexit.unregister(_close_all)
+        atexit.register(_close_all)
+        try:
+            self._warn_of_gaps()
+        except BaseException:  # a warning may be an error
+            self.close()
+            raise
+
+    def _check(self, job: Job) -> None:
+        if os.getpid() != self._pid:
+            raise SandboxUnavailableError(
+                "This sandbox belongs to the process that made it, and this is a fork of that one: make another here, "
+                "or use shared_sandbox, which does so by itself."
+            )
+        self._refuse_if_closed()
+        check_job(job)
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise SandboxUnavailableError("This sandbox is closed; make another one.")
+
+    def _gaps(self) -> list[str]:
+        """The layers that ``"strict"`` would want and that are missing, each with the reason."""
+        missing = (layer for layer in self.capabilities() if layer.required and not layer.active)
+        return [f"{layer.name} ({layer.detail})" for layer in missing]
+
+    def _warn_of_gaps(self) -> None:
+        """Warn each time when nothing is isolated, and once of what ``"best"`` has to do without."""
+        if self._isolation == "none" and self.unisolated is not None:
+            warn_caller(self.unisolated)
+        elif self._isolation == "best" and (gaps := self._gaps()):
+            text = f"{self.lacking}: {'; '.join(gaps)}."
+            if text not in _told:
+                _told.add(text)
+                warn_caller(text)
+
+
+def warn_caller(text: str) -> None:
+    """Warn, at the line outside of this package that called into it."""
+    package = __name__.partition(".")[0]
+    level, frame = 1, sys._getframe()
+    here: FrameType | None = frame
+    while here is not None and str(here.f_globals.get("__name__", "")).partition(".")[0] == package:
+        level, here = level + 1, here.f_back
+    warnings.warn(text, RuntimeWarning, stacklevel=level if here is not None else 2)
+
+
+def _rebuild(kind: type[BaseSandbox], options: dict[str, Any]) -> BaseSandbox:
+    return kind(**options)
+
+
+_open: set[BaseSandbox] = set()
+_told: set[str] = set()
+_of_the_parent: list[BaseSandbox] = []  # after a fork; to take one apart here would take it apart there, too
+
+
+def _close_all() -> None:
+    """End what was never closed, while threads still run."""
+    for sandbox in list(_open):
+        sandbox.close()
+
+
+def _after_fork() -> None:
+    for sandbox in list(_open):
+        sandbox._lock, sandbox._closed = threading.Lock(), True
+        sandbox._forked()
+        _of_the_parent.append(sandbox)
+    _open.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

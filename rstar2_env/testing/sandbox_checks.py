@@ -1,0 +1,383 @@
+"""The clauses of the sandbox contract, one function each; ``check_sandbox`` runs them all.
+
+Covered: what holds for every provider: statuses, limits, sessions, waiting, closing, forks, pickling, replay, and that
+programs can reach nothing outside. Not covered: what becomes of calls when a provider's own parts die, which its own
+tests must bring about.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.core.status import ToolStatus
+from rstar2_env.sandbox.check import try_to_escape
+from rstar2_env.sandbox.job import Capability, Job, Limits, Outcome, Sandbox
+from rstar2_env.testing.harness import require
+from rstar2_env.testing.hostile_programs import hostile_programs, survive
+
+SLEEP = Job("import time\ntime.sleep(60)", limits=Limits(wall_s=60))
+_PATIENCE_S = 60.0
+
+
+class SandboxHarness:
+    """A provider under test.
+
+    Args:
+        make: Makes a running sandbox.
+    """
+
+    def __init__(self, make: Callable[[], Sandbox]) -> None:
+        self._make = make
+        self._made: list[Sandbox] = []
+        self._shared: Sandbox | None = None
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """One sandbox for every check that only runs programs in it."""
+        if self._shared is None:
+            self._shared = self.fresh()
+        return self._shared
+
+    def fresh(self) -> Sandbox:
+        """A sandbox of a check's own, which it may close."""
+        self._made.append(self._make())
+        return self._made[-1]
+
+    def adopt(self, sandbox: Sandbox) -> Sandbox:
+        """Close this one as well when all is done."""
+        self._made.append(sandbox)
+        return sandbox
+
+    def close(self) -> None:
+        """Close every sandbox that was made."""
+        while self._made:
+            self._made.pop().close()
+        self._shared = None
+
+
+def protocol(harness: SandboxHarness) -> None:
+    """It has every method of ``Sandbox``, and names each layer of isolation once."""
+    require(isinstance(harness.sandbox, Sandbox), f"{type(harness.sandbox).__name__} lacks a method of Sandbox")
+    layers = harness.sandbox.capabilities()
+    require(all(isinstance(layer, Capability) for layer in layers), f"capabilities() holds more than layers: {layers}")
+    names = [layer.name for layer in layers]
+    require(len(set(names)) == len(names), f"capabilities() names a layer twice: {names}")
+
+
+def statuses(harness: SandboxHarness) -> None:
+    """Each way for a program to end has its status, exit code or signal, and the program's own words."""
+    for code, status, fields in _ENDINGS:
+        outcome = harness.sandbox.run(Job(code))
+        _expect(code, outcome, status, attempts=1, truncated=False, session=None, **fields)
+    outcome = harness.sandbox.run(Job("x = 1\n\n1 / 0"))
+    require("line 3" in (outcome.traceback or ""), f"a traceback lacks the program's own line: {outcome.traceback!r}")
+    outcome = harness.sandbox.run(Job("print('ran')\nx = = 1"))
+    _expect("a syntax error on line 2", outcome, ToolStatus.SYNTAX_ERROR, stdout="", error_type="SyntaxError")
+
+
+def inputs(harness: SandboxHarness) -> None:
+    """A program gets its standard input and its files, any text and any bytes, and output comes back unchanged."""
+    text = "äöü €\U0001f600 \ud800\n"
+    data = bytes(range(256))
+    code = "import sys\nsys.stdout.buffer.write(sys.stdin.buffer.read())\n"
+    code += "print(open('a/b.bin', 'rb').read() == bytes(range(256)))"
+    outcome = harness.sandbox.run(Job(code, stdin=text, files={"a/b.bin": data}))
+    _expect(code, outcome, ToolStatus.OK)
+    require(outcome.stdout.startswith("äöü €\U0001f600 "), f"standard input came back as {outcome.stdout!r}")
+    require(
+        outcome.stdout.endswith("True\n"), f"a file does not hold the bytes that were put there: {outcome.stdout!r}"
+    )
+    outcome = harness.sandbox.run(Job("import sys\nsys.stdout.buffer.write(b'a\\xffb')\nsys.stderr.write('warned')"))
+    _expect("bytes that are no text", outcome, ToolStatus.OK, stdout="a�b", stderr="warned")
+    outcome = harness.sandbox.run(Job("input()"))
+    _expect("input() without input", outcome, ToolStatus.EXCEPTION, error_type="EOFError")
+
+
+def limits(harness: SandboxHarness) -> None:
+    """Wall clock, CPU time, memory, processes, output and files are bounded, each with its own status."""
+    run = harness.sandbox.run
+    outcome = run(Job("print('begun', flush=True)\nwhile True: pass", limits=Limits(wall_s=0.5)))
+    _expect("an endless loop", outcome, ToolStatus.TIMEOUT, stdout="begun\n")
+    require(0.4 < outcome.wall_s < 10, f"0.5 s of wall clock ended after {outcome.wall_s:.2f} s")
+    _expect("a sleep past the limit", run(replace(SLEEP, limits=Limits(wall_s=0.5))), ToolStatus.TIMEOUT)
+    outcome = run(Job("while True: pass", limits=Limits(wall_s=30, cpu_s=1)))
+    _expect("an endless loop with 1 s of CPU", outcome, ToolStatus.TIMEOUT)
+    require(outcome.wall_s < 25, f"1 s of CPU ended after {outcome.wall_s:.2f} s")
+    outcome = run(Job("x = bytearray(1 << 30)\nprint(len(x))", limits=Limits(memory_mb=256)))
+    _expect("1 GiB within 256 MiB", outcome, ToolStatus.MEMORY, stdout="")
+    outcome = run(Job("while True: print('x' * 1000)", limits=Limits(output_bytes=10_000)))
+    _expect("output without end", outcome, ToolStatus.OUTPUT_LIMIT, truncated=True)
+    require(0 < len(outcome.stdout) <= 10_000, f"an output limit of 10,000 bytes let {len(outcome.stdout)} through")
+    forks = "import os, time\nfor n in range(200):\n    if os.fork() == 0:\n        time.sleep(5)\n        os._exit(0)"
+    outcome = run(Job(forks, limits=Limits(processes=16)))
+    _expect("200 processes within 16", outcome, ToolStatus.EXCEPTION)
+    outcome = run(Job("open('x', 'wb').write(bytes(8 << 20))", limits=Limits(file_mb=4)))
+    _expect("8 MiB into a folder of 4", outcome, ToolStatus.EXCEPTION)
+    _expect("a short program after all these", run(Job("print(1)")), ToolStatus.OK, stdout="1\n")
+
+
+def clock(harness: SandboxHarness) -> None:
+    """The wall clock runs from a program's start: waiting for a place counts for nothing."""
+    jobs = [Job("import time\ntime.sleep(0.3)", limits=Limits(wall_s=5.0))] * 40
+    for outcome in harness.sandbox.run_many(jobs):
+        _expect("a program that slept 0.3 s", outcome, ToolStatus.EMPTY)
+        require(outcome.wall_s >= 0.29, f"a program that slept 0.3 s took {outcome.wall_s:.3f} s by its outcome")
+
+
+def fresh_processes(harness: SandboxHarness) -> None:
+    """No call finds anything of an earlier one: no files, no changed modules, no processes."""
+    spoil = "import builtins, json, math\nmath.pi, builtins.left, json.dumps = 3, 1, None\nopen('left', 'w').write('x')"
+    look = "import builtins, json, math, os\n"
+    look += "print(math.pi > 3.1, 'left' in vars(builtins), json.dumps(1), os.listdir('.'))"
+    for _ in range(4):
+        _expect(spoil, harness.sandbox.run(Job(spoil)), ToolStatus.EMPTY, ToolStatus.OK)
+        _expect(look, harness.sandbox.run(Job(look)), ToolStatus.OK, stdout="True False 1 []\n")
+
+
+def replay(harness: SandboxHarness) -> None:
+    """The same seed gives the same draws and the same hashes, another seed others."""
+    draw = "import random\nprint(random.random(), hash('a'), sorted({'a', 'b', 'c'}, key=hash))"
+    first, again, other = (harness.sandbox.run(Job(draw, seed=seed)).stdout for seed in (1, 1, 2))
+    require(first == again, f"one seed drew {first!r} and then {again!r}")
+    require(first.partition(" ")[0] != other.partition(" ")[0], f"two seeds drew the same: {first!r}")
+    require(first.partition(" ")[2] == other.partition(" ")[2], f"hashes differ between calls: {first!r}, {other!r}")
+    late = "def f():\n    import random\n    return random.random()\nprint(f())"
+    require(
+        harness.sandbox.run(Job(late, seed=1)).stdout.split() == first.split()[:1],
+        "a draw depends on where random was imported",
+    )
+
+
+def many_at_once(harness: SandboxHarness) -> None:
+    """Outcomes come in the order of the jobs, and to whoever asked: from threads and event loops alike."""
+    sandbox = harness.sandbox
+    outcomes = sandbox.run_many([Job(str(number)) for number in range(30)])
+    _values("run_many", outcomes, range(30))
+    require(sandbox.run_many([]) == [], "run_many without jobs returns something")
+    with ThreadPoolExecutor(8) as pool:
+        _values("threads", list(pool.map(lambda number: sandbox.run(Job(str(number))), range(30))), range(30))
+
+        async def gather(start: int) -> list[Outcome]:
+            return list(await asyncio.gather(*(sandbox.arun(Job(str(start + n))) for n in range(5))))
+
+        for start, found in zip((0, 10, 20), pool.map(lambda n: asyncio.run(gather(n)), (0, 10, 20)), strict=True):
+            _values("arun", found, range(start, start + 5))
+
+
+def event_loop(harness: SandboxHarness) -> None:
+    """``arun`` does not hold the event loop up, and cancelling it ends the program and no other."""
+
+    async def turns() -> int:
+        call = asyncio.create_task(harness.sandbox.arun(Job("import time\ntime.sleep(0.5)")))
+        count = 0
+        while not call.done():
+            count += 1
+            await asyncio.sleep(0.01)
+        return count
+
+    require(asyncio.run(turns()) > 3, "the event loop stood still while a program ran")
+
+    async def cancel() -> Outcome:
+        # More than can run at once: were one of them to go on, the last would wait for it.
+        calls = [asyncio.create_task(harness.sandbox.arun(SLEEP)) for _ in range(16)]
+        await asyncio.sleep(0.3)
+        for call in calls:
+            call.cancel()
+        ends = await asyncio.gather(*calls, return_exceptions=True)
+        require(
+            all(isinstance(end, asyncio.CancelledError) for end in ends), "a call that was cancelled has an outcome"
+        )
+        return await harness.sandbox.arun(Job("print(1)"))
+
+    begun = time.monotonic()
+    _expect("a call after 16 that were cancelled", asyncio.run(cancel()), ToolStatus.OK, stdout="1\n")
+    require(time.monotonic() - begun < 30, "programs that slept 60 s went on after their calls were cancelled")
+
+
+def mistakes(harness: SandboxHarness) -> None:
+    """A job that cannot be run raises ``ConfigurationError`` to its caller, and harms no other call."""
+    wrong: dict[str, Any] = {
+        "a string for a job": "print(1)",
+        "a file outside of the working folder": Job("1", files={"../x": b""}),
+        "a file with an absolute path": Job("1", files={"/tmp/x": b""}),
+        "files beyond Limits.file_mb": Job("1", limits=Limits(file_mb=1), files={"x": bytes(2 << 20)}),
+    }
+    for what, job in wrong.items():
+        for how in (harness.sandbox.run, lambda job: harness.sandbox.run_many([Job("1"), job])):
+            try:
+                how(job)
+            except ConfigurationError:
+                continue
+            except Exception as error:
+                raise AssertionError(f"{what} raises {type(error).__name__}: {error}") from error
+            raise AssertionError(f"{what} raises nothing")
+    _expect("a call after the mistakes", harness.sandbox.run(Job("1")), ToolStatus.OK, value="1")
+
+
+def sessions(harness: SandboxHarness) -> None:
+    """A session keeps its state from cell to cell, apart from others, and every outcome says what became of it."""
+    run = harness.sandbox.run
+    begun = Job("import random\nx = 1\nrandom.random()", session="check a", seed=1)
+    _expect("a first cell", run(begun), ToolStatus.OK, session="new", session_note=None, exit_code=None)
+    _expect("a second cell", run(Job("x", session="check a", seed=1)), ToolStatus.OK, value="1", session="kept")
+    other = run(Job("x", session="check b"))
+    _expect("another session", other, ToolStatus.EXCEPTION, error_type="NameError", session="new")
+    broken = run(Job("x = 2\n1 / 0", session="check a", seed=1))
+    _expect("a cell that raises", broken, ToolStatus.EXCEPTION, error_type="ZeroDivisionError", session="kept")
+    slow = Job("x = 3\nwhile True: pass", session="check a", seed=1, limits=Limits(wall_s=0.5))
+    outcome = run(slow)
+    _expect("a cell without end", outcome, ToolStatus.TIMEOUT, session="interrupted")
+    require(outcome.session_note, "a cell that was interrupted has no session_note")
+    _expect("a cell after the interrupt", run(Job("x", session="check a")), ToolStatus.OK, value="3", session="kept")
+    outcome = run(Job("import sys\nsys.exit(3)", session="check a"))
+    _expect("a cell that exits", outcome, ToolStatus.EXCEPTION, session="ended", exit_code=3)
+    require(outcome.session_note, "a cell with which its session ended has no session_note")
+    outcome = run(Job("x", session="check a"))
+    _expect("a cell after the exit", outcome, ToolStatus.EXCEPTION, error_type="NameError", session="new")
+    run(Job("x = 4", session="check a"))
+    harness.sandbox.end_session("check a")
+    outcome = run(Job("x", session="check a"))
+    _expect("a cell after end_session", outcome, ToolStatus.EXCEPTION, error_type="NameError", session="new")
+    for name in ("check a", "check b", "a name that no session has"):
+        harness.sandbox.end_session(name)
+
+
+def isolation(harness: SandboxHarness) -> None:
+    """Nothing outside can be reached: every attempt to escape that ``rstar2 sandbox check`` makes is held."""
+    if broken := [f"{trial.layer} ({trial.detail})" for trial in try_to_escape(harness.sandbox) if not trial.held]:
+        raise AssertionError(f"escapes succeed: {'; '.join(broken)}")
+
+
+def survival(harness: SandboxHarness) -> None:
+    """Programs that do their worst end as they may, and the next call is none the worse for it."""
+    for program in hostile_programs():
+        survive(harness.sandbox, program)
+
+
+def closing(harness: SandboxHarness) -> None:
+    """``close`` answers calls in flight with ``unavailable``; twice is harmless; after it every call is refused."""
+    with harness.fresh() as sandbox, ThreadPoolExecutor(2) as pool:
+        calls = [pool.submit(sandbox.run, SLEEP) for _ in range(2)]
+        threading.Timer(0.5, sandbox.close).start()
+        for call in calls:
+            _expect("a call in flight", call.result(_PATIENCE_S), ToolStatus.UNAVAILABLE)
+    sandbox.close()
+    sandbox.end_session("any")
+
+    async def arun() -> Outcome:
+        return await sandbox.arun(Job("1"))
+
+    for use in (lambda: sandbox.run(Job("1")), lambda: sandbox.run_many([Job("1")]), lambda: asyncio.run(arun())):
+        _must_refuse(use, "after close")
+
+
+def pickling(harness: SandboxHarness) -> None:
+    """Pickled, it is its options: the copy runs jobs of its own, and closing it leaves the original whole."""
+    with harness.adopt(pickle.loads(pickle.dumps(harness.sandbox))) as copy:
+        require(copy is not harness.sandbox, "the copy is the original")
+        _expect("a call in the copy", copy.run(Job("1")), ToolStatus.OK, value="1")
+    _expect("a call in the original after the copy", harness.sandbox.run(Job("1")), ToolStatus.OK, value="1")
+
+
+def forks(harness: SandboxHarness) -> None:
+    """In a forked process it refuses, or runs jobs of that process's own; either way its parent's goes on."""
+    if not hasattr(os, "fork"):
+        return
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            code = 0 if harness.sandbox.run(Job("6 * 7")).value == "42" else 2
+        except SandboxUnavailableError:
+            code = 0
+        finally:
+            harness.sandbox.close()
+            os._exit(code)
+    deadline = time.monotonic() + _PATIENCE_S
+    while not (ended := os.waitpid(pid, os.WNOHANG))[0]:
+        if time.monotonic() > deadline:
+            os.kill(pid, 9)
+        time.sleep(0.01)
+    code = os.waitstatus_to_exitcode(ended[1])
+    how = {1: "raised another error than SandboxUnavailableError", 2: "gave a wrong outcome", -9: "hung"}
+    require(code == 0, f"in a forked process it {how.get(code, f'ended with {code}')}")
+    _expect("a call after the fork", harness.sandbox.run(Job("1")), ToolStatus.OK, value="1")
+
+
+SANDBOX_CHECKS: Mapping[str, Callable[[SandboxHarness], None]] = MappingProxyType(
+    {
+        check.__name__: check
+        for check in (
+            protocol,
+            statuses,
+            inputs,
+            limits,
+            clock,
+            fresh_processes,
+            replay,
+            many_at_once,
+            event_loop,
+            mistakes,
+            sessions,
+            isolation,
+            survival,
+            closing,
+            pickling,
+            forks,
+        )
+    }
+)
+"""Every check by its name; the first line of each docstring is the clause."""
+
+_ENDINGS: tuple[tuple[str, ToolStatus, dict[str, Any]], ...] = (
+    ("print(6 * 7)", ToolStatus.OK, {"stdout": "42\n", "stderr": "", "value": None, "exit_code": 0, "signal": None}),
+    ("6 * 7", ToolStatus.OK, {"stdout": "", "value": "42", "exit_code": 0}),
+    ("x = 1", ToolStatus.EMPTY, {"stdout": "", "value": None, "exit_code": 0, "error_type": None}),
+    ("", ToolStatus.EMPTY, {"exit_code": 0}),
+    ("import sys\nsys.exit()", ToolStatus.EMPTY, {"exit_code": 0}),
+    ("x = = 1", ToolStatus.SYNTAX_ERROR, {"error_type": "SyntaxError"}),
+    ("1 / 0", ToolStatus.EXCEPTION, {"error_type": "ZeroDivisionError", "error_message": "division by zero"}),
+    ("import sys\nsys.exit(3)", ToolStatus.EXCEPTION, {"exit_code": 3, "signal": None}),
+    ("import os\nos._exit(7)", ToolStatus.EXCEPTION, {"exit_code": 7}),
+    ("print('ok')\nimport os\nos._exit(7)", ToolStatus.EXCEPTION, {"exit_code": 7}),
+    ("import os\nos.kill(os.getpid(), 9)", ToolStatus.EXCEPTION, {"signal": "SIGKILL", "exit_code": None}),
+    ("import os\nos.abort()", ToolStatus.EXCEPTION, {"signal": "SIGABRT", "exit_code": None}),
+    ("raise MemoryError", ToolStatus.MEMORY, {"error_type": "MemoryError"}),
+)
+"""Programs, and how they end: the status, and fields of the outcome."""
+
+
+def _expect(what: str, outcome: Outcome, *allowed: ToolStatus, **fields: Any) -> None:
+    wanted = " or ".join(repr(status.value) for status in allowed)
+    require(
+        outcome.status in allowed,
+        f"{what!r} ended as {outcome.status.value!r}, not as {wanted}: {outcome.error_type}: {outcome.error_message}",
+    )
+    for name, value in fields.items():
+        found = getattr(outcome, name)
+        require(found == value, f"{what!r} has {name}={found!r:.200}, not {value!r}")
+
+
+def _values(how: str, outcomes: list[Outcome], numbers: range) -> None:
+    found = [outcome.value for outcome in outcomes]
+    require(found == [str(number) for number in numbers], f"{how} brought the outcomes {found}")
+
+
+def _must_refuse(use: Callable[[], object], when: str) -> None:
+    try:
+        use()
+    except SandboxUnavailableError:
+        return
+    except Exception as error:
+        raise AssertionError(f"a call {when} raises {type(error).__name__}: {error}") from error
+    raise AssertionError(f"a call {when} must raise SandboxUnavailableError")
