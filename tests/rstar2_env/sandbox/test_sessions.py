@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -331,3 +333,20 @@ def test_any_text_is_a_name(local: LocalSandbox) -> None:
 def test_bounds_that_allow_no_session_are_refused(option: str, value: object) -> None:
     with pytest.raises(ConfigurationError, match=option):
         LocalSandbox(**{option: value})
+
+
+def test_an_interrupt_arrives_also_when_the_thread_that_made_the_sandbox_blocks_signals() -> None:
+    made: list[LocalSandbox] = []
+
+    def make() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+        made.append(LocalSandbox(workers=1, waiting=1, preload=()))
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    thread.join()
+    with made[0] as sandbox:
+        sandbox.run(Job("x = 1", session="a"))
+        outcome = sandbox.run(Job("while True: pass", session="a", limits=Limits(wall_s=0.3)))
+        assert (outcome.session, outcome.error_type) == ("interrupted", "KeyboardInterrupt")
+        assert sandbox.run(Job("x", session="a")).value == "1"

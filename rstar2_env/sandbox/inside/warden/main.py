@@ -23,6 +23,7 @@ from .zygote_link import ZygoteLink
 
 def main() -> None:
     """Read the options, find the layers, start the zygote, and serve."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a thread of the caller may have blocked some, as those of Ray do
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     linux.die_with_parent(signal.SIGTERM)
     caller = CallerLink.take_standard_streams()

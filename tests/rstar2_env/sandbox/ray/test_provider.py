@@ -251,10 +251,11 @@ def test_pickled_it_is_its_options_and_a_task_of_the_cluster_can_use_it(sandbox:
 def test_a_connection_that_it_made_ends_with_it_and_nothing_is_printed() -> None:
     code = """
 import ray
-from rstar2_env.sandbox import Job, make_sandbox, shared_sandbox
+from rstar2_env.sandbox import Job, end_idle_sandboxes, make_sandbox, shared_sandbox
 with make_sandbox("ray", address="local", preload=(), workers=1) as sandbox, shared_sandbox("ray", preload=()) as other:
     print(sandbox.run(Job("1")).value, other.run(Job("2")).value)
     other.close()
+    end_idle_sandboxes()
     print(ray.is_initialized())
 print(ray.is_initialized())
 """
