@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import call_with_options, check_options, option
+from rstar2_env.wrappers.registry import read_wrappers, recorded
 
 LR_SCHEDULERS = (
     "linear",
@@ -39,7 +40,9 @@ class TrainConfig:
     Attributes:
         model: Folder or hub name of a causal language model, or a loaded one.
         env: Gymnasium id of the environment, or a callable that makes one.
-        env_options: Passed to ``gym.make``.
+        env_options: Options of the environment.
+        wrappers: Put around the environment in training, the innermost first, each by name with its options
+            ("fault_injection:rate=0.1"), as a table, or one's own; see docs/wrappers.md.
         output_dir: Folder of the run: checkpoints, episodes, metrics.
         seed: Root of every random choice.
         steps: Optimizer steps.
@@ -81,6 +84,8 @@ class TrainConfig:
         eval_every: Steps between evaluations on held-out problems; 0 for none.
         eval_episodes: Episodes of an evaluation.
         eval_env_options: Override ``env_options`` in evaluation; the default asks for the split ``"test"``.
+        eval_wrappers: Put around the environment in evaluation; those of training are not, so that held-out figures are
+            of the task itself.
         eval_temperature: Of sampling in evaluation.
         save_every: Steps between checkpoints; 0 for the last alone.
         keep_checkpoints: Checkpoints kept besides the best.
@@ -102,6 +107,7 @@ class TrainConfig:
     model: Any
     env: Any = "rstar2/MathTool-v0"
     env_options: dict[str, Any] = field(default_factory=dict)
+    wrappers: str | list[Any] = field(default_factory=list)
     output_dir: str | os.PathLike[str] = "runs/train"
     seed: int = option(0, least=0)
     steps: int = option(100, least=1)
@@ -140,6 +146,7 @@ class TrainConfig:
     eval_every: int = option(0, least=0)
     eval_episodes: int = option(128, least=1)
     eval_env_options: dict[str, Any] = field(default_factory=lambda: {"split": "test"})
+    eval_wrappers: str | list[Any] = field(default_factory=list)
     eval_temperature: float = option(1.0, least=0)
     save_every: int = option(0, least=0)
     keep_checkpoints: int = option(2, least=1)
@@ -160,9 +167,12 @@ class TrainConfig:
 
         Raises:
             ConfigurationError: A value is out of its range; the message names the option.
+            UnknownNameError: There is no wrapper of one of the names.
         """
         check_options(self)
         self.output_dir = os.fspath(self.output_dir)
+        read_wrappers(self.wrappers)
+        read_wrappers(self.eval_wrappers)
         if self.trl_options.get("use_vllm"):
             raise ConfigurationError(
                 "trl_options use_vllm: TRL's own use of vLLM does not play episodes, and its generation is a "
@@ -172,6 +182,7 @@ class TrainConfig:
     def record(self) -> dict[str, Any]:
         """The options as JSON can hold them; a loaded model or a callable is named by its type."""
         plain = {name: value for name, value in asdict(self).items() if name not in ("model", "env")}
+        plain |= {"wrappers": recorded(self.wrappers), "eval_wrappers": recorded(self.eval_wrappers)}
         named = {name: value if isinstance(value, str) else type(value).__name__ for name, value in self._parts()}
         return {**named, **plain}
 

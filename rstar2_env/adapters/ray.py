@@ -42,10 +42,9 @@ class _Stage:
 
     def make(self, key: int, options: Mapping[str, Any]) -> dict[str, Any]:
         """Make an environment; returns what its proxy shows of it."""
-        if isinstance(self._make_env, str):
-            env: gym.Env[str, str] = gym.make(self._make_env, disable_env_checker=True, **options)
-        else:
-            env = self._make_env(**options)
+        from rstar2_env.wrappers.make import make_env
+
+        env = make_env(self._make_env, **options)
         self._envs[key] = env
         return {
             "observation_space": env.observation_space,
@@ -137,7 +136,7 @@ class RayEnvs:
             raise
 
     def __call__(self, **options: Any) -> RemoteEnv:
-        """Make one environment, somewhere. ``options`` go to ``make_env``, or to ``gymnasium.make``."""
+        """Make one environment, somewhere. ``options`` are the environment's."""
         return RemoteEnv(self, options)
 
     def close(self) -> None:

@@ -144,5 +144,6 @@ def _value(value: Any) -> str:
     if isinstance(value, Written):
         return str(value)
     if not isinstance(value, str):
-        return json.dumps(value)
+        # An object has no text; its class is all that can be told of it.
+        return json.dumps(value, default=lambda found: getattr(found, "__qualname__", type(found).__qualname__))
     return value if _BARE.fullmatch(value) and read_loosely(Written(value)) == value else json.dumps(value)

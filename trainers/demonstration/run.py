@@ -17,10 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
-
 from rstar2_env.core.options import check_options, option
 from rstar2_env.traces.writer import generate_traces
+from rstar2_env.wrappers.make import make_env
 
 from ..api import make, sft
 from ..backends.trl.callbacks import RunFiles
@@ -133,7 +132,7 @@ def _cold_start(folder: Path, options: DemoOptions, seconds: dict[str, float]) -
     began = time.monotonic()
     _say(options, f"Writing {options.traces} traces, each replayed through the environment ...")
     written = generate_traces(
-        partial(gym.make, ENV, disable_env_checker=True, **ENV_OPTIONS),
+        partial(make_env, ENV, **ENV_OPTIONS),
         ENV_OPTIONS["problems"],
         episodes=options.traces,
         seed=options.seed,

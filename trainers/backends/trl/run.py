@@ -6,10 +6,10 @@ import json
 import math
 import warnings
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 import torch
 from accelerate.utils import gather_object
@@ -22,6 +22,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.problems import FiniteSource
 from rstar2_env.rollout import Budget, EpisodeRequest, Player, SamplingParams, Settled
+from rstar2_env.wrappers.make import make_env
 
 from ...base import TrainResult, make_advantage, make_selector
 from ...config import TrainConfig
@@ -87,7 +88,7 @@ class TrlRun:
         chat = codec(config, tokenizer, model)
         self._players = {
             split: Player(
-                lambda options=options: self._make_env(options),  # type: ignore[misc]  # mypy cannot infer a default
+                partial(make_env, config.env, wrappers=wrappers, **options),
                 self.engine,
                 chat,
                 sampling=SamplingParams(max_tokens=1, temperature=temperature, top_p=config.top_p, top_k=config.top_k),
@@ -99,9 +100,14 @@ class TrlRun:
                 max_in_flight=config.max_in_flight,
                 max_failed=config.max_failed,
             )
-            for split, options, temperature in (
-                ("train", config.env_options, config.temperature),
-                ("eval", {**config.env_options, **config.eval_env_options}, config.eval_temperature),
+            for split, options, wrappers, temperature in (
+                ("train", config.env_options, config.wrappers, config.temperature),
+                (
+                    "eval",
+                    {**config.env_options, **config.eval_env_options},
+                    config.eval_wrappers,
+                    config.eval_temperature,
+                ),
             )
         }
         self._sampler = self._make_sampler(config.env_options, config.seed)
@@ -202,14 +208,8 @@ class TrlRun:
         figures["rollout/groups_rejected"] = batch.groups_rejected / batch.groups
         return {name: value for name, value in figures.items() if not math.isnan(value)}
 
-    def _make_env(self, options: Mapping[str, Any]) -> gym.Env[str, str]:
-        if callable(self.config.env):
-            env: gym.Env[str, str] = self.config.env(**options)
-            return env
-        return gym.make(self.config.env, disable_env_checker=True, **options)
-
     def _make_sampler(self, options: Mapping[str, Any], seed: int) -> Sampler:
-        env = self._make_env(options)
+        env = make_env(self.config.env, **options)
         try:
             source = getattr(env.unwrapped, "problems", None)
             return ProblemSampler(source.ids, seed) if isinstance(source, FiniteSource) else SeedSampler(seed)
