@@ -15,14 +15,13 @@ import inspect
 import json
 import logging
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import gymnasium as gym
-
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
-from rstar2_env.env.options import env_options as typed_env_options
+from rstar2_env.core.parts import PartSpec
+from rstar2_env.wrappers.make import make_env
 
 try:
     import uvicorn
@@ -78,16 +77,21 @@ class ServedEnvironment(Environment):
     """An environment behind OpenEnv's interface; the server makes one for each connection.
 
     Args:
-        env_id: A Gymnasium id.
-        env_options: Arguments of ``gym.make``.
+        env_id: A Gymnasium id, or one's own code, as ``make_env`` takes it.
+        env_options: Options of the environment.
+        wrappers: Put around it, the innermost first, as ``make_env`` takes them.
     """
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
-    def __init__(self, env_id: str, env_options: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        env_id: str,
+        env_options: Mapping[str, Any] | None = None,
+        wrappers: str | Sequence[PartSpec] = (),
+    ) -> None:
         super().__init__()
-        options = typed_env_options(env_id, env_options)
-        self._env: gym.Env[str, str] = gym.make(env_id, disable_env_checker=True, **options)
+        self._env = make_env(env_id, wrappers=wrappers, **(env_options or {}))
         self._state = TextState(env_id=env_id)
 
     def reset(
@@ -168,7 +172,12 @@ class TextEnvClient(EnvClient):
 
 
 def make_app(
-    env_id: str, *, sessions: int = 64, idle_s: float | None = None, env_options: Mapping[str, Any] | None = None
+    env_id: str,
+    *,
+    sessions: int = 64,
+    idle_s: float | None = None,
+    env_options: Mapping[str, Any] | None = None,
+    wrappers: str | Sequence[PartSpec] = (),
 ) -> Any:
     """The server as a FastAPI application.
 
@@ -176,17 +185,19 @@ def make_app(
         env_id: A Gymnasium id.
         sessions: Clients that may be connected at once, each with an environment of its own.
         idle_s: Seconds after which a client that sends nothing loses its environment; ``None``: never.
-        env_options: Arguments of ``gym.make``.
+        env_options: Options of the environment.
+        wrappers: Put around every environment, the innermost first, as ``make_env`` takes them.
 
     Raises:
-        ConfigurationError: A number is out of its range, or the environment refuses its options.
-        gymnasium.error.UnregisteredEnv: There is no environment of that id.
+        ConfigurationError: A number is out of its range, an option does not fit, or it is no text environment.
+        UnknownEnvError: There is no such environment.
+        UnknownNameError: There is no such wrapper.
     """
     if sessions < 1:
         raise ConfigurationError(f"sessions must be at least 1, not {sessions}.")
     if idle_s is not None and not idle_s > 0:
         raise ConfigurationError(f"idle_s must be a positive number of seconds or None, not {idle_s!r}.")
-    factory = partial(ServedEnvironment, env_id, dict(env_options or {}))
+    factory = partial(ServedEnvironment, env_id, dict(env_options or {}), wrappers)
     factory().close()  # so that wrong options are told now, and not to every client
     limits = ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=idle_s)
     app = create_fastapi_app(factory, TextAction, TextObservation, concurrency_config=limits)

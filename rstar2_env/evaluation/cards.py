@@ -21,6 +21,7 @@ from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.core.plugins import plugin_ids
 from rstar2_env.evaluation.play import play_episode
+from rstar2_env.wrappers.make import make_env
 
 OPTIONAL = frozenset({"rstar2/ReasoningGym-v0"})
 """Ids that are there only with a package that is no requirement; the gallery leaves them out."""
@@ -135,7 +136,7 @@ def sample_episode(env_id: str, *, seed: int = 0) -> Episode:
     Raises:
         ConfigurationError: The player knows the way in none of them.
     """
-    env = gym.make(env_id, disable_env_checker=True)
+    env = make_env(env_id)
     try:
         for tried in range(seed, seed + _SEEDS):
             with contextlib.suppress(_LostError):

@@ -13,7 +13,7 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -24,8 +24,9 @@ import numpy as np
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import typed_options
-from rstar2_env.core.parts import read_part
+from rstar2_env.core.parts import PartSpec, read_part
 from rstar2_env.core.stop import Stop
+from rstar2_env.env.named import EnvSpec, find_env
 from rstar2_env.env.options import env_options as typed_env_options
 from rstar2_env.evaluation.log import EvalLog
 from rstar2_env.evaluation.play import AnyAgent, StopPlayingError, play_episode
@@ -40,6 +41,8 @@ from rstar2_env.problems import (
     load_problems,
 )
 from rstar2_env.problems.mixture import with_split
+from rstar2_env.wrappers.make import make_env
+from rstar2_env.wrappers.registry import read_wrappers, recorded
 
 Progress: TypeAlias = Callable[[Episode, int, int], None]
 """Called in the caller's thread after every episode: the episode, how many are done, how many there will be."""
@@ -122,7 +125,7 @@ class EvalResult:
 
 
 def evaluate(
-    env_id: str,
+    env_id: EnvSpec,
     agent: str | Callable[[], AnyAgent],
     *,
     problems: ProblemSpec | None = None,
@@ -131,6 +134,7 @@ def evaluate(
     seed: int = 0,
     workers: int | None = None,
     env_options: Mapping[str, Any] | None = None,
+    wrappers: str | Sequence[PartSpec] = (),
     agent_options: Mapping[str, Any] | None = None,
     out: str | os.PathLike[str] | None = None,
     resume: bool = False,
@@ -144,8 +148,9 @@ def evaluate(
     after their turn and returns what there is, with ``interrupted`` set.
 
     Args:
-        env_id: A Gymnasium id.
-        agent: Name of an agent, or a function that makes one; every worker makes its own.
+        env_id: A Gymnasium id, one's own code, or a class or function, as ``make_env`` takes it.
+        agent: Name of an agent, or one's own code, alone or with options ("random_text:length=5"); or a function that
+            makes one. Every worker makes its own.
         problems: What ``load_problems`` takes; ``None`` means the source of the environment itself, and one that has
             none chooses by the seed of each episode.
         split: Split of the problems, where the source has splits.
@@ -153,7 +158,8 @@ def evaluate(
             chosen at random, without repetition until all were played.
         seed: Of the choice of problems and of every episode.
         workers: Threads, each with an environment; by default four for each processor, at most 32.
-        env_options: Arguments of ``gym.make``.
+        env_options: Options of the environment.
+        wrappers: Put around every environment, the innermost first, as ``make_env`` takes them.
         agent_options: Options of an agent given by name. One that takes a ``dialect`` gets the environment's.
         out: File that takes one JSON line an episode; see ``rstar2_env.evaluation.log``.
         resume: Take up ``out`` where it ends; ``unavailable`` episodes in it are played again.
@@ -170,20 +176,23 @@ def evaluate(
     workers = min(32, 4 * (os.cpu_count() or 1)) if workers is None else workers
     if workers < 1:
         raise ConfigurationError(f"workers must be at least 1, not {workers}.")
-    env_options = typed_env_options(env_id, env_options)
+    env = find_env(env_id)
+    env_options = typed_env_options(env, env_options)
+    wrappers = read_wrappers(wrappers)
     agent_options = _agent_options(agent, agent_options)
     players: list[_Player] = []
     try:
-        players.append(_Player.make(env_id, agent, env_options, agent_options))
+        players.append(_Player.make(env_id, agent, env_options, wrappers, agent_options))
         if getattr(players[0].agent, "interactive", False):
             workers = 1
         source = _source(players[0].env, problems, split)
         plan = _plan(source, episodes, seed)
         run: dict[str, Any] = {
-            "env": env_id,
-            "env_options": dict(env_options or {}),
+            "env": env.name,
+            "env_options": dict(env_options),
+            **({"wrappers": recorded(wrappers)} if wrappers else {}),
             "agent": _name(agent),
-            "agent_options": dict(agent_options or {}),
+            "agent_options": dict(agent_options),
             "problems": source.name if source else "",
             "split": source.split if source else "",
             "seed": seed,
@@ -194,7 +203,7 @@ def evaluate(
             done = dict(log.finished) if log else {}
             todo = [task for task in plan if task.index not in done]
             for _ in range(1, min(workers, len(todo))):
-                players.append(_Player.make(env_id, agent, env_options, agent_options))
+                players.append(_Player.make(env_id, agent, env_options, wrappers, agent_options))
             began = time.perf_counter()
             taken_up = len(done)
             interrupted = _play(players, todo, done, len(plan), log, progress, Stop() if stop is None else stop)
@@ -206,7 +215,7 @@ def evaluate(
         for player in players:
             player.close()
     return EvalResult(
-        env_id=env_id,
+        env_id=env.name,
         agent=run["agent"],
         problems=run["problems"],
         split=run["split"],
@@ -235,18 +244,19 @@ class _Player:
     @classmethod
     def make(
         cls,
-        env_id: str,
+        env_id: EnvSpec,
         agent: str | Callable[[], AnyAgent],
-        env_options: Mapping[str, Any] | None,
-        agent_options: Mapping[str, Any] | None,
+        env_options: Mapping[str, Any],
+        wrappers: Sequence[PartSpec],
+        agent_options: Mapping[str, Any],
     ) -> _Player:
-        env = gym.make(env_id, disable_env_checker=True, **(env_options or {}))
+        env = make_env(env_id, wrappers=wrappers, **env_options)
         if not isinstance(agent, str):
             return cls(env, agent())
         # By name, not by import: the ground floor knows no agent.
         package = importlib.import_module("rstar2_env.agents")
         part = read_part(agent, "agent")
-        options = {**(agent_options or {}), **part.options}
+        options = {**agent_options, **part.options}
         dialect = getattr(env.unwrapped, "dialect", None)
         if dialect is not None and "dialect" in inspect.signature(package.AGENTS.get(part.name)).parameters:
             options.setdefault("dialect", dialect)

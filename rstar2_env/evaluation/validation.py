@@ -11,18 +11,21 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Any
 
 import gymnasium as gym
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.parts import PartSpec
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.stop import Stop, in_order
 from rstar2_env.dialects import Dialect
 from rstar2_env.env.grading import GoldGrader
+from rstar2_env.env.named import EnvSpec, find_env
 from rstar2_env.env.options import env_options as typed_env_options
 from rstar2_env.env.reference import playing, reference_of
 from rstar2_env.problems import FiniteSource, Problem, ProblemSource, ProblemSpec, load_problems
@@ -30,6 +33,8 @@ from rstar2_env.problems.perturb import changed_answer
 from rstar2_env.testing.conformance import check_text_env
 from rstar2_env.testing.harness import ConformanceError, canonical, typical_call
 from rstar2_env.verification import gold_fault
+from rstar2_env.wrappers.make import make_env
+from rstar2_env.wrappers.registry import read_wrappers
 
 GOLD, CORRUPTED, MALFORMED, REPEATED = CHECKED = ("gold", "corrupted", "malformed", "repeated")
 """The four checks: the gold answer earns 1, a corrupted one 0, a malformed turn is typed, twice is the same."""
@@ -123,7 +128,7 @@ class Validation:
 
 
 def validate(
-    env_id: str,
+    env_id: EnvSpec,
     *,
     problems: ProblemSpec | None = None,
     split: str = "train",
@@ -132,13 +137,14 @@ def validate(
     workers: int | None = None,
     contract: bool = True,
     env_options: Mapping[str, Any] | None = None,
+    wrappers: str | Sequence[PartSpec] = (),
     progress: Callable[[int, int | None], None] | None = None,
     stop: Stop | None = None,
 ) -> Validation:
     """Check every problem of an environment, and its contract.
 
     Args:
-        env_id: A Gymnasium id.
+        env_id: A Gymnasium id, one's own code, or a class or function, as ``make_env`` takes it.
         problems: What ``load_problems`` takes; ``None`` means the environment's own. Of one that has none, such as a
             mixture of environments, the contract alone is checked.
         split: Split of the problems, where the source has splits.
@@ -147,7 +153,9 @@ def validate(
         seed: Of the episodes.
         workers: Threads, each with an environment; by default two for each processor.
         contract: Check the contract as well.
-        env_options: Arguments of ``gym.make``.
+        env_options: Options of the environment.
+        wrappers: Put around the environment, the innermost first, as ``make_env`` takes them; the checks then are of
+            what they make of it.
         progress: Told after every problem how many are done, and of how many.
         stop: Once it is wished, the problems in flight are finished and the contract is not checked.
 
@@ -162,14 +170,17 @@ def validate(
     workers = 2 * (os.cpu_count() or 1) if workers is None else workers
     if workers < 1:
         raise ConfigurationError(f"workers must be at least 1, not {workers}.")
-    options = typed_env_options(env_id, env_options)
+    env = find_env(env_id)
+    options = typed_env_options(env, env_options)
+    wrappers = read_wrappers(wrappers)
     if problems is None and split != "train":
         options.setdefault("split", split)
-    with _Checkers(env_id, options, seed, stop) as checkers:
+    make = partial(make_env, env_id, wrappers=wrappers, **options)
+    with _Checkers(make, seed, stop) as checkers:
         source = load_problems(problems, split=split) if problems is not None else _own_source(checkers)
         if source is None and not contract:
-            raise ConfigurationError(f"{env_id} has no problems of its own; say which to check.", option="problems")
-        found = Validation(env_id, source.name if source else "", source.split if source else "")
+            raise ConfigurationError(f"{env.name} has no problems of its own; say which to check.", option="problems")
+        found = Validation(env.name, source.name if source else "", source.split if source else "")
         chosen, total = _chosen(source, episodes)
         results = in_order(checkers.check, chosen, workers=workers, ahead=8 * workers, stop=stop)
         with contextlib.closing(results):
@@ -182,18 +193,28 @@ def validate(
     found.interrupted = stop()
     if contract and not found.interrupted:
         try:
-            found.contract = check_text_env(env_id, **options)
+            found.contract = check_text_env(_named(make, env.name))
         except ConformanceError as error:
             found.breaks = str(error)
     found.seconds = time.perf_counter() - began
     return found
 
 
+def _named(make: Callable[[], gym.Env[str, str]], name: str) -> Callable[[], gym.Env[str, str]]:
+    """The same function, by the name that messages show."""
+
+    def environment() -> gym.Env[str, str]:
+        return make()
+
+    environment.__qualname__ = name
+    return environment
+
+
 class _Checkers:
     """An environment and what is known of it for each thread; all are closed at the end."""
 
-    def __init__(self, env_id: str, options: Mapping[str, Any], seed: int, stop: Stop) -> None:
-        self._env_id, self._options, self._seed, self._stop = env_id, options, seed, stop
+    def __init__(self, make: Callable[[], gym.Env[str, str]], seed: int, stop: Stop) -> None:
+        self._make, self._seed, self._stop = make, seed, stop
         self._local = threading.local()
         self._all: list[_Checker] = []
 
@@ -209,8 +230,7 @@ class _Checkers:
     def mine(self) -> _Checker:
         found: _Checker | None = getattr(self._local, "checker", None)
         if found is None:
-            env = gym.make(self._env_id, disable_env_checker=True, **self._options)
-            found = self._local.checker = _Checker(env, self._seed)
+            found = self._local.checker = _Checker(self._make(), self._seed)
             self._all.append(found)
         return found
 

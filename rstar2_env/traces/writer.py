@@ -15,6 +15,7 @@ import queue
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import gymnasium as gym
@@ -22,15 +23,20 @@ import numpy as np
 
 from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.parts import PartSpec
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.stop import Stop, in_order
 from rstar2_env.dialects import Dialect, make_dialect
+from rstar2_env.env.named import EnvSpec
+from rstar2_env.env.options import env_options as typed_env_options
 from rstar2_env.evaluation.play import play_episode, python_call
 from rstar2_env.problems import FiniteSource, Problem, ProblemSpec, choose, load_problems
 from rstar2_env.problems.perturb import miscopied
 from rstar2_env.traces.mistakes import CALL_MISTAKES, FORMAT_MISTAKES, FailingCall, failing_call
+from rstar2_env.wrappers.make import make_env
+from rstar2_env.wrappers.registry import read_wrappers
 
-EnvSpec: TypeAlias = "str | gym.Env[str, str] | Callable[[], gym.Env[str, str]]"
+TraceEnv: TypeAlias = "EnvSpec | gym.Env[str, str]"
 Dropped: TypeAlias = Callable[[Problem, str], None]
 """Told of every trace that was dropped: its problem, and why."""
 
@@ -115,7 +121,7 @@ class TraceOptions:
 
 
 def generate_traces(
-    env: EnvSpec,
+    env: TraceEnv,
     problems: ProblemSpec,
     *,
     episodes: int | None = None,
@@ -125,6 +131,8 @@ def generate_traces(
     dropped: Dropped | None = None,
     start: int = 0,
     stop: Stop | None = None,
+    env_options: Mapping[str, Any] | None = None,
+    wrappers: str | Sequence[PartSpec] = (),
     **options: Any,
 ) -> Iterator[Trace]:
     """Write traces and replay them, many at once.
@@ -133,8 +141,8 @@ def generate_traces(
     alone which traces the other rates hit.
 
     Args:
-        env: A Gymnasium id, an environment (more like it are made from its ``spec``; it stays open), or a function
-            that makes one.
+        env: A Gymnasium id, one's own code, or a class or function, as ``make_env`` takes it; or an environment (more
+            like it are made from its ``spec``; it stays open).
         problems: What ``load_problems`` takes.
         episodes: How many traces to write, the dropped ones included; ``None`` writes one for each problem of a
             finite source.
@@ -144,6 +152,8 @@ def generate_traces(
         dropped: Told of every trace that was dropped.
         start: Number of the first one to write; those before it were written earlier.
         stop: Once it is wished, those in flight are finished and no more begun.
+        env_options: Options of the environment, unless it is there already.
+        wrappers: Put around every environment, the innermost first, as ``make_env`` takes them; likewise.
         **options: Fields of ``TraceOptions``.
 
     Yields:
@@ -164,15 +174,22 @@ def generate_traces(
     workers = min(32, 4 * (os.cpu_count() or 1)) if workers is None else workers
     if workers < 1:
         raise ConfigurationError(f"workers must be at least 1, not {workers}.")
+    make: gym.Env[str, str] | Callable[[], gym.Env[str, str]]
+    if not isinstance(env, gym.Env):
+        make = partial(make_env, env, wrappers=read_wrappers(wrappers), **typed_env_options(env, env_options))
+    elif env_options or wrappers:
+        raise ConfigurationError("env_options and wrappers are for environments that are made, not for one that is.")
+    else:
+        make = env
     # Checked above at the call, written below as they are asked for.
     numbered = list(enumerate(tasks))[start:]
     return _generate(
-        env, numbered, chosen, seed, min(workers, len(numbered)), dropped, Stop() if stop is None else stop
+        make, numbered, chosen, seed, min(workers, len(numbered)), dropped, Stop() if stop is None else stop
     )
 
 
 def _generate(
-    env: EnvSpec,
+    env: gym.Env[str, str] | Callable[[], gym.Env[str, str]],
     problems: Sequence[tuple[int, Problem]],
     options: TraceOptions,
     seed: int,
@@ -334,10 +351,10 @@ def _reasons(problem: Problem, programs: int) -> list[str]:
     return parts if programs == len(parts) - 1 else [parts[0], *[""] * (programs - 1), parts[-1]]
 
 
-def _environment(env: EnvSpec, number: int) -> tuple[gym.Env[str, str] | None, bool]:
+def _environment(
+    env: gym.Env[str, str] | Callable[[], gym.Env[str, str]], number: int
+) -> tuple[gym.Env[str, str] | None, bool]:
     """The environment of that number, and whether it is ours to close; ``None`` when there can be no more."""
-    if isinstance(env, str):
-        return gym.make(env, disable_env_checker=True), True
     if not isinstance(env, gym.Env):
         return env(), True
     if number == 0:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import gymnasium as gym
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import call_with_options
+from rstar2_env.core.options import call_with_options, typed_options
 from rstar2_env.core.own_code import Shape
 from rstar2_env.core.parts import Part, PartSpec, read_part
 from rstar2_env.core.registry import Registry
@@ -30,18 +30,24 @@ WRAPPERS: Registry[Wrap] = Registry(
 
 
 def read_wrappers(wrappers: str | Sequence[PartSpec]) -> list[Part]:
-    """Read wrappers as a configuration writes them, and look up every name; one text is one wrapper.
+    """Read wrappers as a configuration writes them, and check names and options; one text is one wrapper.
 
     Raises:
         UnknownNameError: There is no wrapper of one of the names.
-        ConfigurationError: They are no list, or one is in none of the forms of ``rstar2_env.core.parts``.
+        ConfigurationError: They are no list, one is in none of the forms of ``rstar2_env.core.parts``, or an option is
+            unknown or of another type.
     """
     if isinstance(wrappers, str):
         wrappers = [wrappers]
     if not isinstance(wrappers, Sequence):
         raise ConfigurationError(f"wrappers must be a list, the innermost one first, not {wrappers!r}.")
     parts = [read_part(written, WRAPPERS.kind) for written in wrappers]
-    return [Part(part.name, part.options, part.made_by or WRAPPERS.get(part.name)) for part in parts]
+    found = []
+    for part in parts:
+        made_by = part.made_by or WRAPPERS.get(part.name)
+        typed_options(f"wrapper {part.name!r}", partial(made_by, None), part.options)
+        found.append(Part(part.name, part.options, made_by))
+    return found
 
 
 def wrap(env: gym.Env[str, str], wrappers: str | Sequence[PartSpec]) -> gym.Env[str, str]:

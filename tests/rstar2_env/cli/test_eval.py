@@ -57,7 +57,7 @@ def test_eval_prints_one_json_object_and_takes_options(file):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("rstar2/Mathtool-v0", "--agent", "oracle"), "Did you mean: `MathTool`"),
+        (("rstar2/Mathtool-v0", "--agent", "oracle"), "Did you mean 'rstar2/MathTool-v0'"),
         ((ID, "--agent", "oracel"), "Did you mean 'oracle'"),
         ((ID, "--agent", "oracle"), "never ends"),
         ((ID, "--agent", "oracle", "--problems", "nowhere.jsonl"), "nowhere.jsonl cannot be read"),

@@ -17,6 +17,8 @@ from rstar2_env.core.status import ToolStatus
 from rstar2_env.evaluation.run import EvalResult, evaluate
 from rstar2_env.problems import load_problems
 from rstar2_env.testing.stub_sandbox import StubSandbox
+from rstar2_env.testing.toy_env import ToyEnv
+from rstar2_env.wrappers import read_episodes
 
 ID = "rstar2/MathTool-v0"
 SHARED = SHARED / "data"
@@ -275,3 +277,42 @@ def test_all_of_gsm8k_test_earns_the_reward_and_changed_answers_do_not(corrupt):
     assert result.summary.episodes == len(list(load_problems(file))) == 1319
     wrong = [(e.problem_id, e.answer) for e in result.episodes if e.correct is corrupt]
     assert len(wrong) <= (0 if corrupt else 13), wrong
+
+
+class TestWrappers:
+    FAULTS = "fault_injection:rate=1,kinds=timeout"
+
+    def test_every_worker_plays_in_wrapped_environments(self):
+        result = play(wrappers=[self.FAULTS], workers=3)
+        assert result.summary.injected == {"timeout": 12}
+        assert play().summary.injected == {}
+
+    def test_a_line_says_which_and_another_set_is_not_resumed(self, tmp_path):
+        out = tmp_path / "episodes.jsonl"
+        play(wrappers=[{"name": "tool_budget", "calls": 3}], out=out)
+        assert json.loads(out.read_text().splitlines()[0])["run"]["wrappers"] == ["tool_budget:calls=3"]
+        assert play(wrappers=["tool_budget:calls=3"], out=out, resume=True).played == 0
+        with pytest.raises(ConfigurationError, match="belongs to another evaluation: wrappers was"):
+            play(wrappers=["tool_budget:calls=4"], out=out, resume=True)
+        with pytest.raises(ConfigurationError, match="belongs to another evaluation: wrappers was"):
+            play(out=out, resume=True)
+
+    def test_a_wrong_option_is_told_before_anything_is_made(self):
+        def never(**options):
+            raise AssertionError
+
+        with pytest.raises(ConfigurationError, match=r"wrapper 'tool_budget'.*'cals'.*Did you mean 'calls'"):
+            evaluate(never, "oracle", wrappers=["tool_budget:cals=3"], episodes=1)
+
+    def test_all_workers_record_into_one_file(self, tmp_path):
+        play(wrappers=[f"record_episodes:path={tmp_path}/all.jsonl"], workers=4)
+        lines = read_episodes(tmp_path / "all.jsonl")
+        assert sorted(line["problem_id"] for line in lines) == sorted(record["id"] for record in SUMS)
+        assert [line["index"] for line in lines] == list(range(12))
+
+
+def test_an_agent_may_be_named_with_its_options_and_an_environment_be_a_class():
+    written = evaluate(ToyEnv, "random_text:length=3,answers=0.5", episodes=6)
+    given = evaluate(ToyEnv, "random_text", agent_options={"length": 3, "answers": 0.5}, episodes=6)
+    assert [episode.messages for episode in written.episodes] == [episode.messages for episode in given.episodes]
+    assert written.env_id == "ToyEnv"

@@ -23,7 +23,7 @@ SHARED = SHARED / "data"
 SUMS = [{"question": f"{n}+1?", "answer": n + 1} for n in range(12)]
 
 
-def check(env_id: str = ID, **options):
+def check(env_id=ID, **options):
     return validate(env_id, contract=False, **options)
 
 
@@ -161,7 +161,12 @@ def test_a_broken_contract_is_told(registered):
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [({"episodes": 0}, "episodes"), ({"workers": 0}, "workers"), ({"env_id": "CartPole-v1"}, "no problems")],
+    [
+        ({"episodes": 0}, "episodes"),
+        ({"workers": 0}, "workers"),
+        ({"env_id": Unlisted}, "Unlisted has no problems"),
+        ({"env_id": "CartPole-v1"}, "no text environment"),
+    ],
 )
 def test_options_that_do_not_fit_are_named(options, said):
     with pytest.raises(ConfigurationError, match=said):
@@ -187,3 +192,9 @@ def test_whole_data_sets_pass_but_for_answers_that_cannot_be_read(name, count):
     assert found.checked == count
     assert found.faults == []
     assert len(found.unreadable) < 0.1 * count
+
+
+def test_wrappers_are_validated_with_what_they_make_of_it():
+    assert validate(ToyEnv, episodes=2, wrappers=["tool_budget:calls=3"]).ok
+    found = validate(ToyEnv, episodes=2, wrappers=["reward_shaping:components=answer_format,task_weight=0.5"])
+    assert len(found.of("gold")) == 2
