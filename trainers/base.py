@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 from rstar2_env.core.options import call_with_options, nested_options, typed_options
+from rstar2_env.core.parts import read_part
 from rstar2_env.core.registry import Registry
 from rstar2_env.env.options import env_options
 
@@ -93,9 +94,11 @@ class Recipe:
         for name in _OF_PARTS:
             if name in chosen:
                 chosen[name] = nested_options(name, chosen[name])
-        if chosen.get("selector") in (None, self.selector):
-            chosen["selector"] = self.selector
-            chosen["selector_options"] = {**self.selector_options, **chosen.get("selector_options", {})}
+        selector = read_part(chosen.get("selector") or self.selector, SELECTORS.kind)
+        chosen["selector"] = selector.name
+        chosen["selector_options"] = {**chosen.get("selector_options", {}), **selector.options}
+        if selector.name == self.selector:
+            chosen["selector_options"] = {**self.selector_options, **chosen["selector_options"]}
         if chosen.get("advantage") is None:
             chosen["advantage"] = self.advantage
         if chosen.get("oversample") is None:

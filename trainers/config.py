@@ -39,7 +39,7 @@ class TrainConfig:
 
     Attributes:
         model: Folder or hub name of a causal language model, or a loaded one.
-        env: Gymnasium id of the environment, or a callable that makes one.
+        env: Gymnasium id of the environment, one's own code ("./mine.py:MyEnv"), or a callable that makes one.
         env_options: Options of the environment.
         wrappers: Put around the environment in training, the innermost first, each by name with its options
             ("fault_injection:rate=0.1"), as a table, or one's own; see docs/wrappers.md.
@@ -49,9 +49,10 @@ class TrainConfig:
         problems_per_step: Groups in one step, over all processes.
         group_size: Episodes of a group that train (G).
         oversample: Episodes played for each that trains; the paper plays 2G and keeps G.
-        selector: Name of the selector; ``None`` leaves it to the recipe.
+        selector: Name of the selector, or one's own ("./mine.py:MySelector"), alone or with options ("roc:mode=rank");
+            ``None`` leaves it to the recipe.
         selector_options: Its options.
-        advantage: Name of the advantage estimator; ``None`` leaves it to the recipe.
+        advantage: Name of the advantage estimator, or one's own; ``None`` leaves it to the recipe.
         learning_rate: Of AdamW.
         warmup_steps: Steps of linear warm-up.
         lr_scheduler: Any of transformers' schedules.

@@ -24,6 +24,7 @@ from rstar2_env.dialects import Dialect
 from rstar2_env.tools import CallContext, ToolCall, ToolResult
 from rstar2_env.tools.chain import Handler
 from rstar2_env.wrappers.base import use_middleware
+from rstar2_env.wrappers.make import make_env
 
 _TYPES: Mapping[str, Any] = {
     "string": str,
@@ -135,7 +136,7 @@ def environment_factory(
         env: A registered id, or a function that makes an environment, wrappers included.
         submit: Add the tool ``submit_answer(answer)``, which ends the episode. Without it, pass ``hand_in`` among the
             reward functions.
-        **options: Options of ``gym.make``, with an id.
+        **options: Of ``make_env``, with an id: options of the environment, and ``wrappers``.
 
     Raises:
         ConfigurationError: The environment has no tools' chain, or a tool cannot be a Python method.
@@ -149,7 +150,7 @@ def environment_factory(
         name = re.sub(r"\W", "_", env_id.rpartition("/")[2].rpartition("-")[0] or env_id)
 
         def make() -> gym.Env[str, str]:
-            return gym.make(env_id, **options)
+            return make_env(env_id, **options)
 
     probe = make()
     try:
@@ -199,9 +200,9 @@ def rows(env: str, count: int, *, seed: int = 0, **options: Any) -> list[dict[st
         env: A registered id.
         count: How many rows.
         seed: Rows of different seeds are of different problems.
-        **options: Of ``gym.make``.
+        **options: Of ``make_env``.
     """
-    made = gym.make(env, **options)
+    made = make_env(env, **options)
     found = []
     for index in range(count):
         made.reset(seed=seed if index == 0 else None)

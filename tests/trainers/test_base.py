@@ -1,5 +1,6 @@
 """Trainers are chosen by name, and what cannot work is said at once."""
 
+import json
 import subprocess
 import sys
 
@@ -7,6 +8,7 @@ import pytest
 
 from rstar2_env import trainers
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
+from rstar2_env.trainers.base import make_advantage, make_selector
 
 
 def test_grpo_and_grpo_roc_are_registered():
@@ -79,3 +81,51 @@ def test_listing_trainers_imports_neither_torch_nor_trl():
         "sys.exit(any(m in sys.modules for m in ('torch', 'trl', 'transformers')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+class TestPartsByName:
+    def test_a_selector_may_be_written_with_its_options(self):
+        config = trainers.TRAINERS.get("grpo").configure({"model": "m", "selector": "roc:mode=rank,minimum=3"})
+        assert (config.selector, config.selector_options) == ("roc", {"mode": "rank", "minimum": 3})
+
+    def test_a_file_of_ones_own_is_a_selector_and_an_advantage(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(sys, "path", list(sys.path))
+        (tmp_path / "own_parts_1.py").write_text(
+            "class First:\n"
+            "    def __init__(self, count: int = 1):\n"
+            "        self.count = count\n"
+            "    def __call__(self, group, keep, rng):\n"
+            "        return list(range(self.count))\n"
+            "def raw(groups):\n"
+            "    return list(groups)\n"
+        )
+        file = f"{tmp_path}/own_parts_1.py"
+        config = trainers.TRAINERS.get("grpo").configure(
+            {"model": "m", "selector": f"{file}:First:count=2", "advantage": file}
+        )
+        assert config.selector_options == {"count": 2}
+        assert make_selector(config)([None] * 4, 4, None) == [0, 1]
+        assert make_advantage(config)([1, 2]) == [1, 2]
+        with pytest.raises(ConfigurationError, match="Did you mean 'count'"):
+            trainers.TRAINERS.get("grpo").configure({"model": "m", "selector": f"{file}:First:cuont=2"})
+
+    def test_wrappers_are_checked_and_kept_as_they_can_be_read_again(self):
+        options = {
+            "wrappers": ["fault_injection:rate=0.1,kinds=timeout+lost", {"name": "tool_budget", "calls": 3}],
+            "eval_wrappers": "tool_budget:calls=8",
+        }
+        record = trainers.TRAINERS.get("grpo").configure({"model": "m", **options}).record()
+        assert record["wrappers"] == ["fault_injection:rate=0.1,kinds=timeout+lost", "tool_budget:calls=3"]
+        assert record["eval_wrappers"] == ["tool_budget:calls=8"]
+        again = trainers.TRAINERS.get("grpo").configure(json.loads(json.dumps(record)))
+        assert again.record() == record
+        assert trainers.TRAINERS.get("grpo").configure({"model": "m"}).record()["eval_wrappers"] == []
+
+    @pytest.mark.parametrize("name", ["wrappers", "eval_wrappers"])
+    @pytest.mark.parametrize(
+        ("written", "said"),
+        [("tool_bugdet:calls=3", "Did you mean 'tool_budget'"), ("tool_budget:cals=3", "Did you mean 'calls'")],
+    )
+    def test_a_wrong_wrapper_is_told_before_a_model_is_loaded(self, name, written, said):
+        with pytest.raises((ConfigurationError, UnknownNameError), match=said):
+            trainers.TRAINERS.get("grpo").configure({"model": "no such model", name: [written]})

@@ -13,14 +13,15 @@ import gymnasium as gym
 import pytest
 
 import rstar2_env  # noqa: F401  # registers the ids
-from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.dialects import make_dialect
+from rstar2_env.testing import StubSandbox
 
 pytest.importorskip("openenv", reason="the extra 'openenv' is not installed")
 
 from openenv.core.generic_client import GenericEnvClient
 
-from rstar2_env.adapters.openenv import TextEnvClient, make_app, serve
+from rstar2_env.adapters.openenv import ServedEnvironment, TextAction, TextEnvClient, make_app, serve
 
 pytestmark = pytest.mark.slow  # importing OpenEnv takes seconds
 
@@ -170,7 +171,22 @@ def test_wrong_options_are_told_before_anything_is_served():
         make_app("rstar2/TicTacTo-v0")
     with pytest.raises(ConfigurationError, match="strength"):
         make_app(ID, env_options={"strength": 7})
+    with pytest.raises(UnknownNameError, match="Did you mean 'tool_budget'"):
+        make_app(ID, wrappers=["tool_bugdet"])
+    with pytest.raises(ConfigurationError, match="CartPole-v1 is no text environment"):
+        make_app("CartPole-v1")
     with pytest.raises(ConfigurationError, match="sessions"):
         make_app(ID, sessions=0)
     with pytest.raises(ConfigurationError, match="Cannot listen"):
         serve(ID, host="192.0.2.1", port=1)
+
+
+def test_a_served_environment_has_its_wrappers():
+    env = ServedEnvironment(
+        "rstar2/MathTool-v0", {"sandbox": StubSandbox("42")}, ["fault_injection:rate=1,kinds=timeout"]
+    )
+    env.reset(seed=1)
+    call = RSTAR2.format_call("execute_python_code_with_standard_io", {"code": "1", "input": ""})
+    seen = env.step(TextAction(text=call))
+    env.close()
+    assert seen.info["tool_calls"][0]["fault"]["kind"] == "timeout"

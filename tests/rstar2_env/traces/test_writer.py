@@ -248,3 +248,20 @@ def test_all_of_gsm8k_train_with_calculations_becomes_traces():
     assert len(traces) + len(told) == 7473
     assert set(told) == {"the problem brings neither calculations nor an expression"}
     assert len(told) == 95
+
+
+class TestTheEnvironment:
+    def test_it_is_made_with_options_and_wrappers(self):
+        (trace,) = generate_traces(
+            ID,
+            [WORKED],
+            env_options={"sandbox": StubSandbox("9\n")},
+            wrappers=["observation_limit:limit=1,cut=tail", "fault_injection:rate=1,kinds=wrong_order"],
+        )
+        shown = [message.content for message in trace.messages if message.role == "user"][1:]
+        assert len(shown) == 2
+        assert all("9\n[... 1 characters left out ...]" in text for text in shown)
+
+    def test_one_that_is_there_already_takes_neither(self):
+        with pytest.raises(ConfigurationError, match="for environments that are made"):
+            generate_traces(stub(), [WORKED], wrappers=["save_state"])
