@@ -32,7 +32,7 @@ def _is_procedural(spec):
 
 IDS = sorted(name for name, spec in gym.registry.items() if spec.namespace == "rstar2" and _is_procedural(spec))
 each_id = pytest.mark.parametrize("env_id", IDS)
-counts = pytest.mark.parametrize("count", [100, pytest.param(1000, marks=pytest.mark.slow)])
+counts = pytest.mark.parametrize("count", [100, pytest.param(1000, marks=pytest.mark.proof)])
 
 
 def some(env_id, count, split="train", seed=0):

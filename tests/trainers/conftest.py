@@ -1,25 +1,7 @@
-"""A small world in which a random model can learn something in a few steps."""
+"""A short run in a small world."""
 
-import gymnasium as gym
 import pytest
-
-from rstar2_env.env.spaces import UnicodeText
-
-
-class LetterEnv(gym.Env):
-    """One turn; the reward is 1 when the turn begins with a lower-case letter. It knows nothing of rstar2-env."""
-
-    def __init__(self, reward=None, split="train"):
-        self.observation_space = self.action_space = UnicodeText(1000)
-        self._reward = reward
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        return f"Say a letter. {int(self.np_random.integers(10))}", {}
-
-    def step(self, action):
-        reward = float(action[:1].islower()) if self._reward is None else self._reward
-        return "", reward, True, False, {}
+from letter_env import LetterEnv
 
 
 @pytest.fixture

@@ -74,6 +74,34 @@ def test_an_unknown_option_is_suggested():
 
 
 @pytest.mark.train
+def test_the_loss_is_that_of_the_policys_tokens_alone(policy_folder, tmp_path, chat):
+    traces = [trace("one two three", "four"), trace("five", "six", "seven eight", "nine")] * 4
+    folder = trainers.sft(
+        traces,
+        model=str(policy_folder),
+        output_dir=str(tmp_path / "sft"),
+        steps=10,
+        batch_size=8,
+        rows_per_device=4,
+        learning_rate=1e-12,  # the weights stay, so that every step has the loss of the start
+        threads=2,
+        progress=False,
+    )
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    model = AutoModelForCausalLM.from_pretrained(policy_folder)
+    own, every = [], []
+    for row in encode_traces(traces, chat, 1000):
+        ids, mask = torch.tensor([row["input_ids"]]), torch.tensor(row["assistant_masks"][1:]).bool()
+        with torch.no_grad():
+            losses = torch.nn.functional.cross_entropy(model(ids).logits[0, :-1], ids[0, 1:], reduction="none")
+        every.append(losses)
+        own.append(losses[mask])
+    expected = torch.cat(own).mean().item()
+    assert abs(expected - torch.cat(every).mean().item()) > 0.05 * expected, "the two would be told apart"
+    assert lines[0]["loss"] == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.train
 def test_the_model_learns_its_traces_by_heart(tiny_model, tmp_path, chat):
     folder = trainers.sft(
         [trace("one", "two"), trace("three", "four")] * 8,

@@ -269,13 +269,14 @@ def test_gsm8k_calculations_earn_the_reward_and_changed_answers_do_not(corrupt, 
     assert len(wrong) <= (0 if corrupt else 2), wrong
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.parametrize("corrupt", [False, True])
-def test_all_of_gsm8k_test_earns_the_reward_and_changed_answers_do_not(corrupt):
+def test_all_of_gsm8k_test_earns_the_reward_and_changed_answers_do_not(corrupt, record_property):
     file = gsm8k("gsm8k_test")
     result = evaluate(ID, "calculations", problems=file, agent_options={"corrupt": corrupt})
     assert result.summary.episodes == len(list(load_problems(file))) == 1319
     wrong = [(e.problem_id, e.answer) for e in result.episodes if e.correct is corrupt]
+    record_property("graded wrongly", len(wrong))
     assert len(wrong) <= (0 if corrupt else 13), wrong
 
 

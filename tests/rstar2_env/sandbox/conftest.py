@@ -62,7 +62,10 @@ PROVIDERS: dict[str, Factory] = {
 
 @pytest.fixture(
     scope="session",
-    params=[pytest.param(name, marks=() if name == "local" else pytest.mark.slow) for name in PROVIDERS],
+    params=[
+        pytest.param(name, marks=() if name == "local" else [pytest.mark.slow, pytest.mark.deadlines])
+        for name in PROVIDERS
+    ],
 )
 def provider(request: pytest.FixtureRequest) -> Iterator[SandboxHarness]:
     """Every provider, in its strictest isolation."""

@@ -188,7 +188,12 @@ def test_every_call_gets_one_outcome_of_its_own_in_a_storm_of_kills(look: Any) -
     assert well > 0
 
 
-@pytest.mark.slow
-def test_every_call_gets_one_outcome_of_its_own_in_a_long_storm_of_kills(look: Any) -> None:
+@pytest.mark.proof
+def test_every_call_gets_one_outcome_of_its_own_in_a_long_storm_of_kills(
+    look: Any, record_property: Callable[[str, object], None]
+) -> None:
     well, lost = storm(kills=200, seed=2, look=look)
+    record_property("kills", 200)
+    record_property("calls that went well", well)
+    record_property("calls that were lost", lost)
     assert well > lost

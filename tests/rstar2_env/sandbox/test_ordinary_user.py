@@ -19,13 +19,15 @@ USER = 65534
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.deadlines,
+    pytest.mark.alone,
     pytest.mark.skipif(os.geteuid() != 0, reason="already an ordinary user: the other modules show it"),
 ]
 
 BECOME = """
 import os, sys
 sys.path.insert(0, {repository!r})
-from rstar2_env.sandbox.inside import linux
+from rstar2_env.sandbox.inside.kernel import linux
 
 def closed_to_others(path):
     parts = path.split("/")
@@ -98,12 +100,11 @@ def test_a_session_keeps_its_state_and_is_interrupted() -> None:
     assert done.stdout == "new None\ninterrupted None\nkept 42\n", done.stderr
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "module",
     [
         "test_conformance",
-        "test_isolation",
+        "inside/kernel/test_isolation",
         "test_limits",
         "test_sessions",
         "test_session_life",
@@ -112,6 +113,6 @@ def test_a_session_keeps_its_state_and_is_interrupted() -> None:
     ],
 )
 def test_the_others_pass_as_an_ordinary_user(module: str) -> None:
-    options = ["-p", "no:cacheprovider", "-q", "-m", "not slow"]
+    options = ["-p", "no:cacheprovider", "-q", "-n", "0", "-m", "not slow"]
     done = as_ordinary_user("-m", "pytest", str(HERE / f"{module}.py"), *options, f"--rootdir={HERE.parents[2]}")
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]

@@ -55,6 +55,6 @@ def test_hundreds_of_calls_leave_nothing_behind(look: Any) -> None:
     soak(270, look)
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_five_thousand_calls_leave_nothing_behind(look: Any) -> None:
     soak(5000, look)

@@ -93,7 +93,9 @@ class TestWording:
     def test_an_empty_outcome_tells_how_to_see_something(self):
         assert "use print" in shown(Outcome(ToolStatus.EMPTY, exit_code=0)).text
 
-    @pytest.mark.parametrize("status", set(ToolStatus) - {"malformed", "unknown_tool", "invalid_arguments", "ok"})
+    @pytest.mark.parametrize(
+        "status", sorted(set(ToolStatus) - {"malformed", "unknown_tool", "invalid_arguments", "ok"})
+    )
     def test_no_status_is_without_words(self, status):
         assert shown(status).text.strip()
         assert shown(status).status is status

@@ -239,13 +239,14 @@ def test_gsm8k_train_becomes_traces_that_earn_their_reward():
     assert all(trace.reward == 1.0 for trace in traces)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_all_of_gsm8k_train_with_calculations_becomes_traces():
+@pytest.mark.proof
+def test_all_of_gsm8k_train_with_calculations_becomes_traces(record_property):
     told: list[str] = []
     traces = list(generate_traces(ID, gsm8k_train(), one_call=True, dropped=lambda problem, why: told.append(why)))
     assert all(trace.reward == 1.0 for trace in traces)
     assert len(traces) + len(told) == 7473
+    record_property("traces", len(traces))
+    record_property("dropped", len(told))
     assert set(told) == {"the problem brings neither calculations nor an expression"}
     assert len(told) == 95
 

@@ -157,8 +157,6 @@ class RolloutGRPOTrainer(GRPOTrainer):
         output: dict[str, Any] = super()._generate_and_score_completions(inputs)
         assert self._batch is not None  # TRL has just called the rollout
         mask = output["completion_mask"] * output["tool_mask"]
-        # TRL counts its own rows; ours differ by fillers, whose masks are zero, so the count is of kept tokens.
-        output["num_items_in_batch"] = self.accelerator.gather(mask.sum()).sum()
         advantages = torch.tensor(self._batch.advantages, dtype=torch.float32, device=mask.device)
         if self._correct_importance:
             advantages = advantages[:, None] * self._importance(output, mask)

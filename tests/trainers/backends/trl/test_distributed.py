@@ -10,44 +10,38 @@ import subprocess
 import sys
 
 import pytest
+from places import SUPPORT
 
 pytestmark = [pytest.mark.train, pytest.mark.slow]
 
 SCRIPT = """
 import itertools, json, os, signal, sys
-import gymnasium as gym
+from letter_env import LetterEnv
 from rstar2_env import trainers
-from rstar2_env.spaces import UnicodeText
 
 RANK = int(os.environ["RANK"])
 steps = itertools.count()
 
-class LetterEnv(gym.Env):
+class OneIsOdd(LetterEnv):
     # uneven: on the second process, episodes have four turns, and no group has a difference to learn from.
     # signal: the second process sends it to itself in its twentieth step.
     def __init__(self, split="train", uneven=False, signal=0):
-        self.observation_space = self.action_space = UnicodeText(1000)
-        self.uneven, self.signal = uneven and RANK == 1, signal if RANK == 1 else 0
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.left = 4 if self.uneven else 1
-        return f"Say a letter. {int(self.np_random.integers(10))}", {}
+        super().__init__(**({"turns": 4, "reward": 0.5} if uneven and RANK == 1 else {}))
+        self.signal = signal if RANK == 1 else 0
 
     def step(self, action):
         if next(steps) == 19 and self.signal:
             os.kill(os.getpid(), self.signal)
-        self.left -= 1
-        reward = 0.5 if self.uneven else float(action[:1].islower())
-        return "Another.", reward, self.left == 0, False, {}
+        return super().step(action)
 
 options = json.loads(sys.argv[1])
-trainer = trainers.make("grpo_roc", env=LetterEnv, **options)
+trainer = trainers.make("grpo_roc", env=OneIsOdd, **options)
 result = trainer.train()
 trainer.close()
 norm = sum(float(weights.abs().sum()) for weights in trainer.trl.model.state_dict().values())
 print("RESULT", json.dumps({"pass": result.after["pass_rate"], "norm": norm}))
 """
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(SUPPORT)}
 
 
 def options_of(tmp_path, tiny_model, **changes):
@@ -91,6 +85,7 @@ def run(tmp_path, tiny_model, **changes):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env=ENVIRONMENT,
         start_new_session=True,
     )
     try:
@@ -161,7 +156,7 @@ def test_a_process_that_is_gone_ends_the_other_with_an_error(tmp_path, tiny_mode
                         [sys.executable, str(script_in(tmp_path)), json.dumps(options)],
                         stdout=log,
                         stderr=log,
-                        env={**os.environ, **world, "RANK": rank, "LOCAL_RANK": rank},
+                        env={**ENVIRONMENT, **world, "RANK": rank, "LOCAL_RANK": rank},
                     )
                 )
         assert ranks[0].wait(200) == 1

@@ -9,6 +9,7 @@ from pathlib import Path
 import gymnasium as gym
 import pytest
 import torch
+from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
 from rstar2_env import trainers
@@ -103,7 +104,24 @@ def test_the_same_seed_plays_the_same_episodes_and_another_one_does_not(letter_o
     assert played("three", 6) != one
 
 
-def test_a_step_with_nothing_to_learn_changes_nothing(letter_options, letter_env):
+def test_a_step_with_nothing_to_learn_has_no_gradient(letter_options, letter_env):
+    class OnceUneven(letter_env):
+        """Every reward is 1, but for those of the first step's episodes (4 problems, 8 episodes each)."""
+
+        episodes = 0
+
+        def step(self, action):
+            OnceUneven.episodes += 1
+            self._reward = None if OnceUneven.episodes <= 4 * 8 else 1.0
+            return super().step(action)
+
+    history = train("grpo_roc", letter_options, env=OnceUneven).history
+    assert history[0]["rollout/groups_rejected"] < 1 == history[1]["rollout/groups_rejected"]
+    assert history[0]["grad_norm"] > 0
+    assert history[1]["grad_norm"] == 0
+
+
+def test_a_run_with_nothing_to_learn_changes_no_weight(letter_options, letter_env):
     before = weights(letter_options["model"])
     result = train("grpo_roc", letter_options, env_options={"reward": 1.0})
     for name, value in weights(result.model_dir).items():
@@ -165,13 +183,52 @@ def test_a_group_is_never_split_between_processes(letter_options):
 
 
 def test_adapters_train_and_the_frozen_weights_stay(letter_options):
-    result = train("grpo", letter_options, lora_rank=2)
-    assert (result.model_dir / "adapter_model.safetensors").exists()
+    before = weights(letter_options["model"])
+    trainer = trainers.make("grpo", **{**letter_options, "lora_rank": 2})
+    try:
+        result = trainer.train()
+        after = trainer.trl.model.get_base_model().state_dict()
+    finally:
+        trainer.close()
+    frozen = {name.replace(".base_layer", ""): value for name, value in after.items() if "lora_" not in name}
+    assert set(frozen) == set(before)
+    for name, value in frozen.items():
+        assert torch.equal(value, before[name]), name
+    adapter = load_file(result.model_dir / "adapter_model.safetensors")
+    # The second of the two starts at zero, so that an adapter that has not learned changes nothing.
+    second = [value for name, value in adapter.items() if "lora_B" in name]
+    assert second
+    assert all(value.abs().max() > 0 for value in second)
 
 
-def test_several_updates_and_small_batches_run(letter_options):
-    result = train("grpo_roc", letter_options, updates_per_rollout=2, rows_per_device=4, steps=4)
+def test_several_updates_train_on_the_episodes_of_one_rollout(letter_options):
+    result = train("grpo_roc", letter_options, updates_per_rollout=2, steps=4)
     assert [line["step"] for line in result.history] == [1, 2, 3, 4]
+    played = sorted(path.name for path in (result.output_dir / "episodes").iterdir())
+    assert played == ["train-000000.jsonl.gz", "train-000002.jsonl.gz"]
+    assert ["rollout/pass_rate" in line for line in result.history] == [True, False, True, False]
+    assert all(line["grad_norm"] > 0 for line in result.history)
+
+
+def test_small_batches_make_the_update_of_a_large_one(letter_options, tmp_path):
+    large = train("grpo_roc", letter_options, steps=1)
+    trainer = trainers.make(
+        "grpo_roc", **{**letter_options, "rows_per_device": 4, "steps": 1, "output_dir": str(tmp_path / "small")}
+    )
+    forward, sizes = trainer.trl._compute_loss, []
+    trainer.trl._compute_loss = lambda model, inputs: (
+        sizes.append(len(inputs["completion_ids"])),
+        forward(model, inputs),
+    )[1]
+    try:
+        small = trainer.train()
+    finally:
+        trainer.close()
+    assert sizes == [4] * 4
+    assert small.history[0]["grad_norm"] == pytest.approx(large.history[0]["grad_norm"], rel=1e-3)
+    expected, found = weights(large.model_dir), weights(small.model_dir)
+    for name, value in expected.items():
+        torch.testing.assert_close(found[name], value, rtol=1e-3, atol=1e-4)
 
 
 def test_a_math_environment_trains_with_its_real_tool(letter_options):

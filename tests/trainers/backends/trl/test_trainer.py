@@ -1,8 +1,11 @@
 """What enters TRL: rows, masks, advantages, the token count."""
 
+from itertools import groupby
+
 import numpy as np
 import pytest
 import torch
+from letter_env import LetterEnv
 
 from rstar2_env import trainers
 from rstar2_env.core.episode import Episode
@@ -65,9 +68,22 @@ def test_advantages_are_those_of_the_kept_episodes():
     assert abs(sum(batch.advantages)) < 1e-9
 
 
+class TwoTurns(LetterEnv):
+    """What stands between the turns is not the policy's; every other problem is always solved, so that none trains."""
+
+    def __init__(self, split="train"):
+        super().__init__(turns=2)
+
+    def reset(self, *, seed=None, options=None):
+        text, info = super().reset(seed=seed, options=options)
+        self._reward = 1.0 if int(text.split()[-1]) % 2 else None
+        return text, info
+
+
 @pytest.fixture
 def run(letter_options):
-    made = trainers.make("grpo_roc", **letter_options)
+    """Before its first step."""
+    made = trainers.make("grpo_roc", **{**letter_options, "env": TwoTurns, "max_episode_tokens": 200})
     yield made
     made.close()
 
@@ -81,7 +97,8 @@ def test_trl_gets_our_advantages_and_counts_the_tokens_that_train(run):
     output = generate(run)
     batch = run.trl._batch
     kept = [row for row in batch.rows if row is not None]
-    assert kept
+    assert 0 < len(kept) < len(batch.rows), "some rows are fillers"
+    assert all(0 in row.mask for row in kept), "some tokens are the environment's"
     np.testing.assert_allclose(output["advantages"].numpy(), batch.advantages, rtol=1e-6)
     assert output["num_items_in_batch"].item() == sum(row.policy_tokens for row in kept)
 
@@ -93,12 +110,32 @@ def test_a_filler_row_reaches_no_loss(run):
         assert tokens == (row.policy_tokens if row else 0)
 
 
+class Recording:
+    """The run's engine, and every turn that it made: what it was asked to continue, and with what it did."""
+
+    def __init__(self, engine):
+        self.engine, self.turns = engine, []
+
+    async def generate(self, ids, params):
+        turn = await self.engine.generate(ids, params)
+        self.turns.append((list(ids), list(turn.ids)))
+        return turn
+
+
 def test_the_ids_that_train_are_the_ids_that_the_engine_made(run):
+    engine = run._players["train"].engine = Recording(run.engine)
     output = generate(run)
-    for number, row in enumerate(run.trl._batch.rows):
-        if row is not None:
-            length = int(output["completion_mask"][number].sum())
-            assert output["completion_ids"][number, :length].tolist() == row.completion_ids
+    rows = [number for number, row in enumerate(run.trl._batch.rows) if row is not None]
+    assert rows
+    for number in rows:
+        prompt = output["prompt_ids"][number][output["prompt_mask"][number].bool()].tolist()
+        length = int(output["completion_mask"][number].sum())
+        ids = output["completion_ids"][number, :length].tolist()
+        trains = output["tool_mask"][number, :length].tolist()
+        spans = [(one, list(several)) for one, several in groupby(range(length), key=trains.__getitem__)]
+        turns = [(prompt + ids[: span[0]], [ids[at] for at in span]) for one, span in spans if one]
+        assert len(turns) == 2
+        assert all(turn in engine.turns for turn in turns)
 
 
 def test_importance_ratios_are_one_when_the_engine_has_the_trainers_weights(letter_options):

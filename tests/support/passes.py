@@ -1,0 +1,155 @@
+"""Runs the tests in passes, each on as many workers as suits it, and sums them up: ``python passes.py [for pytest]``.
+
+What trains has the machine to itself, what waits for deadlines waits side by side, and the rest takes a worker a core.
+Every pass runs, whatever the others found; the last line counts them all, and the exit code is 0 when nothing failed.
+
+Not covered: proofs, which take long and have a runner of their own (``proof.py``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.etree import ElementTree
+
+from places import ROOT
+
+_NO_TESTS = 5
+"""pytest's exit code where nothing was selected."""
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Tests that run in one way.
+
+    Attributes:
+        name: What it is called.
+        select: pytest's expression of markers.
+        workers: Worker processes; 0 is pytest's own process.
+        threads: Threads that a numeric library may use in each.
+        folder: The only one that is collected: collecting everything costs every worker its time.
+    """
+
+    name: str
+    select: str
+    workers: int
+    threads: int
+    folder: str = "tests"
+
+
+_WAITS, _TRAINS = "deadlines and not served", "train and not served"
+
+PASSES = {
+    one.name: one
+    for one in (
+        Pass("fast", "not slow and not train and not deadlines", 3, 1),
+        Pass("rest", f"not proof and not ({_WAITS}) and not ({_TRAINS})", 3, 1),
+        Pass("deadlines", f"{_WAITS} and not train and not proof", 6, 1, "tests/rstar2_env/sandbox"),
+        Pass("train", f"{_TRAINS} and not proof", 0, 2, "tests/trainers"),
+    )
+}
+"""Every test but a proof is in exactly one of the last three. What is served stays with the rest: it starts once."""
+
+
+@dataclass
+class Tally:
+    """What came of one or more passes.
+
+    Attributes:
+        counts: Tests that passed, failed, were skipped, or met an error outside of themselves.
+        reasons: Why tests were skipped, and how many for each reason.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: Tally) -> None:
+        """Take in another's."""
+        self.counts += other.counts
+        self.reasons += other.reasons
+
+    def line(self, seconds: float) -> str:
+        """The counts as pytest words its last line."""
+        words = [f"{self.counts[name]} {name}" for name in ("passed", "failed", "skipped", "error")]
+        return ", ".join([*words[:3], *words[3:][: self.counts["error"]]]) + f" in {seconds:.2f}s"
+
+
+def read(report: Path) -> Tally:
+    """Count the tests of a JUnit report that pytest wrote."""
+    tally = Tally()
+    for case in ElementTree.parse(report).getroot().iter("testcase"):
+        kinds = {child.tag for child in case} & {"failure", "error", "skipped"}
+        tally.counts["failed" if "failure" in kinds else next(iter(kinds), "passed")] += 1
+        for skipped in case.iter("skipped"):
+            tally.reasons[skipped.get("message") or "no reason given"] += 1
+    return tally
+
+
+def command(one: Pass, rest: Sequence[str], report: Path) -> list[str]:
+    """What to run for a pass.
+
+    Args:
+        one: The pass.
+        rest: Further arguments for pytest; with a file or a folder among them, only that is collected.
+        report: Where its JUnit report goes.
+    """
+    found = [sys.executable, "-m", "pytest", f"--junitxml={report}", "-m", one.select]
+    if one.workers:
+        found += ["-n", str(one.workers), "--dist", "loadgroup"]
+    chosen = any(Path(word.partition("::")[0]).exists() for word in rest)
+    return [*found, *([] if chosen else [one.folder]), *rest]
+
+
+def run(passes: Iterable[Pass], rest: Sequence[str]) -> int:
+    """Run the passes, print what came of them, and return the exit code.
+
+    Args:
+        passes: In the order in which they run.
+        rest: Further arguments for pytest.
+    """
+    whole, failed, table = Tally(), False, []
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="rstar2-tests-") as folder:
+        for one in passes:
+            print(f"\n=== {one.name}: {one.select} (workers: {one.workers or 1})", flush=True)
+            report = Path(folder) / f"{one.name}.xml"
+            began, spent = time.monotonic(), _cpu_seconds()
+            threads = {"OMP_NUM_THREADS": str(one.threads)}
+            code = subprocess.run(command(one, rest, report), cwd=ROOT, env={**os.environ, **threads}).returncode
+            failed |= code not in (0, _NO_TESTS)
+            tally = read(report) if report.exists() else Tally(Counter(error=1))
+            whole.add(tally)
+            took, cpu = time.monotonic() - began, _cpu_seconds() - spent
+            table.append(f"{one.name:<10} {tally.line(took)}, {cpu:.0f} s of CPU, exit code {code}")
+    print("\n=== all passes", *table, sep="\n")
+    for reason, count in whole.reasons.most_common():
+        print(f"skipped {count}: {reason}")
+    print(whole.line(time.monotonic() - started), flush=True)
+    return int(failed or bool(whole.counts["failed"] or whole.counts["error"]))
+
+
+def _cpu_seconds() -> float:
+    """CPU time of every process that has ended below this one."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def main() -> int:
+    """Read the command line and run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pass", dest="names", action="append", choices=PASSES, help="run this pass only; repeatable")
+    known, rest = parser.parse_known_args()
+    return run([PASSES[name] for name in known.names or ("rest", "deadlines", "train")], rest)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
