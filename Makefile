@@ -2,8 +2,12 @@
 #
 #   make train                      a tiny model learns to use the tool, on a CPU, in minutes
 #   make compare                    the same, with plain GRPO beside it
-#   make test                       every test
-#   make test-fast                  without the slow ones
+#   make test                       every test but the proofs, in passes: see tests/support/passes.py
+#   make test-fast                  the everyday part of them, in minutes
+#   make test ARGS="-k sandbox"     with more arguments for pytest
+#   make proof                      what takes long (curves, storms, whole data sets); writes docs/proof.md
+#   make lint                       ruff, and its format
+#   make types                      mypy over the installed wheel
 #   make TORCH="torch --index-url https://download.pytorch.org/whl/rocm6.4" train
 #                                   with another build of torch; one that is installed already is kept otherwise
 #   make VLLM=vllm test             with another build of vLLM than the CPU's; VLLM= leaves it out
@@ -19,7 +23,7 @@ PIP := $(RUN)/python -m pip install --disable-pip-version-check --quiet
 PIP_REMOVE := $(RUN)/python -m pip uninstall --disable-pip-version-check --quiet --yes
 ARGS ?=
 
-.PHONY: help train compare test test-fast lint types install clean
+.PHONY: help train compare test test-fast proof lint types install clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -31,10 +35,13 @@ compare: install
 	$(RUN)/rstar2 demo --trainer grpo_roc --trainer grpo $(ARGS)
 
 test: $(VENV)/.tested
-	$(RUN)/python -m pytest $(ARGS)
+	$(RUN)/python tests/support/passes.py $(ARGS)
 
 test-fast: $(VENV)/.tested
-	$(RUN)/python -m pytest -m "not slow and not train and not deadlines" $(ARGS)
+	$(RUN)/python tests/support/passes.py --pass fast $(ARGS)
+
+proof: $(VENV)/.tested
+	$(RUN)/python tests/support/proof.py $(ARGS)
 
 lint: $(VENV)/.tested
 	$(RUN)/ruff check .

@@ -65,8 +65,8 @@ class Tally:
     """What came of one or more passes.
 
     Attributes:
-        counts: Tests that passed, failed, were skipped, or met an error outside of themselves.
-        reasons: Why tests were skipped, and how many for each reason.
+        counts: Tests that passed, failed, were skipped, failed as expected, or met an error outside of themselves.
+        reasons: Why tests were skipped or expected to fail, and how many for each reason.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -79,18 +79,19 @@ class Tally:
 
     def line(self, seconds: float) -> str:
         """The counts as pytest words its last line."""
-        words = [f"{self.counts[name]} {name}" for name in ("passed", "failed", "skipped", "error")]
-        return ", ".join([*words[:3], *words[3:][: self.counts["error"]]]) + f" in {seconds:.2f}s"
+        names = ["passed", "failed", "skipped", *(name for name in ("xfailed", "error") if self.counts[name])]
+        return ", ".join(f"{self.counts[name]} {name}" for name in names) + f" in {seconds:.2f}s"
 
 
 def read(report: Path) -> Tally:
     """Count the tests of a JUnit report that pytest wrote."""
     tally = Tally()
     for case in ElementTree.parse(report).getroot().iter("testcase"):
-        kinds = {child.tag for child in case} & {"failure", "error", "skipped"}
-        tally.counts["failed" if "failure" in kinds else next(iter(kinds), "passed")] += 1
+        kinds = {"xfailed" if child.get("type") == "pytest.xfail" else child.tag for child in case}
+        found = [kind for kind in ("failure", "error", "xfailed", "skipped") if kind in kinds]
+        tally.counts[{"failure": "failed"}.get(found[0], found[0]) if found else "passed"] += 1
         for skipped in case.iter("skipped"):
-            tally.reasons[skipped.get("message") or "no reason given"] += 1
+            tally.reasons[f"{found[0]}: {skipped.get('message') or 'no reason given'}"] += 1
     return tally
 
 
@@ -104,7 +105,7 @@ def command(one: Pass, rest: Sequence[str], report: Path) -> list[str]:
     """
     found = [sys.executable, "-m", "pytest", f"--junitxml={report}", "-m", one.select]
     if one.workers:
-        found += ["-n", str(one.workers), "--dist", "loadgroup"]
+        found += ["-n", str(one.workers), "--dist", "loadgroup", "--no-loadscope-reorder"]
     chosen = any(Path(word.partition("::")[0]).exists() for word in rest)
     return [*found, *([] if chosen else [one.folder]), *rest]
 
@@ -132,7 +133,7 @@ def run(passes: Iterable[Pass], rest: Sequence[str]) -> int:
             table.append(f"{one.name:<10} {tally.line(took)}, {cpu:.0f} s of CPU, exit code {code}")
     print("\n=== all passes", *table, sep="\n")
     for reason, count in whole.reasons.most_common():
-        print(f"skipped {count}: {reason}")
+        print(f"{count} {reason}")
     print(whole.line(time.monotonic() - started), flush=True)
     return int(failed or bool(whole.counts["failed"] or whole.counts["error"]))
 

@@ -18,6 +18,7 @@ SCRIPT = """
 import itertools, json, os, signal, sys
 from letter_env import LetterEnv
 from rstar2_env import trainers
+from rstar2_env.core.errors import ConfigurationError
 
 RANK = int(os.environ["RANK"])
 steps = itertools.count()
@@ -34,20 +35,27 @@ class OneIsOdd(LetterEnv):
             os.kill(os.getpid(), self.signal)
         return super().step(action)
 
-options = json.loads(sys.argv[1])
-trainer = trainers.make("grpo_roc", env=OneIsOdd, **options)
-result = trainer.train()
-trainer.close()
-norm = sum(float(weights.abs().sum()) for weights in trainer.trl.model.state_dict().values())
-print("RESULT", json.dumps({"pass": result.after["pass_rate"], "norm": norm}))
+for name, options in json.loads(sys.argv[1]).items():
+    try:
+        trainer = trainers.make("grpo_roc", env=OneIsOdd, **options)
+    except ConfigurationError as error:
+        print("RESULT", json.dumps([name, RANK, str(error)]), flush=True)
+        continue
+    result = trainer.train()
+    trainer.close()
+    norm = sum(float(weights.abs().sum()) for weights in trainer.trl.model.state_dict().values())
+    after = result.after and result.after["pass_rate"]
+    print("RESULT", json.dumps([name, RANK, {"pass": after, "norm": norm}]), flush=True)
 """
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(SUPPORT)}
+GONE = {signal.SIGKILL: "by peer", signal.SIGSTOP: "Timed out waiting"}
+"""How the second process goes, and what the first then says."""
 
 
-def options_of(tmp_path, tiny_model, **changes):
+def options_of(folder, tiny_model, **changes):
     return {
         "model": str(tiny_model),
-        "output_dir": str(tmp_path / "run"),
+        "output_dir": str(folder),
         "steps": 2,
         "problems_per_step": 4,
         "group_size": 4,
@@ -63,25 +71,25 @@ def options_of(tmp_path, tiny_model, **changes):
     }
 
 
-def script_in(tmp_path):
-    script = tmp_path / "script.py"
+def script_in(folder):
+    script = folder / "script.py"
     script.write_text(SCRIPT)
     return script
 
 
-def run(tmp_path, tiny_model, **changes):
-    options = options_of(tmp_path, tiny_model, **changes)
-    command = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc_per_node",
-        "2",
-        str(script_in(tmp_path)),
-    ]
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory, tiny_model):
+    """Three runs, one after the other, on the same two processes: their folder, and what each process told of each."""
+    folder = tmp_path_factory.mktemp("two")
+    named = {
+        "refused": {"problems_per_step": 3},
+        "even": {},
+        "uneven": {"env_options": {"uneven": True}, "max_episode_tokens": 200},
+    }
+    options = {name: options_of(folder / name, tiny_model, **changes) for name, changes in named.items()}
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     launcher = subprocess.Popen(
-        [*command, json.dumps(options)],
+        [*command, str(script_in(folder)), json.dumps(options)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -89,79 +97,80 @@ def run(tmp_path, tiny_model, **changes):
         start_new_session=True,
     )
     try:
-        stdout, stderr = launcher.communicate(timeout=120)
+        stdout, stderr = launcher.communicate(timeout=240)
     finally:
         # The launcher's children are in its session: none may outlive the test.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(launcher.pid, signal.SIGKILL)
-    return subprocess.CompletedProcess(command, launcher.returncode, stdout, stderr)
+    assert launcher.returncode == 0, stderr[-3000:]
+    told = [json.loads(line.partition("RESULT ")[2]) for line in stdout.splitlines() if "RESULT " in line]
+    return folder, {name: [said for _, said in sorted(t[1:] for t in told if t[0] == name)] for name in named}
 
 
-def test_two_processes_train_whole_groups_and_agree(tmp_path, tiny_model):
-    done = run(tmp_path, tiny_model)
-    assert done.returncode == 0, done.stderr[-3000:]
-    results = [line.partition("RESULT ")[2] for line in done.stdout.splitlines() if "RESULT " in line]
-    assert len(results) == 2
-    assert results[0] == results[1]
-
-    groups = []
-    for name in ("train-000000.jsonl.gz", "train-000000-rank1.jsonl.gz"):
-        with gzip.open(tmp_path / "run" / "episodes" / name, "rt") as file:
-            episodes = [json.loads(line) for line in file]
-        assert len(episodes) == 2 * 8
-        groups.append({episode["group"] for episode in episodes})
-    assert groups == [{0, 1}, {2, 3}]
+def episodes_of(folder, step):
+    """What each of the two processes played in a step."""
+    for rank in ("", "-rank1"):
+        with gzip.open(folder / "episodes" / f"train-{step:06d}{rank}.jsonl.gz", "rt") as file:
+            yield [json.loads(line) for line in file]
 
 
-def test_a_step_that_would_split_a_group_is_refused(tmp_path, tiny_model):
-    done = run(tmp_path, tiny_model, problems_per_step=3)
-    assert done.returncode != 0
-    assert "use a multiple of 2" in done.stderr
+def test_two_processes_train_whole_groups_and_agree(runs):
+    folder, told = runs
+    one, other = told["even"]
+    assert one == other
+    played = list(episodes_of(folder / "even", 0))
+    assert [len(episodes) for episodes in played] == [2 * 8, 2 * 8]
+    assert [{episode["group"] for episode in episodes} for episodes in played] == [{0, 1}, {2, 3}]
 
 
-def test_processes_whose_episodes_differ_in_turns_and_whose_groups_are_rejected_go_on(tmp_path, tiny_model):
-    done = run(tmp_path, tiny_model, env_options={"uneven": True}, max_episode_tokens=200)
-    assert done.returncode == 0, done.stderr[-3000:]
-    turns, kept = [], []
-    for name in ("train-000001.jsonl.gz", "train-000001-rank1.jsonl.gz"):
-        with gzip.open(tmp_path / "run" / "episodes" / name, "rt") as file:
-            episodes = [json.loads(line) for line in file]
-        turns.append({episode["turns"] for episode in episodes})
-        kept.append(sum(episode["kept"] for episode in episodes))
-    assert turns == [{1}, {4}]
-    assert kept[0] > 0
-    results = [line.partition("RESULT ")[2] for line in done.stdout.splitlines() if "RESULT " in line]
-    assert len(results) == 2
-    assert results[0] == results[1]
+def test_a_step_that_would_split_a_group_is_refused(runs):
+    _, told = runs
+    assert len(told["refused"]) == 2
+    assert all("use a multiple of 2" in said for said in told["refused"])
 
 
-@pytest.mark.parametrize(
-    ("how", "says"),
-    [(signal.SIGKILL, "by peer"), (signal.SIGSTOP, "Timed out waiting")],
-    ids=["killed", "stopped"],
-)
-def test_a_process_that_is_gone_ends_the_other_with_an_error(tmp_path, tiny_model, how, says):
-    """Without torchrun, which ends what is left on its own machine: on another machine it cannot."""
-    changes = {"env_options": {"signal": int(how)}, "eval_every": 0, "process_timeout_s": 20}
-    options = options_of(tmp_path, tiny_model, **changes)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    world = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    ranks = []
+def test_processes_whose_episodes_differ_in_turns_and_whose_groups_are_rejected_go_on(runs):
+    folder, told = runs
+    one, other = told["uneven"]
+    assert one == other
+    played = list(episodes_of(folder / "uneven", 1))
+    assert [{episode["turns"] for episode in episodes} for episodes in played] == [{1}, {4}]
+    assert any(episode["kept"] for episode in played[0])
+
+
+@pytest.fixture(scope="module")
+def left(tmp_path_factory, tiny_model):
+    """How the first process ends when the second is gone, and its log. Both ways at once: most of it is waiting.
+
+    Without torchrun, which ends what is left on its own machine: on another machine it cannot.
+    """
+    ranks, ends = {}, {}
     try:
-        for rank in ("0", "1"):
-            with open(tmp_path / f"{rank}.log", "w") as log:
-                ranks.append(
-                    subprocess.Popen(
-                        [sys.executable, str(script_in(tmp_path)), json.dumps(options)],
+        for how in GONE:
+            folder = tmp_path_factory.mktemp(how.name)
+            changes = {"env_options": {"signal": int(how)}, "eval_every": 0, "process_timeout_s": 20}
+            options = {"gone": options_of(folder / "run", tiny_model, **changes)}
+            with socket.create_server(("127.0.0.1", 0)) as server:
+                port = server.getsockname()[1]
+            world = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+            for rank in ("0", "1"):
+                with open(folder / f"{rank}.log", "w") as log:
+                    ranks[how, rank] = subprocess.Popen(
+                        [sys.executable, str(script_in(folder)), json.dumps(options)],
                         stdout=log,
                         stderr=log,
                         env={**ENVIRONMENT, **world, "RANK": rank, "LOCAL_RANK": rank},
                     )
-                )
-        assert ranks[0].wait(200) == 1
-        assert says in (tmp_path / "0.log").read_text()
+            ends[how] = folder / "0.log"
+        return {how: (ranks[how, "0"].wait(240), log.read_text()) for how, log in ends.items()}
     finally:
-        for rank in ranks:
-            rank.kill()
-            rank.wait()
+        for process in ranks.values():
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.parametrize(("how", "says"), GONE.items(), ids=["killed", "stopped"])
+def test_a_process_that_is_gone_ends_the_other_with_an_error(left, how, says):
+    code, log = left[how]
+    assert code == 1
+    assert says in log

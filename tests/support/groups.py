@@ -1,0 +1,102 @@
+"""A plugin that says which tests run on the same worker of pytest-xdist, and in which order.
+
+The tests of a file stay together, and so do all tests of what is started once a run (a vLLM server, a Docker engine, a
+Ray cluster), whatever file they are in. The workers know the tests and the controller hands them out, so the workers
+leave a list of groups where it reads it: pytest-xdist itself would write groups into the tests' names, which pytest 9.2
+no longer lets it do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+try:
+    from xdist.scheduler import LoadScopeScheduling
+except ImportError:  # without pytest-xdist there is one worker
+    LoadScopeScheduling = object
+
+SERVED = {"vllm_server": "vllm", "ray_nodes": "ray", "docker_options": "docker"}
+"""Fixtures that start something large, and the group of their tests."""
+PARAMS = {"vllm": "vllm", "vllm-server": "vllm", "ray": "ray", "docker": "docker"}
+"""The same for parameters of fixtures that ask for one of these by its name."""
+HOMES = {"deadlines": "tests/rstar2_env/sandbox/", "train": "tests/trainers/"}
+"""Where the tests with a marker are: ``passes.py`` looks for them there alone."""
+_NAME = "rstar2_groups"
+
+
+def group_of(item: pytest.Item) -> str:
+    """The group of a test: what it is served by, its provider, itself when it is ``alone``, or its file."""
+    params = item.callspec.params if hasattr(item, "callspec") else {}
+    served = [group for fixture, group in SERVED.items() if fixture in getattr(item, "fixturenames", ())]
+    served += [PARAMS[value] for value in params.values() if isinstance(value, str) and value in PARAMS]
+    if served:
+        return served[0]
+    if "any_sandbox" in params:
+        return str(params["any_sandbox"])
+    return item.nodeid if item.get_closest_marker("alone") else item.nodeid.partition("::")[0]
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what is served, and what is slow because it is a proof; refuse a marker where nobody looks for it."""
+    if group_of(item) in SERVED.values():
+        item.add_marker(pytest.mark.served)
+    if item.get_closest_marker("proof"):
+        item.add_marker(pytest.mark.slow)
+    for marker, folder in HOMES.items():
+        if item.get_closest_marker(marker) and not item.nodeid.startswith(folder):
+            raise pytest.UsageError(f"{item.nodeid} is marked {marker!r}; such tests are found in {folder} alone.")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with what takes longest, so that no worker is left with it at the end; tell the controller the groups."""
+    items.sort(key=lambda item: not (item.get_closest_marker("served") or item.get_closest_marker("alone")))
+    if hasattr(config, "workerinput"):
+        shared = Path(config.workerinput[_NAME])
+        own = shared.with_suffix(f".{os.getpid()}")
+        own.write_text(json.dumps({item.nodeid: group_of(item) for item in items}), encoding="utf-8")
+        own.replace(shared)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker where the groups go."""
+    node.workerinput[_NAME] = str(_groups_file(node.config))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByGroup | None:
+    """Hand out whole groups where ``--dist loadgroup`` was asked for."""
+    return ByGroup(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
+class ByGroup(LoadScopeScheduling):  # type: ignore[misc, valid-type, unused-ignore]
+    """Hands the tests of a group to one worker, the groups in the order of their first tests."""
+
+    _groups: dict[str, str] | None = None
+
+    def _split_scope(self, nodeid: str) -> str:
+        if self._groups is None:
+            self._groups = json.loads(_groups_file(self.config).read_text(encoding="utf-8"))
+        return self._groups[nodeid]
+
+
+_FOLDER = pytest.StashKey[tempfile.TemporaryDirectory]()
+
+
+def _groups_file(config: pytest.Config) -> Path:
+    if _FOLDER not in config.stash:
+        config.stash[_FOLDER] = tempfile.TemporaryDirectory(prefix="rstar2-tests-")
+    return Path(config.stash[_FOLDER].name) / "groups.json"
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Take the list away."""
+    if _FOLDER in config.stash:
+        config.stash[_FOLDER].cleanup()
