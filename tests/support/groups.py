@@ -37,8 +37,8 @@ def group_of(item: pytest.Item) -> str:
     served += [PARAMS[value] for value in params.values() if isinstance(value, str) and value in PARAMS]
     if served:
         return served[0]
-    if "any_sandbox" in params:
-        return str(params["any_sandbox"])
+    if "provider" in getattr(item, "fixturenames", ()) and isinstance(params.get("provider"), str):
+        return str(params["provider"])
     return item.nodeid if item.get_closest_marker("alone") else item.nodeid.partition("::")[0]
 
 
