@@ -8,22 +8,63 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-_COMMANDS: dict[str, tuple[str, str, str]] = {
-    "demo": ("demo", "demo_command", "Make a tiny model, cold-start it, train it with GRPO-RoC, show what it learned."),
-    "train": ("train", "train_command", "Train a model with a trainer, by name."),
-    "sft": ("sft", "sft_command", "Cold-start a model on tool-use traces."),
-    "traces": ("traces", "traces_command", "Turn problems into tool-use traces, each replayed and checked."),
-    "eval": ("eval", "eval_command", "Let an agent play an environment, and print how it went."),
-    "verify": ("verify", "verify_command", "Grade answers against gold answers."),
-    "trainers": ("trainers", "trainers_command", "List the trainers."),
-    "agents": ("agents", "agents_command", "List the agents."),
-    "envs": ("envs", "envs_command", "List the environments, or show one with a sample episode."),
-    "validate": ("validate", "validate_command", "Check an environment and its problems before training."),
-    "serve-env": ("serve_env", "serve_env_command", "Serve an environment to OpenEnv's clients."),
-    "problems": ("problems", "app", "Look at problem sources, convert and decontaminate them."),
-    "sandbox": ("sandbox", "app", "Run programs in the sandbox, and check what it isolates."),
+_COMMANDS: dict[str, tuple[str, str, str, str]] = {
+    "demo": (
+        "demo",
+        "demo_command",
+        "Make a tiny model, cold-start it, train it with GRPO-RoC, show what it learned.",
+        "rstar2 demo --out runs/demo",
+    ),
+    "train": (
+        "train",
+        "train_command",
+        "Train a model with a trainer, by name.",
+        "rstar2 train grpo_roc --model start --problems train.jsonl --out run --set env.max_turns=4",
+    ),
+    "sft": (
+        "sft",
+        "sft_command",
+        "Cold-start a model on tool-use traces.",
+        "rstar2 sft --model BASE --traces traces.jsonl --out start",
+    ),
+    "traces": (
+        "traces",
+        "traces_command",
+        "Turn problems into tool-use traces, each replayed and checked.",
+        "rstar2 traces --problems arithmetic -n 1000 --error-rate 0.3 --out traces.jsonl",
+    ),
+    "eval": (
+        "eval",
+        "eval_command",
+        "Let an agent play an environment, and print how it went.",
+        "rstar2 eval rstar2/MathTool-v0 --agent oracle --problems arithmetic:level=3 -n 100",
+    ),
+    "verify": ("verify", "verify_command", "Grade answers against gold answers.", "rstar2 verify 1/2 0.5"),
+    "trainers": ("trainers", "trainers_command", "List the trainers.", "rstar2 trainers"),
+    "agents": ("agents", "agents_command", "List the agents.", "rstar2 agents"),
+    "envs": (
+        "envs",
+        "envs_command",
+        "List the environments, or show one with a sample episode.",
+        "rstar2 envs rstar2/Game24-v0",
+    ),
+    "validate": (
+        "validate",
+        "validate_command",
+        "Check an environment and its problems before training.",
+        "rstar2 validate rstar2/MathTool-v0 --problems train.jsonl",
+    ),
+    "serve-env": (
+        "serve_env",
+        "serve_env_command",
+        "Serve an environment to OpenEnv's clients.",
+        "rstar2 serve-env rstar2/MathTool-v0 --port 8000",
+    ),
+    "problems": ("problems", "app", "Look at problem sources, convert and decontaminate them.", ""),
+    "sandbox": ("sandbox", "app", "Run programs in the sandbox, and check what it isolates.", ""),
 }
-"""Name of each subcommand, its module, the function or app in it, and its line in the help."""
+"""Name of each subcommand, its module, the function or app in it, its line in the help, and an example (those
+of an app are with its commands)."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -36,7 +77,7 @@ def build(arguments: Sequence[str]) -> Any:
     """The command line as a Typer app, with the called subcommand loaded and the others as lines of help."""
     import typer
 
-    from rstar2_env.cli._command import Command
+    from rstar2_env.cli._command import Command, example
     from rstar2_env.core.version import __version__
 
     app = typer.Typer(
@@ -44,7 +85,8 @@ def build(arguments: Sequence[str]) -> Any:
         pretty_exceptions_enable=False,
         rich_markup_mode="markdown",
         help="Math problems with a Python tool as Gymnasium environments, and trainers swapped by name.",
-        epilog="rstar2 COMMAND --help tells more of each command.",
+        epilog="`rstar2 COMMAND --help` tells more of each command. First steps: `rstar2 envs`, then "
+        "`rstar2 eval rstar2/MathTool-v0 --agent oracle -n 100`.",
     )
 
     def show_version(wanted: bool) -> None:
@@ -63,13 +105,13 @@ def build(arguments: Sequence[str]) -> Any:
     # A shell that completes a line does not say which subcommand it will be.
     completing = any(name.endswith("_COMPLETE") for name in os.environ)
     called = next((word for word in arguments if not word.startswith("-")), None)
-    for name, (module, attribute, line) in _COMMANDS.items():
+    for name, (module, attribute, line, called_so) in _COMMANDS.items():
         if name == called or completing:
             part = getattr(importlib.import_module(f"rstar2_env.cli.{module}"), attribute)
             if isinstance(part, typer.Typer):
                 app.add_typer(part, name=name, help=line)
             else:
-                app.command(name, cls=Command)(part)
+                app.command(name, cls=Command, epilog=example(called_so))(part)
         else:
             app.command(name, help=line)(_not_called)
     return app

@@ -45,6 +45,11 @@ def flag(ctx: typer.Context, name: str, value: str | None = None) -> str:
     return f"--set {name}={given}" if "set_" in parameters else f"{name}={given}"
 
 
+def example(line: str) -> str:
+    """The end of a command's help: a line to copy."""
+    return f"Example: `{line}`"
+
+
 @contextmanager
 def _told(ctx: typer.Context) -> Iterator[None]:
     import gymnasium as gym

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rstar2_env.cli._command import Command
+from rstar2_env.cli._command import Command, example
+from rstar2_env.cli._options import Json, Overwrite
 
 if TYPE_CHECKING:
     from rstar2_env.problems import Problem, ProblemSource
 
 app = typer.Typer(
-    help="Look at problems: a file, a set of the field (gsm8k), or a family with options (arithmetic:level=3).",
+    help="Look at problems: a file, a public set (gsm8k), or a family with options (arithmetic:level=3).",
     no_args_is_help=True,
 )
 
@@ -22,22 +23,20 @@ _Spec = Annotated[
     str,
     typer.Argument(
         metavar="SPEC",
-        help="File (JSONL, JSON, CSV, TSV, Parquet), folder of save_to_disk, set of the field, hf:owner/name, or "
+        help="File (JSONL, JSON, CSV, TSV, Parquet), folder of save_to_disk, public set by its name, hf:owner/name, or "
         "family; with options after a colon: data.csv:question=problem,answer=solution|boxed",
     ),
 ]
-_Split = Annotated[str, typer.Option(help="Split, where the source has splits.")]
-_Count = Annotated[int, typer.Option("-n", "--count", min=1, help="How many to look at, where it never ends.")]
-_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-_Out = Annotated[Path, typer.Option(help="JSONL file to write.", dir_okay=False)]
-_Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace --out if it exists.")]
+_Split = Annotated[str | None, typer.Option(help="Split, where the source has splits [default: train].")]
+_Count = Annotated[int, typer.Option("--count", "-n", min=1, help="How many to look at, where it never ends.")]
+_Out = Annotated[Path, typer.Option("--out", "-o", help="JSONL file to write.", dir_okay=False)]
 
 
-@app.command(cls=Command)
+@app.command(cls=Command, epilog=example("rstar2 problems show gsm8k -n 2"))
 def show(
     spec: _Spec,
-    count: Annotated[int, typer.Option("-n", "--count", min=1, help="How many.")] = 3,
-    split: _Split = "train",
+    count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many.")] = 3,
+    split: _Split = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
 ) -> None:
     """Show the first problems."""
@@ -45,50 +44,55 @@ def show(
     import itertools
     import json
 
-    from rstar2_env.cli._shared import print_table
-    from rstar2_env.problems import load_problems
+    from rstar2_env.cli._options import source_of
+    from rstar2_env.cli._tables import print_figures
 
-    for problem in itertools.islice(load_problems(spec, split=split), count):
+    for problem in itertools.islice(source_of(spec, split, "train"), count):
         if as_json:
             typer.echo(json.dumps(dataclasses.asdict(problem), default=str))
             continue
         rows = {"question": problem.question, "answer": problem.answer, "source": problem.source}
         rows |= {name: str(value) for name, value in problem.meta.items()}
-        print_table(problem.id, rows)
+        print_figures(problem.id, rows)
 
 
-@app.command(cls=Command)
-def stats(spec: _Spec, count: _Count = 1000, split: _Split = "train", as_json: _Json = False) -> None:
+@app.command(cls=Command, epilog=example("rstar2 problems stats train.jsonl"))
+def stats(spec: _Spec, count: _Count = 1000, split: _Split = None, as_json: Json = False) -> None:
     """Count and measure: lengths, kinds of answers, fields, questions that come twice, answers that contradict."""
     import json
 
-    from rstar2_env.cli._shared import print_table
-    from rstar2_env.problems import FiniteSource, load_problems
+    from rstar2_env.cli._options import source_of
+    from rstar2_env.cli._tables import print_figures
+    from rstar2_env.problems import FiniteSource
     from rstar2_env.problems.stats import problem_stats
 
-    source = load_problems(spec, split=split)
+    source = source_of(spec, split, "train")
     figures = problem_stats(_first(source, count))
     if as_json:
         typer.echo(json.dumps({"name": source.name, "split": source.split, **figures}))
         return
+    split_text = f" ({source.split})" if source.split else ""
     endless = "" if isinstance(source, FiniteSource) else f", the first {count} of an unlimited source"
-    print_table(
-        f"{source.name} ({source.split}){endless}",
+    print_figures(
+        f"{source.name}{split_text}{endless}",
         {name.replace("_", " "): _text(value) for name, value in figures.items()},
     )
 
 
-@app.command(cls=Command)
-def write(spec: _Spec, out: _Out, count: _Count = 1000, split: _Split = "train", overwrite: _Overwrite = False) -> None:
+@app.command(cls=Command, epilog=example("rstar2 problems write data.csv:question=problem --out train.jsonl"))
+def write(spec: _Spec, out: _Out, count: _Count = 1000, split: _Split = None, overwrite: Overwrite = False) -> None:
     """Write a source as JSONL, with its columns renamed and its conditions applied."""
-    from rstar2_env.problems import load_problems
+    from rstar2_env.cli._options import source_of
     from rstar2_env.problems.files.write import write_jsonl
 
-    written = write_jsonl(_first(load_problems(spec, split=split), count), out, overwrite=overwrite)
+    written = write_jsonl(_first(source_of(spec, split, "train"), count), out, overwrite=overwrite)
     typer.echo(f"{written} problems written to {out}", err=True)
 
 
-@app.command(cls=Command)
+@app.command(
+    cls=Command,
+    epilog=example("rstar2 problems decontaminate --problems train.jsonl --against math-500 aime24 --out clean.jsonl"),
+)
 def decontaminate(
     problems: Annotated[str, typer.Option(metavar="SPEC", help="What to clean.")],
     against: Annotated[
@@ -97,27 +101,31 @@ def decontaminate(
     out: _Out,
     more: Annotated[list[str] | None, typer.Argument(metavar="[SPEC]...", help="More benchmarks.")] = None,
     ngram: Annotated[int, typer.Option(min=1, help="Words in a run that is enough of an overlap.")] = 8,
-    split: _Split = "train",
+    split: _Split = None,
     against_split: Annotated[str, typer.Option(help="Split of the benchmarks.")] = "test",
     report: Annotated[
         Path | None, typer.Option(help="Write why each problem was left out, one JSON object a line.", dir_okay=False)
     ] = None,
     count: _Count = 1000,
-    overwrite: _Overwrite = False,
-    as_json: _Json = False,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
 ) -> None:
     """Leave out the problems that have a run of words in common with a benchmark, as the paper did."""
     import json
 
-    from rstar2_env.cli._shared import print_table
+    from rstar2_env.cli._options import source_of
+    from rstar2_env.cli._tables import print_figures
+    from rstar2_env.core.folders import check_folder
     from rstar2_env.problems import load_problems
     from rstar2_env.problems.decontaminate import Benchmarks, Decontaminated
     from rstar2_env.problems.files.write import write_jsonl
 
+    if report is not None:
+        check_folder(report.parent, "report")
     others = {spec: load_problems(spec, split=against_split) for spec in [*against, *(more or ())]}
     benchmarks = Benchmarks({source.name: _first(source, count) for source in others.values()}, ngram=ngram)
     found = Decontaminated()
-    source = load_problems(problems, split=split)
+    source = source_of(problems, split, "train")
 
     def clean() -> Iterable[Problem]:
         for problem in _first(source, count):
@@ -139,34 +147,45 @@ def decontaminate(
         rows[overlap.problem_id] = f"as {overlap.benchmark_id} of {overlap.benchmark}: “{overlap.words}”"
     if len(found.dropped) > 10:
         rows["and"] = f"{len(found.dropped) - 10} more (--report writes them all)"
-    print_table(f"{source.name} without {ngram}-word overlaps", rows)
+    print_figures(f"{source.name} without {ngram}-word overlaps", rows)
 
 
-@app.command(cls=Command)
-def sources(as_json: _Json = False) -> None:
-    """List the sets of the field by name: hub path, splits, columns, licence."""
+@app.command(cls=Command, epilog=example("rstar2 problems sources gsm8k"))
+def sources(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Show this one: splits, columns, doubts.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List the public sets that have a name here, one line each, or show one."""
     import dataclasses
     import json
+    import textwrap
 
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
+    from rstar2_env.cli._tables import print_figures, print_list
     from rstar2_env.problems import FAMILIES, NAMED_SETS
+    from rstar2_env.problems.catalog import named_set
 
+    chosen = NAMED_SETS if name is None else {name: named_set(name)}
     if as_json:
-        typer.echo(json.dumps({name: dataclasses.asdict(entry) for name, entry in NAMED_SETS.items()}, default=str))
-        return
-    table = Table("name", "hub", "splits", "columns", "licence", "what, and what is in doubt", show_lines=True)
-    for name, entry in NAMED_SETS.items():
-        hub = f"{entry.hub} ({entry.config})" if entry.config else entry.hub
-        splits = ", ".join(f"{ours} {entry.problems.get(ours, '')}".strip() for ours in entry.splits)
-        columns = ", ".join(f"{ours}={theirs}" for ours, theirs in entry.columns.items())
-        what = f"{entry.title}. {entry.doubts}".strip()
-        table.add_row(name, *(escape(cell) for cell in (hub, splits, columns, entry.licence, what)))
-    console = Console()
-    console.print(table)
-    console.print(f"Procedural families, without a download: {', '.join(FAMILIES)}")
+        typer.echo(json.dumps({name: dataclasses.asdict(entry) for name, entry in chosen.items()}, default=str))
+    elif name is None:
+        print_list({name: f"{entry.title} ({entry.licence})" for name, entry in chosen.items()})
+        typer.echo("\nrstar2 problems sources NAME shows one: its splits, its columns, its doubts.")
+        typer.echo(textwrap.fill(f"Families, made without a download: {', '.join(FAMILIES)}.", 80))
+    else:
+        entry = chosen[name]
+        print_figures(
+            name,
+            {
+                "what": entry.title,
+                "hub": f"{entry.hub} ({entry.config})" if entry.config else entry.hub,
+                "splits": ", ".join(f"{ours} {entry.problems.get(ours, '')}".strip() for ours in entry.splits),
+                "columns": ", ".join(f"{ours}={theirs}" for ours, theirs in entry.columns.items()),
+                "licence": entry.licence,
+                "in doubt": entry.doubts or "–",
+            },
+        )
 
 
 def _first(source: ProblemSource, count: int) -> Iterable[Problem]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rstar2_env.cli._command import Command
-from rstar2_env.cli._options import ProviderSet
+from rstar2_env.cli._command import Command, example
+from rstar2_env.cli._options import Json, ProviderSet
 from rstar2_env.cli.sandbox_bench import bench
 from rstar2_env.cli.sandbox_image import image
 from rstar2_env.cli.sandbox_serve import serve
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from rstar2_env.sandbox import Outcome
 
 app = typer.Typer(no_args_is_help=True, help="Run programs in the sandbox, and check what it isolates.")
-app.command(cls=Command)(bench)
-app.command(cls=Command)(serve)
-app.command(cls=Command)(image)
+app.command(cls=Command, epilog=example("rstar2 sandbox bench --load 38"))(bench)
+app.command(cls=Command, epilog=example("rstar2 sandbox serve --port 8700 --token-file token"))(serve)
+app.command(cls=Command, epilog=example("rstar2 sandbox image --package numpy --package scipy"))(image)
 
 Provider = Annotated[str, typer.Option(help="Which sandbox.")]
 Isolation = Annotated[
@@ -28,9 +28,15 @@ Isolation = Annotated[
 ]
 
 
-@app.command(cls=Command)
+@app.command(cls=Command, epilog=example("rstar2 sandbox run -c 'print(6 * 7)'"))
 def run(
-    files: Annotated[list[Path], typer.Argument(exists=True, dir_okay=False, allow_dash=True, help="Python programs.")],
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[FILE]...", help="Python programs; - reads one from stdin."),
+    ] = None,
+    code: Annotated[
+        list[str] | None, typer.Option("--code", "-c", metavar="CODE", help="A program itself; may be given again.")
+    ] = None,
     wall: Annotated[float, typer.Option(help="Seconds of wall clock.")] = 5.0,
     memory: Annotated[int, typer.Option(help="MiB of memory.")] = 512,
     processes: Annotated[int, typer.Option(help="Processes and threads alive at once.")] = 64,
@@ -54,24 +60,32 @@ def run(
 
     limits = Limits(wall_s=wall, memory_mb=memory, processes=processes, output_bytes=output)
     text = stdin.read_text(encoding="utf-8", errors="surrogateescape") if stdin is not None else ""
-    jobs = [Job(_source(file), stdin=text, limits=limits, seed=seed, session=session) for file in files]
+    # What is typed comes after the files, and is shown by its number.
+    programs = [(str(file), _source(file)) for file in files or ()]
+    programs += [(f"-c {number}", typed) for number, typed in enumerate(code or (), 1)]
+    if not programs:
+        raise typer.BadParameter("give a FILE, - for stdin, or -c CODE.")
+    if stdin is not None and any(name == "-" for name, _ in programs):
+        raise typer.BadParameter("the program comes from stdin (-); --stdin FILE goes with a file or with -c.")
+    jobs = [Job(program, stdin=text, limits=limits, seed=seed, session=session) for _, program in programs]
     with make_sandbox(provider, **{"isolation": isolation, "limits": limits, **parse_options(set_ or ())}) as sandbox:
         outcomes = sandbox.run_many(jobs)
-    for file, outcome in zip(files, outcomes, strict=True):
+    several = len(programs) > 1
+    for (name, _), outcome in zip(programs, outcomes, strict=True):
         if as_json:
-            typer.echo(json.dumps(_as_json(file, outcome, several=len(files) > 1)))
+            typer.echo(json.dumps(_as_json(name, outcome, several=several)))
         else:
-            _show(file, outcome, several=len(files) > 1)
+            _show(name, outcome, several=several)
     if any(outcome.status.is_error or not outcome.status.counts for outcome in outcomes):
         raise typer.Exit(1)
 
 
-@app.command(cls=Command)
+@app.command(cls=Command, epilog=example("rstar2 sandbox check --isolation strict"))
 def check(
     provider: Provider = "local",
     set_: ProviderSet = None,
     isolation: Isolation = "best",
-    as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Show each layer of isolation on this machine, and try to break out of the sandbox.
 
@@ -117,16 +131,16 @@ def _source(file: Path) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _as_json(file: Path, outcome: Outcome, *, several: bool) -> dict[str, Any]:
+def _as_json(name: str, outcome: Outcome, *, several: bool) -> dict[str, Any]:
     from dataclasses import asdict
 
     fields = asdict(outcome)
-    return {"file": str(file), **fields} if several else fields
+    return {"file": name, **fields} if several else fields
 
 
-def _show(file: Path, outcome: Outcome, *, several: bool) -> None:
+def _show(name: str, outcome: Outcome, *, several: bool) -> None:
     if several:
-        typer.secho(f"== {file}", bold=True)
+        typer.secho(f"== {name}", bold=True)
     typer.echo(outcome.stdout, nl=False)
     if outcome.value is not None:
         typer.echo(outcome.value)
@@ -147,15 +161,22 @@ def _show(file: Path, outcome: Outcome, *, several: bool) -> None:
 
 def _show_layers(provider: str, rows: list[dict[str, Any]]) -> None:
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table(title=f"Isolation of the sandbox {provider!r} on this machine")
-    for column in ("layer", "state", "by or why not", "escape tried"):
+    for column in ("layer", "in force", "by what, or why not", "escape tried"):
         table.add_column(column, overflow="fold")
     for row in rows:
-        state = "[green]active[/]" if row["active"] else "[red]missing[/]" if row["required"] else "[dim]unavailable[/]"
-        colour = {"held": "green", "BROKEN": "bold red"}.get(row["tested"] or "", "dim")
-        tested = f"[{colour}]{row['tested']}[/] ({row['seen']})" if row["tested"] else ""
-        name = f"[bold]{row['name']}[/]" if row["required"] else f"  {row['name']}"
-        table.add_row(name, state, row["detail"], tested)
+        state = "[green]yes[/]" if row["active"] else "[red]NO[/]" if row["required"] else "[dim]no[/]"
+        if row["tested"] is None:
+            tested = ""
+        elif row["tested"] == "held":
+            tested = "[green]failed: it holds[/]"
+        else:
+            tested = f"[bold red]BROKEN[/]: {escape(row['seen'])}"
+        name = f"[bold]{row['name']}[/]" if row["required"] else row["name"]
+        table.add_row(name, state, escape(row["detail"]), tested)
     Console().print(table)
+    typer.echo("Bold: what strict isolation promises; the others are how.")
+    typer.echo("--json tells what each attempt to escape saw.")

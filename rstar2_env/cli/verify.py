@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from rstar2_env.cli._options import Json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,13 +19,20 @@ if TYPE_CHECKING:
 
 
 def verify_command(
+    gold: Annotated[str | None, typer.Argument(metavar="GOLD", help="The right answer.", show_default=False)] = None,
+    pred: Annotated[
+        str | None, typer.Argument(metavar="PRED", help="The answer to grade, or a whole response.")
+    ] = None,
     jsonl: Annotated[
-        Path,
+        Path | None,
         typer.Option(
-            "--jsonl", help='Lines of {"gold", "pred"[, "expected", "id", "categories"]}.', exists=True, dir_okay=False
+            "--jsonl",
+            help='Grade a file instead: lines of {"gold", "pred"[, "expected", "id", "categories"]}.',
+            exists=True,
+            dir_okay=False,
         ),
-    ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    ] = None,
+    as_json: Json = False,
     compare: Annotated[bool, typer.Option("--compare", help="Grade with math-verify alone as well.")] = False,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Worker processes [default: one for each processor].")
@@ -33,12 +43,26 @@ def verify_command(
         bool, typer.Option("--lenient", help="Apply the lenient rules of docs/verification.md.")
     ] = False,
 ) -> None:
-    """Grade answers against gold answers, in parallel."""
+    """Grade an answer against the right one, and say why; or a file of such pairs, in parallel.
+
+    For a pair it exits with 0 when the answer is right, with 1 when it is not. An answer that begins with a minus goes
+    after --: rstar2 verify -- -3 -6/2
+    """
     from rstar2_env.verification import verify_response
     from rstar2_env.verification.api import math_verify_alone
     from rstar2_env.verification.report import read_pairs, summarise
     from rstar2_env.verification.workers.pool import set_workers, shared_pool
 
+    if (jsonl is None) == (gold is None) or (gold is None) != (pred is None):
+        raise typer.BadParameter("give GOLD and PRED, or --jsonl FILE.")
+    if gold is not None:
+        # The first answer waits until a worker has started, which is no time of its own.
+        verify_response("1", "x", timeout=60)
+        verdict = verify_response(gold, pred, tolerance=tolerance, strict=not lenient, timeout=timeout)
+        alone = math_verify_alone(gold, pred, timeout=timeout) if compare else None
+        _print_pair(verdict, alone, as_json=as_json)
+        raise typer.Exit(0 if verdict.correct else 1)
+    assert jsonl is not None  # checked above
     pairs = read_pairs(jsonl)
     set_workers(workers)
     threads = shared_pool().workers
@@ -49,9 +73,9 @@ def verify_command(
     def theirs(pair: Pair) -> Verdict:
         return math_verify_alone(pair.gold, pair.pred, timeout=timeout)
 
-    graded = _grade(pairs, ours, threads, "grading", quiet=as_json)
+    graded = _grade(pairs, ours, threads, "grading")
     summary = summarise(graded)
-    others = _grade(pairs, theirs, threads, "math-verify", quiet=as_json) if compare else []
+    others = _grade(pairs, theirs, threads, "math-verify") if compare else []
     if compare:
         summary["math_verify"] = {**summarise(others), "disagreements": _disagreements(graded, others)}
     if as_json:
@@ -60,18 +84,38 @@ def verify_command(
         _print(summary, graded, others)
 
 
-def _grade(
-    pairs: Sequence[Pair], grade: Callable[[Pair], Verdict], threads: int, title: str, *, quiet: bool
-) -> list[Graded]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+def _print_pair(verdict: Verdict, alone: Verdict | None, *, as_json: bool) -> None:
+    if as_json:
+        found = asdict(verdict)
+        typer.echo(json.dumps(found if alone is None else {**found, "math_verify": asdict(alone)}))
+        return
+    typer.echo(f"{'right' if verdict.correct else 'wrong'}: {_WHY[verdict.reason]} ({verdict.method})")
+    if alone is not None:
+        typer.echo(f"math-verify alone: {'right' if alone.correct else 'wrong'}: {_WHY[alone.reason]}")
 
+
+_WHY = {
+    "equal": "the answer equals the right one",
+    "different": "the answer is another one",
+    "no_answer": "there is no answer",
+    "unparsable_answer": "the answer cannot be read",
+    "unparsable_gold": "the right answer cannot be read, and the answer is not the same text",
+    "timeout": "comparing them took too long (--timeout)",
+    "too_large": "the answer is too large to compare",
+    "unavailable": "no worker could compare them; this says nothing of the answer",
+}
+"""What each ``Reason`` means, for a reader who knows none of them."""
+
+
+def _grade(pairs: Sequence[Pair], grade: Callable[[Pair], Verdict], threads: int, title: str) -> list[Graded]:
+    import itertools
+
+    from rstar2_env.cli._progress import progress
     from rstar2_env.verification.report import grade_pairs
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=quiet) as progress:
-        task = progress.add_task(title, total=len(pairs))
-        return grade_pairs(pairs, grade, threads=threads, on_done=lambda: progress.advance(task))
+    with progress(title, total=len(pairs)) as report:
+        done = itertools.count(1)
+        return grade_pairs(pairs, grade, threads=threads, on_done=lambda: report(next(done), len(pairs)))
 
 
 def _disagreements(graded: Sequence[Graded], others: Sequence[Graded]) -> list[dict[str, Any]]:
@@ -88,36 +132,49 @@ def _disagreements(graded: Sequence[Graded], others: Sequence[Graded]) -> list[d
 
 
 def _print(summary: dict[str, Any], graded: Sequence[Graded], others: Sequence[Graded]) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+    from rstar2_env.cli._tables import print_table
 
-    console = Console()
-    table = Table("", "rstar2", *(["math-verify"] if others else []), title=f"{summary['n']} pairs")
     rows = ("accuracy", "recall", "correct", "false_positives", "false_negatives", "unparsable", "timeouts")
-    for name in (*rows, "unavailable", "p50_ms", "p99_ms", "max_ms"):
-        values = [summary[name]] + ([summary["math_verify"][name]] if others else [])
-        table.add_row(name.replace("_", " "), *("–" if value is None else f"{value:g}" for value in values))
-    console.print(table)
+    figures = (summary, summary["math_verify"]) if others else (summary,)
+    print_table(
+        ("", "rstar2", *(["math-verify"] if others else [])),
+        (
+            (name.replace("_", " "), *("–" if each[name] is None else f"{each[name]:g}" for each in figures))
+            for name in (*rows, "unavailable", "p50_ms", "p99_ms", "max_ms")
+        ),
+        title=f"{summary['n']} pairs",
+    )
     if summary["by_category"]:
-        table = Table("category", "n", "accuracy", "false positives", "false negatives")
-        for name, figures in summary["by_category"].items():
-            table.add_row(escape(name), *(f"{value:g}" for value in figures.values()))
-        console.print(table)
+        print_table(
+            ("category", "n", "accuracy", "false positives", "false negatives"),
+            ((name, *(f"{value:g}" for value in each.values())) for name, each in summary["by_category"].items()),
+        )
     if summary["wrong"]:
-        table = Table("id", "expected", "reason", "method", "gold", "pred", title="not as expected")
-        for item in graded:
-            if item.wrong:
-                cells = (item.pair.id, str(item.pair.expected), item.verdict.reason.value, item.verdict.method)
-                table.add_row(*(escape(cell) for cell in (*cells, _cut(item.pair.gold), _cut(item.pair.pred or ""))))
-        console.print(table)
+        print_table(
+            ("id", "expected", "reason", "method", "gold", "pred"),
+            (
+                (
+                    *(item.pair.id, str(item.pair.expected), item.verdict.reason.value, item.verdict.method),
+                    *(_cut(item.pair.gold), _cut(item.pair.pred or "")),
+                )
+                for item in graded
+                if item.wrong
+            ),
+            title="not as expected",
+        )
     if others:
-        table = Table("id", "expected", "rstar2", "math-verify", "gold", "pred", title="disagreements")
-        for ours, theirs in zip(graded, others, strict=True):
-            if ours.verdict.correct is not theirs.verdict.correct:
-                cells = (ours.pair.id, str(ours.pair.expected), ours.verdict.reason.value, theirs.verdict.reason.value)
-                table.add_row(*(escape(cell) for cell in (*cells, _cut(ours.pair.gold), _cut(ours.pair.pred or ""))))
-        console.print(table)
+        print_table(
+            ("id", "expected", "rstar2", "math-verify", "gold", "pred"),
+            (
+                (
+                    *(ours.pair.id, str(ours.pair.expected), ours.verdict.reason.value, theirs.verdict.reason.value),
+                    *(_cut(ours.pair.gold), _cut(ours.pair.pred or "")),
+                )
+                for ours, theirs in zip(graded, others, strict=True)
+                if ours.verdict.correct is not theirs.verdict.correct
+            ),
+            title="disagreements",
+        )
 
 
 def _cut(text: str, width: int = 60) -> str:

@@ -49,19 +49,34 @@ class Graded:
         return self.pair.expected is not None and self.pair.expected is not self.verdict.correct
 
 
+MOST_FAULTS = 10
+"""Most lines that are told of, when a file holds such as are no pairs."""
+
+
 def read_pairs(path: Path) -> list[Pair]:
     """Read a JSONL file of ``{"gold", "pred"[, "expected", "id", "categories"]}``; blank lines are passed over.
 
     Raises:
-        ProblemFormatError: A line is not such an object; the message names file, line number and field.
+        ProblemFormatError: Lines are not such objects; the message names file, line number and field of each, up to
+            ``MOST_FAULTS``.
         OSError: The file cannot be read.
     """
     pairs: list[Pair] = []
+    faults: list[str] = []
     # Not splitlines(): it would also break at the separators that JSON strings may hold, such as U+2028.
     with path.open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
         for number, line in enumerate(file, start=1):
-            if line.strip():
+            if not line.strip():
+                continue
+            try:
                 pairs.append(_read_pair(line, path, number))
+            except ProblemFormatError as error:
+                faults.append(str(error))
+            if len(faults) == MOST_FAULTS:
+                faults.append("and perhaps more: reading ended here.")
+                break
+    if faults:
+        raise ProblemFormatError("\n  ".join([f"{path} cannot be graded:", *faults] if faults[1:] else faults))
     return pairs
 
 

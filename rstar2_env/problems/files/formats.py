@@ -15,13 +15,17 @@ from typing import Any, TypeAlias
 
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, ProblemFormatError
 from rstar2_env.problems.files.columns import Columns
-from rstar2_env.problems.files.jsonl import exact_answer, has_number, jsonl_rows, parse_json, unreadable
+from rstar2_env.problems.files.jsonl import exact_answer, has_number, jsonl_rows, or_fault, parse_json, unreadable
 from rstar2_env.problems.filters import Condition
 from rstar2_env.problems.problem import Problem
 from rstar2_env.problems.records import as_problem
 
 Rows: TypeAlias = Iterator[tuple[str, int, Any]]
-"""Where each record stands (for error messages), its number (for its default id), and the record."""
+"""Where each record stands (for error messages), its number (for its default id), and the record, or what is wrong with
+it."""
+
+MOST_FAULTS = 10
+"""Most records that are told of, when a file holds such as are no problems; reading ends there."""
 
 _SUFFIXES = {
     ".jsonl": "jsonl",
@@ -97,17 +101,26 @@ def collect(
     problems: list[Problem] = []
     places: dict[str, int] = {}
     questions: set[str] = set()
+    faults: list[ProblemFormatError] = []
     seen = 0
     for place, number, record in rows:
         seen += 1
         if reading.passes_over(record):
             continue
-        problem = as_problem(record, where=place, default_id=f"{stem}-{number}", default_source=source)
-        first = places.setdefault(problem.id, number)
-        if first != number:
-            raise ProblemFormatError(
-                f"{place}: field 'id': {problem.id!r} is the id of line {first} already; ids must be unique."
-            )
+        try:
+            if isinstance(record, ProblemFormatError):
+                raise record
+            problem = as_problem(record, where=place, default_id=f"{stem}-{number}", default_source=source)
+            first = places.setdefault(problem.id, number)
+            if first != number:
+                raise ProblemFormatError(
+                    f"{place}: field 'id': {problem.id!r} is the id of line {first} already; ids must be unique."
+                )
+        except ProblemFormatError as error:
+            faults.append(error)
+            if len(faults) == MOST_FAULTS:
+                break
+            continue
         if not all(condition(problem) for condition in reading.where):
             continue
         if reading.unique:
@@ -116,9 +129,20 @@ def collect(
                 continue
             questions.add(question)
         problems.append(problem)
+    if faults:
+        raise _together(what, faults)
     if not problems:
         raise empty(what, seen)
     return problems
+
+
+def _together(what: str, faults: list[ProblemFormatError]) -> ProblemFormatError:
+    """One error for all that is wrong with a file."""
+    if len(faults) == 1:
+        return faults[0]
+    end = ["and perhaps more: reading ended here."] if len(faults) == MOST_FAULTS else []
+    lines = "".join(f"\n  {line}" for line in [*map(str, faults), *end])
+    return ProblemFormatError(f"{len(faults)} records of {what} are no problems:{lines}")
 
 
 def empty(what: str, seen: int) -> ProblemFormatError:
@@ -140,7 +164,7 @@ def json_rows(path: Path, columns: Columns) -> Rows:
     exact: list[Any] | None = None
     for number, record in enumerate(records, 1):
         place = f"{path}[{number}]"
-        mapped = columns(record, place)
+        mapped = or_fault(lambda: columns(record, place))  # noqa: B023  # called here
         if has_number(mapped):
             exact = exact or _array(parse_json(text, str(path), "a JSON array", exact=True), path)
             mapped = {**mapped, "answer": exact_answer(columns(exact[number - 1], place))}
@@ -185,11 +209,12 @@ def _separated(path: Path, columns: Columns, delimiter: str) -> Rows:
                 number += 1
                 place = f"{path}:{rows.line_num}"
                 if None in row:
-                    columns_there = len(rows.fieldnames or ())
-                    raise ProblemFormatError(
-                        f"{place}: there are more cells than the {columns_there} of the first line."
-                    )
-                yield place, number, columns({name: value for name, value in row.items() if value}, place)
+                    there = len(rows.fieldnames or ())
+                    fault = f"{place}: there are more cells than the {there} of the first line."
+                    yield place, number, ProblemFormatError(fault)
+                    continue
+                cells = {name: value for name, value in row.items() if value}
+                yield place, number, or_fault(lambda: columns(cells, place))  # noqa: B023  # called here
     except OSError as error:
         raise unreadable(path, error) from error
     except UnicodeDecodeError as error:
@@ -218,7 +243,7 @@ def parquet_rows(path: Path, columns: Columns) -> Rows:
                 for record in batch.to_pylist():
                     number += 1
                     place = f"{path}:{number}"
-                    yield place, number, columns(record, place)
+                    yield place, number, or_fault(lambda: columns(record, place))  # noqa: B023  # called here
     except OSError as error:
         raise unreadable(path, error) from error
     except pyarrow.ArrowException as error:

@@ -7,7 +7,7 @@ covered: compressed files, other formats (see ``files``).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,11 @@ from rstar2_env.problems.records import number_text
 def jsonl_rows(path: Path, columns: Columns) -> Iterator[tuple[str, int, Any]]:
     """Every record of a file, with where it stands ("file.jsonl:7") and the number of its line, counted from 1.
 
+    In place of a record that is not JSON, or lacks a column, comes the error that says so: the lines after it can be
+    read all the same.
+
     Raises:
         ConfigurationError: The file cannot be read.
-        ProblemFormatError: A line is not JSON, or lacks a column.
     """
     try:
         with path.open("rb") as file:
@@ -29,9 +31,18 @@ def jsonl_rows(path: Path, columns: Columns) -> Iterator[tuple[str, int, Any]]:
                 if number == 1:
                     line = line.removeprefix(b"\xef\xbb\xbf")
                 if line.strip():
-                    yield f"{path}:{number}", number, parse_line(line, columns, f"{path}:{number}")
+                    place = f"{path}:{number}"
+                    yield place, number, or_fault(lambda: parse_line(line, columns, place))  # noqa: B023  # called here
     except OSError as error:
         raise unreadable(path, error) from error
+
+
+def or_fault(read: Callable[[], Any]) -> Any:
+    """What ``read`` returns, or the ``ProblemFormatError`` that it raised."""
+    try:
+        return read()
+    except ProblemFormatError as error:
+        return error
 
 
 def parse_line(line: bytes, columns: Columns, where: str) -> Any:

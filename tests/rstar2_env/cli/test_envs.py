@@ -13,11 +13,15 @@ from places import DOCS
 import rstar2_env  # noqa: F401  # registers the ids
 from rstar2_env.core.episode import Message
 from rstar2_env.core.errors import SandboxUnavailableError, UnknownNameError
-from rstar2_env.evaluation.cards import OPTIONAL, card, gallery, sample_episode, written
+from rstar2_env.evaluation.cards import OPTIONAL, card, environment_ids, gallery, sample_episode, written
 from rstar2_env.sandbox import make_sandbox
 
 PAGE = DOCS / "environments.md"
 IDS = sorted(name for name, spec in gym.registry.items() if spec.namespace == "rstar2" and name not in OPTIONAL)
+
+
+def listed_elsewhere() -> set[str]:
+    return {name for name in environment_ids() if not name.startswith("rstar2/")}
 
 
 @pytest.fixture(scope="module")
@@ -29,14 +33,17 @@ def _sandbox():
 
 
 class TestEnvs:
-    def test_the_list_has_every_id_with_its_line_knobs_and_baseline(self):
+    def test_json_has_every_id_with_its_line_knobs_and_baseline(self):
         listed = json.loads(run("envs", "--json").stdout)
         assert set(IDS) <= set(listed)
         assert listed["rstar2/MathFence-v0"]["knobs"] == {"problems": "arithmetic"}
         assert listed["rstar2/MathFence-v0"]["random_baseline"].startswith("0: ")
-        shown = run("envs").output
-        for env_id in IDS:
-            assert env_id in shown
+
+    def test_the_list_is_one_line_an_id_within_80_columns(self):
+        lines = run("envs").output.partition("\n\n")[0].splitlines()
+        assert [line.split()[0] for line in lines if line.split()[0] in IDS] == IDS
+        assert all(line.startswith("rstar2/") or line.split()[0] in listed_elsewhere() for line in lines)
+        assert max(map(len, lines)) <= 80
 
     @pytest.mark.usefixtures("_sandbox")
     def test_a_card_is_the_docstring_and_an_episode_that_earned_its_reward(self):

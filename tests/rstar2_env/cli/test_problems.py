@@ -29,6 +29,31 @@ def test_problems_counts(file):
     assert json.loads(run("problems", "stats", "arithmetic", "-n", "50", "--json").stdout)["problems"] == 50
 
 
+def test_all_that_is_wrong_with_a_file_is_told_in_one_run(tmp_path):
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"question": "q"}\n{"question": "q", "answer": 1}\nnot json\n{"question": "", "answer": 1}\n')
+    done = run("problems", "stats", bad)
+    assert done.exit_code == 2
+    for said in (
+        "3 records of",
+        "bad.jsonl:1: field 'answer'",
+        "bad.jsonl:3: expected",
+        "bad.jsonl:4: field 'question'",
+    ):
+        assert said in done.output
+    bad.write_text('{"question": "q"}\n' * 1000)
+    lines = run("problems", "stats", bad).output.splitlines()
+    assert len(lines) == 12
+    assert lines[-1] == "  and perhaps more: reading ended here."
+
+
+def test_a_split_that_a_file_does_not_have_is_refused_and_none_is_made_up(file):
+    done = run("problems", "stats", file, "--split", "nonsense")
+    assert done.exit_code == 2
+    assert "has no split 'nonsense'" in " ".join(done.output.split())
+    assert "sums (" not in run("problems", "stats", file).output
+
+
 def test_problems_says_what_is_wrong_with_a_file(tmp_path):
     bad = tmp_path / "bad.jsonl"
     bad.write_text('{"question": "q"}\n')
@@ -98,7 +123,14 @@ def test_write_makes_jsonl_of_any_source(files, tmp_path):
 def test_sources_lists_every_set_with_its_licence():
     listed = json.loads(run("problems", "sources", "--json").stdout)
     assert listed["gsm8k"]["licence"] == "mit"
-    assert "cc-by-nc-sa-4.0" in run("problems", "sources", columns=200).output
+    shown = run("problems", "sources").output
+    assert "cc-by-nc-sa-4.0" in shown
+    assert {line.split()[0] for line in shown.splitlines() if line and line[0] != " "} >= set(listed)
+    assert max(map(len, shown.splitlines())) <= 80
+    one = run("problems", "sources", "gsm8k").output
+    assert "openai/gsm8k (main)" in one
+    assert "train 7473, test 1319" in one
+    assert "Did you mean 'gsm8k'" in run("problems", "sources", "gsm9k").output
 
 
 def test_stats_tells_how_the_answers_look(files):

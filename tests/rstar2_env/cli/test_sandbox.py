@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from cli_runner import run
 from typer.testing import CliRunner
 
 from rstar2_env.cli.sandbox import app
@@ -39,6 +40,30 @@ def test_one_program_gives_one_json_object(program: Path) -> None:
         "truncated",
     }
     assert fields <= outcome.keys()
+
+
+def test_a_program_may_be_typed_or_come_from_stdin() -> None:
+    typed = run("sandbox", "run", "-c", "print(6 * 7)", "-c", "1 / 0")
+    assert typed.exit_code == 1
+    assert "== -c 1\n42\n" in typed.output
+    assert "ZeroDivisionError" in typed.output
+    piped = run("sandbox", "run", "-", "--json", stdin="print('from stdin')\n")
+    assert json.loads(piped.stdout)["stdout"] == "from stdin\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "give a FILE"),
+        (("nowhere.py",), "nowhere.py: No such file"),
+        (("-c", "1", "--set", "wokers=2"), "Did you mean 'workers'"),
+        (("-c", "1", "--wall", "-1"), "wall_s"),
+    ],
+)
+def test_mistakes_are_told_in_a_line(arguments: tuple[str, ...], said: str) -> None:
+    done = run("sandbox", "run", *arguments)
+    assert done.exit_code == 2
+    assert said in " ".join(done.output.split())
 
 
 def test_several_programs_give_a_line_each_and_a_failure_shows_in_the_exit_code(tmp_path: Path) -> None:
@@ -88,5 +113,6 @@ def test_check_shows_every_promise_with_the_escape_that_was_tried() -> None:
 def test_check_prints_a_table() -> None:
     result = RUNNER.invoke(app, ["check", "--isolation", "strict"])
     assert result.exit_code == 0, result.output
-    assert "held" in result.output
+    assert "failed: it holds" in result.output
     assert "no network" in result.output
+    assert max(map(len, result.output.splitlines())) <= 80

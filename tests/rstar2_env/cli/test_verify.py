@@ -91,3 +91,43 @@ def test_percentiles_are_values_that_occurred() -> None:
     assert percentile([1, 2, 3, 4], 0.5) == 2
     assert percentile([1, 2, 3, 4], 0.99) == 4
     assert percentile([], 0.5) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("pair", "code", "said"),
+    [
+        (("1/2", "0.5"), 0, "right: the answer equals the right one (number)"),
+        (("x+1", "x+2"), 1, "wrong: the answer is another one"),
+        (("7", r"So it is $\boxed{7}$."), 0, "right: "),
+        (("7", ""), 1, "wrong: there is no answer"),
+        (("--", "-3", "-6/2"), 0, "right: "),
+    ],
+)
+def test_a_pair_is_graded_with_the_reason(pair: tuple[str, ...], code: int, said: str) -> None:
+    done = run("verify", *pair) if pair[0] == "--" else run("verify", *pair, "--timeout", "20")
+    assert done.exit_code == code
+    assert done.output.startswith(said)
+
+
+def test_a_pair_as_json() -> None:
+    figures = json.loads(run("verify", "1/2", "0.6", "--json").stdout)
+    assert (figures["correct"], figures["reason"], figures["method"]) == (False, "different", "number")
+
+
+@pytest.mark.parametrize("arguments", [(), ("1",), ("1", "2", "--jsonl", __file__)])
+def test_a_pair_or_a_file_must_be_given(arguments: tuple[str, ...]) -> None:
+    done = run("verify", *arguments)
+    assert done.exit_code == 2
+    assert "give GOLD and PRED, or --jsonl FILE" in done.output
+
+
+def test_every_bad_line_of_a_file_is_told(tmp_path: Path) -> None:
+    done = run("verify", "--jsonl", write(tmp_path / "pairs.jsonl", [LINES[0], "{", LINES[1], {"gold": "1"}]))
+    assert done.exit_code == 2
+    assert "line 2: not JSON" in done.output
+    assert "line 4, field 'pred'" in done.output
+
+
+def test_the_tables_fit_a_terminal_of_80_columns(tmp_path: Path) -> None:
+    shown = run("verify", "--jsonl", write(tmp_path / "pairs.jsonl", LINES), "--timeout", "20").output
+    assert max(map(len, shown.splitlines())) <= 80
