@@ -1,5 +1,9 @@
 """Imports point downward, plugins stand apart, and nothing lies loose; each rule is seen to fail on a small tree."""
 
+import re
+import subprocess
+import sys
+
 import pytest
 from architecture import (
     FLOORS,
@@ -17,7 +21,9 @@ from architecture import (
     trl_elsewhere,
     upward,
 )
-from places import ROOT
+from places import DOCS, ROOT, SUPPORT
+
+import rstar2_env.testing
 
 SETTINGS = """
 [tool.setuptools]
@@ -190,3 +196,49 @@ def test_no_module_lies_loose_and_no_folder_is_left_out_of_the_distribution(smal
 def test_no_file_is_longer_than_is_allowed(small):
     files = {"rstar2_env/core/a.py": "\n" * MOST_LINES, "rstar2_env/core/b.py": "\n" * (MOST_LINES + 1)}
     assert small(long, files) == [f"rstar2_env/core/b.py has {MOST_LINES + 1} lines; {MOST_LINES} are the most"]
+
+
+PAGE = (DOCS / "architecture.md").read_text()
+
+
+def chapter(title):
+    """The lists of files of a chapter of the page, in order."""
+    text = PAGE.split(f"\n## {title}\n")[1].split("\n## ")[0]
+    lists = re.split(r"^1\. ", text, flags=re.MULTILINE)[1:]
+    return [re.findall(r"^(?:\d+\. )?`([a-z0-9_/]+\.py)`: ", each, flags=re.MULTILINE) for each in lists]
+
+
+class TestThePage:
+    def test_every_file_and_folder_that_it_names_exists(self):
+        named = set(re.findall(r"`((?:rstar2_env|agents|envs_registry|trainers|tests)/[\w./]*)`", PAGE))
+        assert len(named) > 60
+        assert {name for name in named if not (ROOT / name).exists()} == set()
+
+    @pytest.mark.parametrize("title", ["An action", "An episode", "A grade", "A sandboxed job"])
+    def test_a_path_names_files_that_are_entered_in_that_order(self, title, tmp_path):
+        command = [sys.executable, str(SUPPORT / "followed.py"), title.split()[-1], str(tmp_path)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        path = done.stdout.split()
+        named = chapter(title)[0]
+        assert len(named) >= 5
+        assert [name for name in path if name in named] == named, path
+
+    def test_it_draws_the_floors_that_the_imports_keep(self):
+        drawn = [
+            re.split(r" {3,}", line)[0] for line in re.search(r"```text\n(.*?)```", PAGE, re.DOTALL)[1].splitlines()
+        ]
+        floors = ["  ".join(floor) for floor in reversed(FLOORS)]
+        assert drawn == ["rstar2_env", "  ".join(PLUGINS), *floors]
+
+    def test_it_says_of_every_part_how_it_joins(self):
+        table = PAGE.split("## What to touch")[1]
+        groups = set(re.findall(r"\| `(rstar2_env\.[a-z_]+)` \|", table))
+        files = [path for folder in ("rstar2_env", *PLUGINS) for path in (ROOT / folder).rglob("*.py")]
+        written = {group for path in files for group in re.findall(r'"(rstar2_env\.[a-z_]+)"', path.read_text())}
+        assert len(groups) > 8
+        assert groups <= written
+        for name in re.findall(r"`(register_\w+)\(", table):
+            assert callable(getattr(rstar2_env, name))
+        for name in re.findall(r"`rstar2_env\.testing\.(\w+)`", table):
+            assert callable(getattr(rstar2_env.testing, name))

@@ -60,16 +60,6 @@ def test_every_training_option_is_documented():
         assert f"| `{field.name}` |" in text, field.name
 
 
-def test_every_package_folder_is_in_the_distribution():
-    import tomllib
-
-    with open(ROOT / "pyproject.toml", "rb") as file:
-        listed = set(tomllib.load(file)["tool"]["setuptools"]["packages"])
-    mapped = {"agents", "envs_registry", "trainers"}
-    found = {".".join(path.parent.relative_to(ROOT).parts) for path in (ROOT / "rstar2_env").rglob("__init__.py")}
-    assert found | {f"rstar2_env.{name}" for name in mapped} == listed
-
-
 @pytest.mark.parametrize("document", sorted(ROOT.glob("*.md")) + sorted((DOCS).glob("*.md")), ids=lambda p: p.name)
 def test_links_between_documents_lead_somewhere(document):
     for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", document.read_text()):

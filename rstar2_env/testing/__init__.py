@@ -9,7 +9,7 @@ from rstar2_env.testing.checks import CHECKS
 from rstar2_env.testing.conformance import check_text_env
 from rstar2_env.testing.harness import ConformanceError
 from rstar2_env.testing.hostile import HOSTILE_TURNS
-from rstar2_env.testing.hostile_programs import HOSTILE_LIMITS, HostileProgram, hostile_programs
+from rstar2_env.testing.hostile_code import HOSTILE_LIMITS, HostileProgram, hostile_programs
 from rstar2_env.testing.sandbox_checks import SANDBOX_CHECKS
 from rstar2_env.testing.sandbox_conformance import check_sandbox
 from rstar2_env.testing.stub_sandbox import StubSandbox

@@ -23,7 +23,7 @@ from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox.check import try_to_escape
 from rstar2_env.sandbox.job import Capability, Job, Limits, Outcome, Sandbox
 from rstar2_env.testing.harness import require
-from rstar2_env.testing.hostile_programs import hostile_programs, survive
+from rstar2_env.testing.hostile_code import hostile_programs, survive
 
 SLEEP = Job("import time\ntime.sleep(60)", limits=Limits(wall_s=60))
 _PATIENCE_S = 60.0

@@ -31,7 +31,10 @@ class Advantage(Protocol):
 
 
 ADVANTAGES: Registry[Advantage] = Registry(
-    "advantage", shape=Shape(inspect.isfunction, "a function of the groups' rewards")
+    "advantage",
+    "rstar2_env.trainers.advantages",
+    "rstar2_env.advantages",
+    shape=Shape(inspect.isfunction, "a function of the groups' rewards"),
 )
 
 

@@ -45,7 +45,10 @@ class Settles(Protocol):
 
 
 SELECTORS: Registry[type[Selector]] = Registry(
-    "selector", shape=Shape(is_class_with("__call__"), "a class whose objects are called with (group, keep, rng)")
+    "selector",
+    "rstar2_env.trainers.selectors",
+    "rstar2_env.selectors",
+    shape=Shape(is_class_with("__call__"), "a class whose objects are called with (group, keep, rng)"),
 )
 
 

@@ -13,7 +13,7 @@ from places import SHARED
 
 from rstar2_env.sandbox import Job, Sandbox
 from rstar2_env.testing import HOSTILE_LIMITS, SANDBOX_CHECKS, HostileProgram, hostile_programs
-from rstar2_env.testing.hostile_programs import HARNESS, PROCESSES, survive
+from rstar2_env.testing.hostile_code import HARNESS, PROCESSES, survive
 from rstar2_env.testing.sandbox_checks import SandboxHarness
 
 ATTACKS = SHARED / "attacks"
