@@ -28,8 +28,8 @@ from starlette.types import ASGIApp
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.sandbox.remote.codec import dump, job_from_json
+from rstar2_env.sandbox.serve.code_judge import judge_routes
 from rstar2_env.sandbox.serve.guard import Guard, TooLargeError, read_body, too_large
-from rstar2_env.sandbox.serve.judge import judge_routes
 from rstar2_env.sandbox.serve.service import Service
 from rstar2_env.sandbox.serve.stream import OutcomeStream
 

@@ -13,12 +13,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .judge import signal_name
 from .loop import IN
 from .sessions import Sessions
+from .verdict import signal_name
 
 if TYPE_CHECKING:
-    from .call import Call, Child, Session
+    from .child import Call, Child, Session
     from .loop import Loop
     from .zygote_link import ZygoteLink
 

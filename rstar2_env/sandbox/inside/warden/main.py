@@ -15,8 +15,8 @@ from functools import partial
 
 from ..kernel import layers, linux
 from ..tidy import remove_tree
-from .call import Slot
 from .caller_link import CallerLink
+from .child import Slot
 from .supervisor import Supervisor
 from .zygote_link import ZygoteLink
 

@@ -11,7 +11,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any
 
-from .call import Call, Child, Session
+from .child import Call, Child, Session
 from .loop import Loop
 
 _MOST_EPITAPHS = 65_536

@@ -15,11 +15,11 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import orders, wire
-from .call import Call, Child, Slot, Stream
 from .caller_link import CallerLink
 from .cells import MAX_RESTARTS, Cells
+from .child import Call, Child, Slot, Stream
 from .loop import ENDED, OUT, Loop
-from .nursery import Nursery
+from .pool import Nursery
 from .zygote_link import ZygoteLink
 
 _READ = 1 << 18

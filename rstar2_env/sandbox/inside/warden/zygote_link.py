@@ -17,7 +17,7 @@ from ..kernel.layers import Layers, enter_user_namespace
 from ..kernel.view import build
 
 if TYPE_CHECKING:
-    from .call import Child
+    from .child import Child
 
 _START_S = 120.0
 

@@ -38,7 +38,7 @@ def main() -> None:
             del sys.modules[module.__name__]
         from ..kernel.isolation import Isolation
         from ..kernel.plan import Plan
-        from .fork_server import ForkServer
+        from .server import ForkServer
 
         plan = Plan(**options["plan"])
         isolation = Isolation(plan, options["readable"])

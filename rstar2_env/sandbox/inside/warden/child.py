@@ -18,7 +18,7 @@ from ..kernel.cgroups import Groups
 from ..orders import BROKEN, Reply
 from ..tidy import remove_tree
 from ..wire import STARTED
-from .judge import Seen, judge
+from .verdict import Seen, judge
 
 _READ = 1 << 18
 _CREDENTIALS = struct.Struct("iii")

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.sandbox.inside.warden.judge import Seen, judge, read_report
+from rstar2_env.sandbox.inside.warden.verdict import Seen, judge, read_report
 
 BUSY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

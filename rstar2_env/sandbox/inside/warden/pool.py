@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .call import Child, Slot, Stream
+from .child import Child, Slot, Stream
 
 if TYPE_CHECKING:
     from .loop import Loop
