@@ -4,7 +4,7 @@
     python benchmarks/sandbox.py --quick        # less than a minute
 
 Figures from a busy machine mean little in themselves: the ratios and the CPU milliseconds a call carry over. CPU counts
-everything: caller, warden, warm parent and children. The sandbox alone, a training step's load and the soak are
+everything: caller, warden, zygote and children. The sandbox alone, a training step's load and the soak are
 ``rstar2 sandbox bench``.
 """
 
@@ -150,7 +150,7 @@ def in_session(sandbox: LocalSandbox) -> Callable[[str], object]:
 
 
 def size() -> dict[str, float]:
-    """Memory of the warm parent, and what one more waiting child costs, in MiB."""
+    """Memory of the zygote, and what one more waiting child costs, in MiB."""
 
     def private(pid: int) -> float:
         with open(f"/proc/{pid}/smaps_rollup") as file:

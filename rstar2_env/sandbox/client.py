@@ -211,7 +211,7 @@ class WardenClient(BaseSandbox):
             if not self._closed:
                 self._connection = fresh
                 if names := self._sessions.names():
-                    fresh.mourn_sessions(names)
+                    fresh.tell_of_lost_sessions(names)
                 for ticket in list(self._tickets.values()):
                     self._send(ticket)
                 return True

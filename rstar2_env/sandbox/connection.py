@@ -109,7 +109,7 @@ class Connection:
         """End a session."""
         self.send(wire.pack({"op": "end_session", "name": name}))
 
-    def mourn_sessions(self, names: list[str]) -> None:
+    def tell_of_lost_sessions(self, names: list[str]) -> None:
         """Tell a fresh warden which sessions an earlier one took with it, so that their next calls are told."""
         self.send(wire.pack({"op": "sessions_lost", "names": names}))
 
@@ -150,7 +150,7 @@ class Connection:
             self._shut()
             try:
                 if words := self._host.end(_CLOSE_S if self._closing else 0.2):
-                    why = f"{why}; its last words: {words}"
+                    why = f"{why}; it wrote: {words}"
             except Exception as error:  # those who wait must hear of it all the same
                 why = f"{why}; it could not be ended: {type(error).__name__}: {error}"
         with self._lock:  # no send may reach a descriptor that was closed and given out anew

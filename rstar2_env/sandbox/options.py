@@ -23,18 +23,18 @@ class LocalOptions(CheckedOptions):
     """How the ``local`` provider runs.
 
     Attributes:
-        preload: Modules that the warm parent imports, so that no call pays for them.
+        preload: Modules that the zygote imports, so that no call pays for them.
         workers: Programs that run at once; the default is the number of usable cores.
         waiting: Children kept ready ahead of the calls; the default is ``workers``.
         isolation: ``"strict"`` refuses to start without a required layer, ``"best"`` runs with what there is and warns
             once, ``"none"`` switches isolation off, for debugging.
         readable: Further paths that programs may read, such as a folder of their own libraries.
-        warmup: A program that the warm parent runs once, so that its effects on caches are there in every call;
+        warmup: A program that the zygote runs once, so that its effects on caches are there in every call;
             ``None`` runs a little of what most programs use of numpy and sympy, where they are preloaded.
         limits: The limits that most jobs will have: what is prepared ahead of a call is prepared for these.
         without: Layers to do without, by their short names; for tests of machines that lack them.
         retries: How often a call is started anew after a failure of our own.
-        stall_s: Seconds without a sign of life after which the warm parent is replaced.
+        stall_s: Seconds without a sign of life after which the zygote is replaced.
         max_sessions: Sessions that live at once; for one more, the least recently used that rests has to go.
         session_idle_s: Seconds that a session may rest between two cells before it is ended.
         session_memory_mb: MiB that the memory limits of all sessions may add up to; ``None`` leaves it to

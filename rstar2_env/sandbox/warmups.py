@@ -1,4 +1,4 @@
-"""What the warm parent runs once for a preloaded module: calls then find lazy imports done and caches filled.
+"""What the zygote runs once for a preloaded module: calls then find lazy imports done and caches filled.
 
 Much of numpy and sympy is imported or computed on first use: a first ``solve`` takes 40 ms, a second one 2.
 """

@@ -1,4 +1,4 @@
-"""The ``local`` provider: a warm parent on this machine, a fresh fork for each call, no daemon.
+"""The ``local`` provider: a zygote on this machine, a fresh fork for each call, no daemon.
 
 Covered here: its options and its place. The caller's side is in ``client``; what a program can and cannot do is in
 ``inside`` and in docs/sandbox.md.

@@ -279,13 +279,13 @@ class Dispatcher:
 
     def _on_outcome(self, node: Node, ticket: Ticket, outcome: Outcome) -> None:
         ticket.attempts += max(1, outcome.attempts)
-        node.ailing = outcome.status is ToolStatus.UNAVAILABLE
-        if not node.ailing:
+        node.failing = outcome.status is ToolStatus.UNAVAILABLE
+        if not node.failing:
             node.strikes = 0
             self._failures.pop(node.where.id, None)
         elif not node.flying:  # the last of all that failed together
             node.strikes += 1
-        if node.ailing and self._may_run_again(ticket):
+        if node.failing and self._may_run_again(ticket):
             self._requeue(node, ticket)
         else:
             if ticket.job.session is not None:

@@ -80,7 +80,7 @@ class Node:
         self.workers = 0
         self.flying: dict[int, Ticket] = {}
         self.waiting: deque[Ticket] = deque()
-        self.ailing = False  # its last outcome was a failure of ours
+        self.failing = False  # its last outcome was a failure of ours
         self.sessions = 0
         self.strikes = 0  # how often that was so, in a row
         self._options, self._on_outcome, self._on_lost = options, on_outcome, on_lost
@@ -93,10 +93,10 @@ class Node:
 
     @property
     def room(self) -> float:
-        """Share of its places that are free, from 1 down to 0. One that ails is tried with a call at a time."""
+        """Share of its places that are free, from 1 down to 0. One that fails is tried with a call at a time."""
         if self._doubtful:
             return 0.0
-        places = 1 if self.ailing else self.workers * self._options.ahead
+        places = 1 if self.failing else self.workers * self._options.ahead
         return 1 - len(self.flying) / places
 
     async def start(self) -> None:
@@ -152,7 +152,7 @@ class Node:
     async def stop(self) -> None:
         """End the sandbox there in good order, and the actor."""
         self._gone = True
-        await self._hush()
+        await self._cancel_talks()
         with contextlib.suppress(Exception):  # it may be gone, and then there is nothing to stop
             async with asyncio.timeout(_STOP_S):
                 await self._remote("stop")
@@ -254,7 +254,7 @@ class Node:
             with contextlib.suppress(Exception):  # it is dead already, or Ray is
                 connected().kill(self._actor, no_restart=True)
 
-    async def _hush(self) -> None:
+    async def _cancel_talks(self) -> None:
         for talk in self._talks:
             talk.cancel()
         await asyncio.gather(*self._talks, return_exceptions=True)

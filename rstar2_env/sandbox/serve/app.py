@@ -6,7 +6,7 @@
     GET  /capabilities      what runs here, how isolated, how many at once, the largest limits
     GET  /metrics           Prometheus' text format
     GET  /healthz           200 while it takes calls, 503 once it stops; needs no token
-    and code-judge's requests (``judge``)
+    and code-judge's requests (``code_judge``)
 
 Covered: reading requests, refusing them, finding what they ask for. Not covered: queueing and running (``service``).
 """
@@ -28,7 +28,7 @@ from starlette.types import ASGIApp
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.sandbox.remote.codec import dump, job_from_json
-from rstar2_env.sandbox.serve.code_judge import judge_routes
+from rstar2_env.sandbox.serve.code_judge import code_judge_routes
 from rstar2_env.sandbox.serve.guard import Guard, TooLargeError, read_body, too_large
 from rstar2_env.sandbox.serve.service import Service
 from rstar2_env.sandbox.serve.stream import OutcomeStream
@@ -72,7 +72,7 @@ def build_app(service: Service) -> ASGIApp:
         Route("/capabilities", capabilities),
         Route("/metrics", metrics),
         Route("/healthz", healthz),
-        *judge_routes(service, max_bytes),
+        *code_judge_routes(service, max_bytes),
     ]
     return Guard(Starlette(routes=routes), service.options.token, max_bytes, service)
 

@@ -29,7 +29,7 @@ _POLL_S = 0.02
 _REASONS = {ToolStatus.TIMEOUT: "worker_timeout", ToolStatus.UNAVAILABLE: "internal_error"}
 
 
-def judge_routes(service: Service, max_bytes: int) -> list[Route]:
+def code_judge_routes(service: Service, max_bytes: int) -> list[Route]:
     """The routes, with and without output in the results."""
 
     async def ping(request: Request) -> Response:

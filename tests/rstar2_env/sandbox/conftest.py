@@ -237,7 +237,7 @@ class Look:
 
     @staticmethod
     def pids(sandbox: LocalSandbox) -> tuple[int, int]:
-        """Process ids of the warden and of the warm parent."""
+        """Process ids of the warden and of the zygote."""
         connection = sandbox._connection
         assert connection is not None
         return connection.warden_pid, connection.zygote_pid

@@ -40,7 +40,7 @@ def in_flight(sandbox: LocalSandbox, fault: Callable[[], None], calls: int = 6) 
         return [future.result(60) for future in futures]
 
 
-@pytest.mark.parametrize("which", [0, 1], ids=["warden", "warm parent"])
+@pytest.mark.parametrize("which", [0, 1], ids=["warden", "zygote"])
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 def test_what_is_killed_or_stopped_is_replaced_and_its_calls_run_again(
     sandbox: LocalSandbox, look: Any, which: int, how: int
@@ -82,7 +82,7 @@ def test_without_retries_a_lost_call_is_unavailable_and_says_why(look: Any) -> N
     with LocalSandbox(workers=1, waiting=1, preload=(), retries=0) as sandbox:
         outcome = in_flight(sandbox, lambda: os.kill(look.pids(sandbox)[1], signal.SIGKILL), calls=1)[0]
         assert (outcome.status, outcome.attempts) == (ToolStatus.UNAVAILABLE, 1)
-        assert "warm parent is gone" in str(outcome.error_message)
+        assert "zygote is gone" in str(outcome.error_message)
         assert sandbox.run(Job("1")).value == "1"
 
 

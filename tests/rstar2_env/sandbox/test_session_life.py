@@ -193,7 +193,7 @@ def test_a_cancelled_call_that_waits_for_its_turn_never_runs(local: LocalSandbox
 # Faults
 
 
-@pytest.mark.parametrize("which", [0, 1], ids=["warden", "warm parent"])
+@pytest.mark.parametrize("which", [0, 1], ids=["warden", "zygote"])
 def test_a_session_does_not_survive_the_provider_and_its_next_call_says_so(
     small: LocalSandbox, look: Any, which: int
 ) -> None:

@@ -23,14 +23,14 @@ WORKDIR = "/tmp"
 """The working folder, where mounts are possible."""
 _MOST_PREPARED = 4096
 PROC_FD = 3
-"""Where the warden leaves a descriptor on ``/proc`` for the warm parent: users are mapped through it."""
+"""Where the warden leaves a descriptor on ``/proc`` for the zygote: users are mapped through it."""
 _INODES = 10_000
 _MOUNT_FLAGS = linux.MS_NOSUID | linux.MS_NODEV
 _HIDDEN = "hidepid=2,subset=pid"
 
 
 class Isolation:
-    """What every child needs in order to isolate itself, made ready once in the warm parent.
+    """What every child needs in order to isolate itself, made ready once in the zygote.
 
     Args:
         plan: The layers in force.
@@ -42,13 +42,13 @@ class Isolation:
         self._pinned = "pid" not in plan.namespaces
         needs = seccomp.Needs(
             pin=self._pinned,
-            hush=self._pinned and not plan.scoped,
+            no_signals=self._pinned and not plan.scoped,
             spare_metadata="mount" not in plan.namespaces and not plan.own_user,
         )
         self._filter = seccomp.Filter(needs=needs) if plan.seccomp else None
         self._rules = landlock.Rules(readable, plan.landlock) if plan.landlock else None
         self.base_memory = 0
-        """Bytes of address space that the warm parent uses: the preloaded modules, not a program's own."""
+        """Bytes of address space that the zygote uses: the preloaded modules, not a program's own."""
         self._proc = fcntl.fcntl(PROC_FD, fcntl.F_DUPFD_CLOEXEC, 64) if plan.user else -1
         self._flags = plan.flags("mount", "ipc", "uts")
         self._hides_proc = "mount" in plan.namespaces and _can_mount_proc()
@@ -62,7 +62,7 @@ class Isolation:
         return self._plan.shared_processes + wanted if self._plan.shared_processes else None
 
     def measure(self) -> None:
-        """Note the memory of the warm parent; call it when it is as large as it will be."""
+        """Note the memory of the zygote; call it when it is as large as it will be."""
         with open("/proc/self/statm", "rb") as file:
             self.base_memory = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
 
@@ -144,7 +144,7 @@ class Isolation:
 
 
 def _change_of_user(user: int) -> linux.Prepared:
-    """Become a user of one's own, which gives up every capability, and die with the warm parent from then on."""
+    """Become a user of one's own, which gives up every capability, and die with the zygote from then on."""
     calls = linux.Prepared()
     if user:
         calls.add("setgroups", 0, None)

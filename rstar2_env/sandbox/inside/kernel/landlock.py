@@ -40,7 +40,7 @@ def version() -> int:
 
 
 class Rules:
-    """Rules for a child to lay on itself. All but the one for its own working folder are made ready in the warm parent.
+    """Rules for a child to lay on itself. All but the one for its own working folder are made ready in the zygote.
 
     Args:
         readable: Paths below which everything may be read and executed.

@@ -1,6 +1,6 @@
 """Which layers of isolation this machine gives, found by trying each one, and what follows from that.
 
-Covered: the probes, the plan that the warm parent and the children follow, and the list that ``capabilities()`` shows:
+Covered: the probes, the plan that the zygote and the children follow, and the list that ``capabilities()`` shows:
 first what is promised (and by which mechanisms), then the mechanisms themselves. Not covered: putting them in force
 (``child``).
 """
@@ -49,7 +49,7 @@ class Layers:
         plan, spaces = self.plan, self.plan.namespaces
         grouped = self.groups.controllers if self.groups is not None else ()
         pinned = plan.seccomp and plan.landlock > 0
-        watched = os.path.exists(f"/proc/self/task/{os.getpid()}/children")  # how the warm parent finds a tree
+        watched = os.path.exists(f"/proc/self/task/{os.getpid()}/children")  # how the zygote finds a tree
         kept: dict[str, list[str]] = {
             "no network": _those({"network namespace": "net" in spaces, "system-call filter": plan.seccomp}),
             "no sight of other processes": _those(
@@ -66,14 +66,14 @@ class Layers:
             "bounded memory": _those(
                 {
                     "memory control group": "memory" in grouped,
-                    "rlimit and the warm parent's watch": "memory" not in grouped and plan.isolated and watched,
+                    "rlimit and the zygote's watch": "memory" not in grouped and plan.isolated and watched,
                 }
             ),
             "bounded processes": _those(
                 {
                     "pids control group": "pids" in grouped,
                     "rlimit of an own user": plan.own_user,
-                    "rlimit and the warm parent's watch": watched
+                    "rlimit and the zygote's watch": watched
                     and plan.isolated
                     and not plan.own_user
                     and "pids" not in grouped,
@@ -251,7 +251,7 @@ def enter_user_namespace(user: int, group: int) -> None:
 
 
 def _rehearse(plan: Plan, view: View, scratch: str) -> None:
-    """Build the private view, and the mounts that a child makes, as will be done for the warm parent."""
+    """Build the private view, and the mounts that a child makes, as will be done for the zygote."""
     if plan.user:
         enter_user_namespace(os.getuid(), os.getgid())
     if "pid" in plan.namespaces:

@@ -1,4 +1,4 @@
-"""The plan: which layers are in force, as the warm parent and the children need to know it."""
+"""The plan: which layers are in force, as the zygote and the children need to know it."""
 
 from __future__ import annotations
 
@@ -59,5 +59,5 @@ class Plan:
         return sum(NAMESPACES[name][1] for name in names if name in self.namespaces)
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain data, for the warm parent."""
+        """As plain data, for the zygote."""
         return asdict(self)

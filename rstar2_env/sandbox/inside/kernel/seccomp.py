@@ -47,12 +47,12 @@ class Needs:
 
     Attributes:
         pin: Keep to its own process group and process number (no process namespace).
-        hush: Send no signals to others (no process namespace, nor Landlock's scope for signals).
+        no_signals: Send no signals to others (no process namespace, nor Landlock's scope for signals).
         spare_metadata: Change no file's mode, owner, times or attributes (the user's own files are in sight).
     """
 
     pin: bool = False
-    hush: bool = False
+    no_signals: bool = False
     spare_metadata: bool = False
 
 
@@ -148,7 +148,7 @@ def _extra(machine: str, needs: Needs) -> dict[int, list[Instruction]]:
     if needs.pin:
         lists += [(syscalls.LEAVING, refused), (syscalls.BY_DESCRIPTOR, refused)]
         lists += [(syscalls.BY_NUMBER, own(_AT_FIRST)), (syscalls.BY_SECOND_NUMBER, own(_AT_SECOND))]
-    if needs.hush:
+    if needs.no_signals:
         lists += [(syscalls.SIGNALLING, own(_AT_FIRST, _OWN_GROUP)), (syscalls.SIGNALLING_ANYONE, refused)]
         lists += [(syscalls.SIGNALLING_THREADS, own(_AT_FIRST))]
     if needs.spare_metadata:

@@ -31,7 +31,7 @@ FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 @dataclass(slots=True)
 class View:
-    """Where things are for the warm parent and its children.
+    """Where things are for the zygote and its children.
 
     Attributes:
         python: The interpreter's path.

@@ -67,11 +67,11 @@ class Cells:
         assert session is not None
         if session.child is None:
             session.child = child
-            epitaph = self.book.exhume(session.name)
-            call.state, call.note = ("new", None) if epitaph is None else ("replaced", epitaph)
+            told_next = self.book.take_end(session.name)
+            call.state, call.note = ("new", None) if told_next is None else ("replaced", told_next)
         else:
             call.state, call.note, session.note = "kept", session.note, None
-            for descriptor in child.ears():
+            for descriptor in child.listening():
                 self._loop.rewatch(descriptor, IN)
         self._keep_time(session, child.started_at + call.limits["wall_s"])
 
@@ -89,7 +89,7 @@ class Cells:
             return
         interrupted = child.stopped_for
         header, blobs = child.finish_cell(message)
-        for descriptor in child.ears():
+        for descriptor in child.listening():
             self._loop.rewatch(descriptor, 0)
         if any(child.slot.unbounded(child.limits)):
             self._zygote.rest(child)
@@ -175,12 +175,12 @@ class Cells:
             call.restarts += 1  # nothing of it ran: it may as well be its first start
             call.child = session.child = None
             if call.note is not None:
-                self.book.bury(session.name, call.note)
+                self.book.note_end(session.name, call.note)
             self._queue.appendleft(call)
             return
-        epitaph = None
+        told_next = None
         if call.cancelled:
-            epitaph = "The earlier session was ended: a cell was cancelled and did not stop when it was interrupted."
+            told_next = "The earlier session was ended: a cell was cancelled and did not stop when it was interrupted."
         elif why is not None:
             self._lose(call, why)
         else:
@@ -188,7 +188,7 @@ class Cells:
             earlier = f"{call.note} " if call.note is not None else ""
             header |= {"session": "ended", "session_note": f"{earlier}The session was ended: {_why_ended(child)}"}
             self._answer(call, header, blobs)
-        self.book.lose_process(session, epitaph)
+        self.book.lose_process(session, told_next)
 
     def _evict(self, child: Child) -> None:
         child.discarded = True

@@ -1,28 +1,29 @@
-"""The warden's records of a call, of the child that runs it, and of the session that both may belong to."""
+"""A child of the zygote as the warden sees it, from the order to fork it until it is gone.
+
+Beside it stand the records of what it serves, a call and perhaps a session, since the three name one another. Covered:
+its pipes, its reports, its clocks. Not covered: its place (``slot``), and when what is done (``cells``).
+"""
 
 from __future__ import annotations
 
-import array
-import fcntl
 import os
 import signal
 import socket
 import struct
 import tempfile
-import termios
 import time
 from collections import deque
 from typing import Any
 
-from ..kernel.cgroups import Groups
 from ..orders import BROKEN, Reply
 from ..tidy import remove_tree
 from ..wire import STARTED
-from .verdict import Seen, judge
+from .slot import Slot
+from .stream import Stream
+from .verdict import Seen, verdict
 
 _READ = 1 << 18
 _CREDENTIALS = struct.Struct("iii")
-_SPARE_MEMORY = 64 << 20
 _MAX_REPORTS = 16
 _MAX_REPORT_BYTES = 1 << 19
 
@@ -59,71 +60,6 @@ class Session:
         self.note: str | None = None  # what the next cell has to be told
         self.signalled = False  # whether an interrupt is on its way, which must not reach the next cell
         self.deadline_at = 0.0  # when the timer of its deadline fires
-
-
-class Stream:
-    """Standard output or error of a child: what was kept, and how much was not."""
-
-    __slots__ = ("descriptor", "kept", "left_out")
-
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
-        self.kept = bytearray()
-        self.left_out = 0
-
-    def add(self, data: bytes, limit: int) -> bool:
-        """Keep ``data`` up to the limit; whether it went past it."""
-        room = max(0, limit - len(self.kept))
-        self.kept += data[:room]
-        self.left_out += max(0, len(data) - room)
-        return self.left_out > 0
-
-    def take(self, limit: int) -> None:
-        """Keep what is in the pipe at this moment, and not a byte that is written later."""
-        if self.descriptor < 0:
-            return
-        waiting = array.array("i", [0])
-        fcntl.ioctl(self.descriptor, termios.FIONREAD, waiting)
-        if waiting[0]:
-            self.add(os.read(self.descriptor, waiting[0]), limit)
-
-
-class Slot:
-    """A place for one child at a time: its user, its control group, and where its working folder is made.
-
-    Args:
-        index: Its number.
-        groups: The control groups of this warden, or ``None``.
-        scratch: Where working folders are made; ``None`` when each child mounts its own.
-        own_user: Whether its children run as a user of their own.
-    """
-
-    def __init__(self, index: int, groups: Groups | None, scratch: str | None, own_user: bool) -> None:
-        self.index = index
-        self.group = groups.make(index) if groups is not None else None
-        self.scratch = scratch
-        bounded = groups.controllers if groups is not None else ()
-        self.bounds_memory = "memory" in bounded
-        self.bounds_processes = "pids" in bounded or own_user
-        self.bounds_files = scratch is None
-
-    def unbounded(self, limits: dict[str, Any]) -> tuple[int, int, int]:
-        """Those of a job's limits that only a watch can keep here: processes, bytes of memory, bytes of files."""
-        return (
-            0 if self.bounds_processes else limits["processes"],
-            0 if self.bounds_memory else limits["memory_bytes"] + _SPARE_MEMORY,
-            0 if self.bounds_files else limits["file_bytes"],
-        )
-
-    @property
-    def entrances(self) -> tuple[int, ...]:
-        """Open files through which a process enters the control group."""
-        return self.group.entrances if self.group is not None else ()
-
-    def close(self) -> None:
-        """Remove the control group."""
-        if self.group is not None:
-            self.group.close()
 
 
 class Child:
@@ -271,7 +207,7 @@ class Child:
         assert self.call is not None
         out, err = self.streams
         group = self.slot.group
-        found = judge(
+        found = verdict(
             Seen(
                 wait_status=self.wait_status,
                 stopped_for=self.stopped_for,
@@ -319,8 +255,8 @@ class Child:
             os.close(descriptor)
         self.theirs = ()
 
-    def ears(self) -> list[int]:
-        """What we listen to while a cell of a session runs, as far as it is open."""
+    def listening(self) -> list[int]:
+        """What is listened to while a cell of a session runs, as far as it is open."""
         ends = (self.report.fileno(), *(stream.descriptor for stream in self.streams))
         return [descriptor for descriptor in ends if descriptor >= 0]
 

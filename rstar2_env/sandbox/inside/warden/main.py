@@ -16,7 +16,7 @@ from functools import partial
 from ..kernel import layers, linux
 from ..tidy import remove_tree
 from .caller_link import CallerLink
-from .child import Slot
+from .slot import Slot
 from .supervisor import Supervisor
 from .zygote_link import ZygoteLink
 

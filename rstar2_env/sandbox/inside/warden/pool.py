@@ -15,7 +15,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .child import Child, Slot, Stream
+from .child import Child
+from .slot import Slot
+from .stream import Stream
 
 if TYPE_CHECKING:
     from .loop import Loop
@@ -26,7 +28,7 @@ _MAX_FAILURES = 20
 """Children in a row that may fail to be prepared before this warden gives up."""
 
 
-class Nursery:
+class ChildPool:
     """Makes children and keeps them waiting.
 
     Args:

@@ -14,7 +14,7 @@ from typing import Any
 from .child import Call, Child, Session
 from .loop import Loop
 
-_MOST_EPITAPHS = 65_536
+_MOST_ENDS = 65_536
 
 
 class Sessions:
@@ -44,7 +44,7 @@ class Sessions:
         self._resting: OrderedDict[Session, float] = OrderedDict()  # idle since when; least recently used first
         self._waiting: deque[Session] = deque()  # for room; as long as one waits, none rests
         self.count = self._memory = 0
-        self._epitaphs: OrderedDict[str, str] = OrderedDict()
+        self._ends: OrderedDict[str, str] = OrderedDict()
         self._timer = False
 
     def submit(self, call: Call, name: str) -> None:
@@ -87,18 +87,18 @@ class Sessions:
             self._drop(session)
         return True
 
-    def lose_process(self, session: Session, epitaph: str | None = None) -> None:
+    def lose_process(self, session: Session, why: str | None = None) -> None:
         """The process of a session is gone; calls that wait go on with a clean one.
 
         Args:
             session: Whose.
-            epitaph: What the next call is told, if it was not told yet.
+            why: What the next call is told, if it was not told yet.
         """
         self.recall(session)
         self._release(session)
         session.child, session.turn, session.note, session.signalled = None, None, None, False
-        if epitaph is not None:
-            self.bury(session.name, epitaph)
+        if why is not None:
+            self.note_end(session.name, why)
         if session.pending:
             self.go_on(session)
         else:
@@ -118,7 +118,7 @@ class Sessions:
         Returns:
             Its process and the calls that never began, or ``None`` if there is no such session.
         """
-        self._epitaphs.pop(name, None)
+        self._ends.pop(name, None)
         session = self._named.get(name)
         if session is None:
             return None
@@ -131,15 +131,15 @@ class Sessions:
         self._admit()
         return found
 
-    def bury(self, name: str, epitaph: str) -> None:
+    def note_end(self, name: str, why: str) -> None:
         """Note why a session is gone, for its next call."""
-        self._epitaphs[name] = epitaph
-        while len(self._epitaphs) > _MOST_EPITAPHS:
-            self._epitaphs.popitem(last=False)
+        self._ends[name] = why
+        while len(self._ends) > _MOST_ENDS:
+            self._ends.popitem(last=False)
 
-    def exhume(self, name: str) -> str | None:
+    def take_end(self, name: str) -> str | None:
         """Why the session that had this name before is gone, once; ``None`` when none was lost."""
-        return self._epitaphs.pop(name, None)
+        return self._ends.pop(name, None)
 
     def _rest(self, session: Session) -> None:
         if session.child is None:
@@ -175,7 +175,7 @@ class Sessions:
 
     def _send_away(self, session: Session, why: str) -> None:
         child = session.child
-        self.bury(session.name, f"The earlier session was ended because {why}.")
+        self.note_end(session.name, f"The earlier session was ended because {why}.")
         self._release(session)
         self._drop(session)
         if child is not None:

@@ -2,7 +2,7 @@
 
 One single-threaded loop. It enforces the wall clock and the output limit, reads output as it comes, and makes the
 outcome from what it and the kernel saw. Covered: queueing, dispatch, deadlines, output, outcomes. Not covered: the
-start (``warden``), forking (``fork_server``) and the verdict (``judge``).
+start (``warden``), forking (the zygote's ``server``) and the verdict (``verdict``).
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from typing import Any
 from .. import orders, wire
 from .caller_link import CallerLink
 from .cells import MAX_RESTARTS, Cells
-from .child import Call, Child, Slot, Stream
+from .child import Call, Child
 from .loop import ENDED, OUT, Loop
-from .pool import Nursery
+from .pool import ChildPool
+from .slot import Slot
+from .stream import Stream
 from .zygote_link import ZygoteLink
 
 _READ = 1 << 18
@@ -33,7 +35,7 @@ class Supervisor:
 
     Args:
         caller: Where jobs come from.
-        options: ``workers``, ``stall_s``, and what ``Nursery`` and ``Sessions`` want.
+        options: ``workers``, ``stall_s``, and what ``ChildPool`` and ``Sessions`` want.
         zygote: Who forks.
         slots: A place for every child that may be alive at once, those of sessions aside.
         make_slot: Makes a further place.
@@ -59,7 +61,7 @@ class Supervisor:
         self._queue: deque[Call] = deque()
         self._calls: dict[int, Call] = {}
         self._running = 0
-        self._nursery = Nursery(
+        self._pool = ChildPool(
             options,
             self._loop,
             zygote,
@@ -79,7 +81,7 @@ class Supervisor:
         self._loop.watch(self._caller.outgoing, self._on_room, 0)
         self._loop.watch(self._zygote.control.fileno(), self._on_zygote)
         self._tick()
-        self._nursery.refill()
+        self._pool.refill()
         self._loop.run()
 
     def stop(self) -> None:
@@ -89,7 +91,7 @@ class Supervisor:
     def close(self) -> None:
         """End every program and remove what it left."""
         self._zygote.close()
-        self._nursery.close()
+        self._pool.close()
 
     # The caller
 
@@ -124,7 +126,7 @@ class Supervisor:
             self._dispatch()
         elif header["op"] == "sessions_lost":
             for name in header["names"]:
-                self._cells.book.bury(name, "The sandbox was restarted, and the earlier session went with it.")
+                self._cells.book.note_end(name, "The sandbox was restarted, and the earlier session went with it.")
 
     def _cancel(self, call_id: int) -> None:
         call = self._calls.pop(call_id, None)
@@ -158,11 +160,11 @@ class Supervisor:
             if session is not None and session.child is not None:
                 self._start(session.child, self._queue.popleft())
                 continue
-            child = self._nursery.take(self._queue[0].limits["file_bytes"])
+            child = self._pool.take(self._queue[0].limits["file_bytes"])
             if child is None:
                 break
             self._start(child, self._queue.popleft())
-        self._nursery.refill()
+        self._pool.refill()
 
     def _start(self, child: Child, call: Call) -> None:
         limits, slot = call.limits, child.slot
@@ -177,7 +179,7 @@ class Supervisor:
             self._zygote.watch(child, *watched)
         if call.session is not None:
             self._cells.begin(child, call)
-            self._nursery.make_places(self._cells.book.count)
+            self._pool.make_places(self._cells.book.count)
         else:
             self._loop.at(child.started_at + limits["wall_s"], lambda: self._stop(child, "timeout"))
         self._feed(child)
@@ -205,7 +207,7 @@ class Supervisor:
             self._loop.forget(child.report.fileno())
             child.close_report()
             if child.session is not None:  # no cell could ever end again, unless it is about to end itself
-                self._loop.at(time.monotonic() + _STREAMS_CLOSE_S, lambda: self._end_mute(child))
+                self._loop.at(time.monotonic() + _STREAMS_CLOSE_S, lambda: self._end_silent(child))
             self._settle(child)
         elif child.session is not None and self._cells.is_end(child, message):
             self._cells.finish(child, message)
@@ -214,7 +216,7 @@ class Supervisor:
                 self._dispatch()
         elif child.call is not None:
             child.note(message)
-        elif not child.ready and self._nursery.admit(child, message.decode("utf-8", "replace")):
+        elif not child.ready and self._pool.admit(child, message.decode("utf-8", "replace")):
             if self._greeting is not None:
                 self._say(self._greeting)
                 self._greeting = None
@@ -243,10 +245,10 @@ class Supervisor:
         except OSError:
             message = None
         if message is None:
-            print("the warm parent is gone", file=sys.stderr)
+            print("the zygote is gone", file=sys.stderr)
             self._loop.stop()
             return
-        child = self._nursery.children.get(message.number)
+        child = self._pool.children.get(message.number)
         if child is None:
             return
         if message.kind in (orders.ENDED, orders.BROKEN):
@@ -261,11 +263,11 @@ class Supervisor:
             child.stopped_for = child.stopped_for or message.text
         elif message.kind == orders.GONE:
             child.gone = True
-            self._nursery.release(child)
+            self._pool.release(child)
         elif message.kind == orders.FORK_FAILED:
             child.failure, child.gone, child.settled = message.text, True, True
-            self._nursery.lose(child)
-            self._nursery.release(child)
+            self._pool.lose(child)
+            self._pool.release(child)
 
     # How children end
 
@@ -283,7 +285,7 @@ class Supervisor:
         except OSError:
             self._loop.stop()
 
-    def _end_mute(self, child: Child) -> None:
+    def _end_silent(self, child: Child) -> None:
         """End a session that can say nothing any more."""
         if child.wait_status is None:
             self._kill(child)
@@ -307,11 +309,11 @@ class Supervisor:
         if child.session is not None:
             self._cells.settle(child)
         elif child.call is None:
-            self._nursery.lose(child)
+            self._pool.lose(child)
         elif not child.call.cancelled:
             self._answer(child.call, child)
         self._dispatch()
-        self._nursery.release(child)
+        self._pool.release(child)
 
     def _answer(self, call: Call, child: Child) -> None:
         why = child.lost()
@@ -343,6 +345,6 @@ class Supervisor:
     def _tick(self) -> None:
         """See that the zygote still answers."""
         if not self._zygote.check(self._stall_s):
-            print(f"the warm parent gave no sign of life for {self._stall_s:g} seconds", file=sys.stderr)
+            print(f"the zygote gave no sign of life for {self._stall_s:g} seconds", file=sys.stderr)
             self._loop.stop()
         self._loop.at(time.monotonic() + _TICK_S, self._tick)

@@ -46,7 +46,7 @@ class Seen:
     lives: bool = False
 
 
-def judge(seen: Seen) -> dict[str, Any]:
+def verdict(seen: Seen) -> dict[str, Any]:
     """Return the fields of an outcome that follow from how the call went: status, exit, error, value, traceback."""
     exit_code, signal_name = _exit_of(seen.wait_status)
     report = read_report(seen.reports)

@@ -68,7 +68,7 @@ class ZygoteLink:
             answer, why = None, str(error)
         if answer is None or answer.kind != orders.READY:
             self.close()
-            raise RuntimeError(f"The warm parent did not start: {why}.")
+            raise RuntimeError(f"The zygote did not start: {why}.")
         self.control.settimeout(options["stall_s"])
 
     def fork(self, child: Child) -> None:

@@ -1,8 +1,8 @@
 """What a forked child does: isolate itself, wait for its job, run it, report, and exit.
 
 Covered: the order of those steps, and the descriptors. Not covered: reading a job and bounding it (``intake``), what a
-program does inside (``program``), cells after the first (``session``), and every judgement, which is the warden's
-(``judge``).
+program does inside (``program``), cells after the first (``session``), and the verdict, which is the warden's
+(``verdict``).
 """
 
 from __future__ import annotations

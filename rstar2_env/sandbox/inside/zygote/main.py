@@ -2,7 +2,7 @@
 
 It is single-threaded, holds the preloaded modules, and never sees a job or an output: whatever it knew, every child
 would inherit. It speaks to the warden over a message socket on descriptor 0; when that closes it ends, and as it is pid
-1 of a pid namespace, the kernel ends every child with it. Covered: the start. Not covered: the loop (``fork_server``).
+1 of a pid namespace, the kernel ends every child with it. Covered: the start. Not covered: the loop (``server``).
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ def main() -> None:
             del sys.modules[module.__name__]
         from ..kernel.isolation import Isolation
         from ..kernel.plan import Plan
-        from .server import ForkServer
+        from .server import ZygoteServer
 
         plan = Plan(**options["plan"])
         isolation = Isolation(plan, options["readable"])
-        server = ForkServer(control, plan, isolation)
+        server = ZygoteServer(control, plan, isolation)
         warm.settle()
         isolation.measure()
     except BaseException as error:

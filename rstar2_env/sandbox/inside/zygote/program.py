@@ -2,7 +2,7 @@
 
 Covered: the compile step ahead of any of the program's code, the echo of a trailing expression, tracebacks without the
 harness's frames, random states, orderly exit (threads joined, ``atexit`` run, output flushed). Not covered: isolation
-and limits (``child``), and the verdict on the call (``judge``): the report made here is the program's own word, and
+and limits (``child``), and the verdict on the call (``verdict``): the report made here is the program's own word, and
 the program can tamper with it.
 """
 
@@ -40,7 +40,7 @@ _REMEMBERED: Remembered = []
 def open_streams() -> None:
     """Give ``sys`` fresh streams over descriptors 0, 1 and 2, unbuffered, so that a killed program loses nothing.
 
-    Called in the warm parent, where it costs nothing per call: a child puts its own pipes behind the same numbers.
+    Called in the zygote, where it costs nothing per call: a child puts its own pipes behind the same numbers.
     """
     fresh_stdin()
     for name, descriptor in (("stdout", 1), ("stderr", 2)):
@@ -134,7 +134,7 @@ def run_cell(
 
 def fresh_stdin() -> None:
     """Give ``sys`` a fresh stream over descriptor 0: the one before may hold text of what was behind it earlier."""
-    sys.stdin = sys.__stdin__ = io.TextIOWrapper(  # type: ignore[misc]  # the originals belong to the warm parent
+    sys.stdin = sys.__stdin__ = io.TextIOWrapper(  # type: ignore[misc]  # the originals belong to the zygote
         io.BufferedReader(io.FileIO(0, "r", closefd=False)), encoding="utf-8", errors="surrogateescape"
     )
 

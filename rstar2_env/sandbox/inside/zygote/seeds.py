@@ -1,6 +1,6 @@
 """Random states: every call starts from its job's seed, so that it replays, and no two calls share their draws.
 
-Covered: ``random``, and the global generators of ``numpy.random`` and ``sympy``, whether the warm parent has loaded
+Covered: ``random``, and the global generators of ``numpy.random`` and ``sympy``, whether the zygote has loaded
 them or the program imports them later. Not covered: generators that a program makes itself without a seed
 (``numpy.random.default_rng()``, ``secrets``), which ask the kernel.
 """

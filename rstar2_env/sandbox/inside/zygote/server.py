@@ -1,6 +1,6 @@
 """The zygote's loop: fork one child for each order into namespaces of its own, reap it, kill its whole tree.
 
-Not covered: starting and warming up (``zygote``), what a child does (``child``), judgement (``judge``).
+Not covered: the start (``main``, ``warm``), what a child does (``child``), the verdict (the warden's ``verdict``).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Tree:
         self.watch: Watch | None = None
 
 
-class ForkServer:
+class ZygoteServer:
     """The loop of the zygote: orders come in, forks and ends go out."""
 
     def __init__(self, control: socket.socket, plan: Plan, isolation: Isolation) -> None:

@@ -1,10 +1,10 @@
 """Warming an interpreter up, so that a fork of it is ready and cheap.
 
 A fork copies the tables of all memory, and then each page that either side writes to, if only to count a reference. So
-the heap is laid into huge pages (one entry of a table for 2 MiB instead of 512), and what the warm parent and every
+the heap is laid into huge pages (one entry of a table for 2 MiB instead of 512), and what the zygote and every
 child touch is kept away from the cold bulk of the preloaded modules: a write to a shared huge page splits it.
 
-Covered: imports, filling caches by a first use, laying out memory. Not covered: forking (``fork_server``).
+Covered: imports, filling caches by a first use, laying out memory. Not covered: forking (``server``).
 """
 
 from __future__ import annotations

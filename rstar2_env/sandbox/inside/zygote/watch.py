@@ -1,4 +1,4 @@
-"""Bounding a whole tree where no control group and no private file system does: the warm parent looks often.
+"""Bounding a whole tree where no control group and no private file system does: the zygote looks often.
 
 An rlimit bounds one process or one file, and a program may have many. Covered: adding up a tree's memory, its tasks
 and its files. Not covered: what is taken between two looks, tens of milliseconds apart; rlimits bound that.

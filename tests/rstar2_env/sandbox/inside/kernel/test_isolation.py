@@ -162,7 +162,7 @@ def test_best_warns_once_of_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> 
     assert caught[0].filename == __file__, "the warning names another line than the one that asked for the sandbox"
 
 
-def test_none_is_loud_and_switches_everything_off() -> None:
+def test_none_warns_and_switches_everything_off() -> None:
     with pytest.warns(RuntimeWarning, match="all the rights"):
         sandbox = LocalSandbox(isolation="none", workers=1)
     with sandbox:

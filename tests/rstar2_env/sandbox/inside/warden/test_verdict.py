@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.sandbox.inside.warden.verdict import Seen, judge, read_report
+from rstar2_env.sandbox.inside.warden.verdict import Seen, read_report, verdict
 
 BUSY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -38,7 +38,7 @@ def said(**fields: object) -> list[bytes]:
     status=st.integers(1, 255).map(lambda code: code << 8) | st.integers(1, 31), reports=REPORTS, started=st.booleans()
 )
 def test_no_report_makes_a_failure_a_success(status: int, reports: list[bytes], started: bool) -> None:
-    found = judge(Seen(wait_status=status, reports=reports, started=started, output=True))
+    found = verdict(Seen(wait_status=status, reports=reports, started=started, output=True))
     assert ToolStatus(found["status"]).is_error
 
 
@@ -46,13 +46,13 @@ def test_no_report_makes_a_failure_a_success(status: int, reports: list[bytes], 
 @given(reports=REPORTS)
 def test_no_report_hides_what_the_warden_enforced(reports: list[bytes]) -> None:
     for limit in ("timeout", "output_limit", "memory"):
-        assert judge(Seen(wait_status=9, stopped_for=limit, reports=reports))["status"] == limit
+        assert verdict(Seen(wait_status=9, stopped_for=limit, reports=reports))["status"] == limit
 
 
 @BUSY
 @given(reports=REPORTS)
 def test_no_report_makes_a_success_a_failure(reports: list[bytes]) -> None:
-    found = judge(Seen(wait_status=EXIT_0, started=True, output=True, reports=reports))
+    found = verdict(Seen(wait_status=EXIT_0, started=True, output=True, reports=reports))
     assert (found["status"], found["exit_code"], found.get("error_type")) == ("ok", 0, None)
 
 
@@ -65,14 +65,14 @@ def test_a_report_is_bounded_text_whatever_was_sent(reports: list[bytes]) -> Non
 
 def test_a_program_that_started_cannot_claim_a_syntax_error() -> None:
     claim = said(phase="compile", error_type="SyntaxError")
-    assert judge(Seen(wait_status=EXIT_1, started=False, reports=claim))["status"] == "syntax_error"
-    assert judge(Seen(wait_status=EXIT_1, started=True, reports=claim))["status"] == "exception"
+    assert verdict(Seen(wait_status=EXIT_1, started=False, reports=claim))["status"] == "syntax_error"
+    assert verdict(Seen(wait_status=EXIT_1, started=True, reports=claim))["status"] == "exception"
 
 
 def test_the_kernels_count_of_kills_makes_sigkill_memory() -> None:
     killed = int(signal.SIGKILL)
-    assert judge(Seen(wait_status=killed))["status"] == "exception"
-    assert judge(Seen(wait_status=killed, out_of_memory=True))["status"] == "memory"
+    assert verdict(Seen(wait_status=killed))["status"] == "exception"
+    assert verdict(Seen(wait_status=killed, out_of_memory=True))["status"] == "memory"
 
 
 @pytest.mark.parametrize(
@@ -91,8 +91,8 @@ def test_the_kernels_count_of_kills_makes_sigkill_memory() -> None:
     ],
 )
 def test_each_end_has_its_status(seen: Seen, status: str) -> None:
-    assert judge(seen)["status"] == status
+    assert verdict(seen)["status"] == status
 
 
 def test_a_signal_without_a_name_is_numbered() -> None:
-    assert judge(Seen(wait_status=40))["signal"] == "SIG40"
+    assert verdict(Seen(wait_status=40))["signal"] == "SIG40"
