@@ -48,6 +48,7 @@ _COMMANDS: dict[str, tuple[str, str, str, str]] = {
         "List the environments, or show one with a sample episode.",
         "rstar2 envs rstar2/Game24-v0",
     ),
+    "wrappers": ("wrappers", "wrappers_command", "List the wrappers that --wrap puts around.", "rstar2 wrappers"),
     "validate": (
         "validate",
         "validate_command",

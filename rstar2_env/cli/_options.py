@@ -16,6 +16,19 @@ if TYPE_CHECKING:
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace --out if it exists.")]
+EnvId = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="Gymnasium id (rstar2/MathTool-v0), or your own (./mine.py:mine/Divisors-v0)."),
+]
+Wrap = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--wrap",
+        metavar="NAME[:OPTION=VALUE,...]",
+        help="Wrapper around the environment (fault_injection:rate=0.1,kinds=timeout+lost), the innermost first; may "
+        "be given again; `rstar2 wrappers` lists them.",
+    ),
+]
 EnvSet = Annotated[
     list[str] | None,
     typer.Option(

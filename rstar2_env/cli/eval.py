@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
-from rstar2_env.cli._options import Json, Overwrite
+from rstar2_env.cli._options import EnvId, Json, Overwrite, Wrap
 
 
 def eval_command(
-    env_id: Annotated[str, typer.Argument(metavar="ID", help="Gymnasium id, such as rstar2/MathTool-v0.")],
-    agent: Annotated[str, typer.Option(help="Who plays; `rstar2 agents` lists them.")],
+    env_id: EnvId,
+    agent: Annotated[
+        str, typer.Option(help="Who plays: a name (`rstar2 agents` lists them), or your own (./mine.py).")
+    ],
     problems: Annotated[
         str | None,
         typer.Option(
@@ -45,6 +47,7 @@ def eval_command(
             help="Option of the environment (env.max_turns=3) or of the agent (agent.model=NAME); may be given again.",
         ),
     ] = None,
+    wrap: Wrap = None,
     as_json: Json = False,
 ) -> None:
     """Let an agent play an environment, in parallel, and print how it went.
@@ -73,6 +76,7 @@ def eval_command(
             seed=seed,
             workers=workers,
             env_options=options["env"],
+            wrappers=wrap or (),
             agent_options=options["agent"],
             out=out,
             resume=resume,

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from rstar2_env.cli._options import EnvSet
+from rstar2_env.cli._options import EnvId, EnvSet, Wrap
 
 
 def serve_env_command(
-    env_id: Annotated[str, typer.Argument(metavar="ID", help="Gymnasium id, such as rstar2/MathTool-v0.")],
+    env_id: EnvId,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8000,
     sessions: Annotated[int, typer.Option(min=1, help="Clients at once, each with its own environment.")] = 64,
@@ -18,6 +18,7 @@ def serve_env_command(
         float | None, typer.Option(help="Seconds after which a silent client loses its environment [default: never].")
     ] = None,
     set_: EnvSet = None,
+    wrap: Wrap = None,
 ) -> None:
     """Serve an environment to OpenEnv's clients until Ctrl-C or SIGTERM (extra: openenv).
 
@@ -33,5 +34,6 @@ def serve_env_command(
         sessions=sessions,
         idle_s=idle,
         env_options=options_of(set_, "env")["env"],
+        wrappers=wrap or (),
         announce=lambda address: typer.echo(f"Serving {env_id} on {address}", err=True),
     )

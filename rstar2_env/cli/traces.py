@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rstar2_env.cli._options import EnvSet, Json, Overwrite
+from rstar2_env.cli._options import EnvSet, Json, Overwrite, Wrap
 
 if TYPE_CHECKING:
     from rstar2_env.traces.file import TraceFile
@@ -53,6 +53,7 @@ def traces_command(
     ] = None,
     env: Annotated[str, typer.Option(metavar="ID", help="Environment that replays the traces.")] = "rstar2/MathTool-v0",
     set_: EnvSet = None,
+    wrap: Wrap = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where --out ends.")] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -80,9 +81,11 @@ def traces_command(
     from rstar2_env.traces.mistakes import CALL_MISTAKES, FORMAT_MISTAKES
     from rstar2_env.traces.writer import generate_traces
     from rstar2_env.wrappers.make import make_env
+    from rstar2_env.wrappers.registry import read_wrappers, recorded
 
     source = source_of(problems, split, "train")
     env_options = typed_env_options(env, options_of(set_, "env")["env"])
+    wrappers = read_wrappers(wrap or ())
     total = episodes or (len(source) if isinstance(source, FiniteSource) else None)
     options = {
         "error_rate": error_rate,
@@ -96,6 +99,7 @@ def traces_command(
     run = {
         "env": env,
         "env_options": env_options,
+        **({"wrappers": recorded(wrappers)} if wrappers else {}),
         "problems": source.name,
         "split": source.split,
         "episodes": total,
@@ -107,7 +111,7 @@ def traces_command(
     why: Counter[str] = Counter({"dropped before this run": done - earlier} if done > earlier else {})
 
     def make() -> Env[str, str]:
-        return make_env(env, **env_options)
+        return make_env(env, wrappers=wrappers, **env_options)
 
     def drop(problem: Problem, reason: str) -> None:
         nonlocal done

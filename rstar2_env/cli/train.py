@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rstar2_env.cli._options import ChatTemplate, LoraRank, ReportTo
+from rstar2_env.cli._options import ChatTemplate, LoraRank, ReportTo, Wrap
 
 
 def train_command(
@@ -26,7 +26,10 @@ def train_command(
     holdout: Annotated[
         float, typer.Option(min=0.0, max=0.9, help="Share of a file that is held out, without --eval-problems.")
     ] = 0.05,
-    env: Annotated[str | None, typer.Option(metavar="ID", help="Gymnasium id [default: rstar2/MathTool-v0].")] = None,
+    env: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Gymnasium id, or your own (./mine.py:MyEnv) [default: rstar2/MathTool-v0]."),
+    ] = None,
     output_dir: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder of the run [default: runs/TRAINER].")
     ] = None,
@@ -54,6 +57,15 @@ def train_command(
             metavar="NAME=VALUE",
             help="Any other training option (temperature=0.7), or an option of a part (env.max_turns=3, "
             "selector.mode=rank); may be given again.",
+        ),
+    ] = None,
+    wrap: Wrap = None,
+    eval_wrap: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--eval-wrap",
+            metavar="NAME[:OPTION=VALUE,...]",
+            help="Likewise in evaluation, which has none of --wrap's.",
         ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue from the newest checkpoint of the run.")] = False,
@@ -86,6 +98,8 @@ def train_command(
         "lora_rank": lora_rank,
         "seed": seed,
         "report_to": report_to,
+        "wrappers": wrap,
+        "eval_wrappers": eval_wrap,
         "resume": resume or None,
     }
     options |= {key: value for key, value in given.items() if value is not None}

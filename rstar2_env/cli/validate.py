@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rstar2_env.cli._options import EnvSet, Json
+from rstar2_env.cli._options import EnvId, EnvSet, Json, Wrap
 
 if TYPE_CHECKING:
     from rstar2_env.evaluation.validation import Validation
@@ -15,7 +15,7 @@ _LISTED = 20
 
 
 def validate_command(
-    env_id: Annotated[str, typer.Argument(metavar="ID", help="Gymnasium id, such as rstar2/MathTool-v0.")],
+    env_id: EnvId,
     problems: Annotated[
         str | None, typer.Option(metavar="SPEC", help="Problems to check [default: the environment's own].")
     ] = None,
@@ -34,6 +34,7 @@ def validate_command(
     ] = None,
     contract: Annotated[bool, typer.Option(help="Check the environment's contract as well.")] = True,
     set_: EnvSet = None,
+    wrap: Wrap = None,
     as_json: Json = False,
 ) -> None:
     """Check every problem four ways, and the environment's contract; exits with 1 when something is wrong.
@@ -57,6 +58,7 @@ def validate_command(
             workers=workers,
             contract=contract,
             env_options=options_of(set_, "env")["env"],
+            wrappers=wrap or (),
             progress=report,
             stop=stop,
         )

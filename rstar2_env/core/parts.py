@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
@@ -94,7 +95,29 @@ def make_part(registry: Registry[Callable[..., T]], written: PartSpec, **given: 
     """
     part = read_part(written, registry.kind)
     made_by = registry.get(part.name) if part.made_by is None else part.made_by
-    return call_with_options(f"{registry.kind} {part.name!r}", made_by, {**given, **part.options})
+    with part_named(registry.kind, part):
+        return call_with_options(f"{registry.kind} {part.name!r}", made_by, {**given, **part.options})
+
+
+@contextmanager
+def part_named(kind: str, part: Part) -> Iterator[None]:
+    """Show in the message of an option's mistake which part it was, and how it was written.
+
+    Args:
+        kind: What it is ("wrapper").
+        part: The part that is made.
+
+    Raises:
+        ConfigurationError: One was raised inside.
+    """
+    try:
+        yield
+    except ConfigurationError as error:
+        message = str(error.args[0]) if error.args else ""
+        if repr(part.name) in message:
+            raise
+        told = f"The {kind} {str(part)!r}: {message}"
+        raise ConfigurationError(told, option=error.option, value=error.value) from error
 
 
 def write_part(name: str, options: Mapping[str, Any]) -> str:

@@ -46,7 +46,8 @@ class RecordEpisodes(TextWrapper, gym.utils.RecordConstructorArgs):
         played: Seed and problem id of each of them, by which a run that resumes knows what to leave out.
 
     Raises:
-        ConfigurationError: The file exists and neither ``resume`` nor ``overwrite`` was asked for, or is damaged.
+        ConfigurationError: The file exists, holds something, and neither ``resume`` nor ``overwrite`` was asked for; or
+            it is damaged.
     """
 
     def __init__(
@@ -101,7 +102,7 @@ class _File:
         self.path = path
         self.played: list[tuple[int | None, str]] = []
         self._lock = threading.Lock()
-        if path.exists() and not (resume or overwrite):
+        if path.exists() and path.stat().st_size and not (resume or overwrite):
             raise ConfigurationError(
                 f"{path} exists already: pass resume=True or overwrite=True, or another path. (With shared=True "
                 "several environments of one process write one file.)"

@@ -12,7 +12,7 @@ import gymnasium as gym
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import call_with_options, typed_options
 from rstar2_env.core.own_code import Shape
-from rstar2_env.core.parts import Part, PartSpec, read_part
+from rstar2_env.core.parts import Part, PartSpec, part_named, read_part
 from rstar2_env.core.registry import Registry
 
 Wrap: TypeAlias = Callable[..., "gym.Env[str, str]"]
@@ -45,7 +45,8 @@ def read_wrappers(wrappers: str | Sequence[PartSpec]) -> list[Part]:
     found = []
     for part in parts:
         made_by = part.made_by or WRAPPERS.get(part.name)
-        typed_options(f"wrapper {part.name!r}", partial(made_by, None), part.options)
+        with part_named(WRAPPERS.kind, part):
+            typed_options(f"wrapper {part.name!r}", partial(made_by, None), part.options)
         found.append(Part(part.name, part.options, made_by))
     return found
 
@@ -64,7 +65,8 @@ def wrap(env: gym.Env[str, str], wrappers: str | Sequence[PartSpec]) -> gym.Env[
     """
     for part in read_wrappers(wrappers):
         assert part.made_by is not None  # read_wrappers looked it up
-        env = call_with_options(f"wrapper {part.name!r}", partial(part.made_by, env), part.options)
+        with part_named(WRAPPERS.kind, part):
+            env = call_with_options(f"wrapper {part.name!r}", partial(part.made_by, env), part.options)
     return env
 
 
