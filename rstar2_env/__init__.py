@@ -49,7 +49,9 @@ if TYPE_CHECKING:
     from rstar2_env.tools.notebook import NotebookTool
     from rstar2_env.tools.python import PythonTool
     from rstar2_env.verification.api import verify
+    from rstar2_env.verification.named import VERIFIERS as _VERIFIERS
     from rstar2_env.verification.verdict import Verdict
+    from rstar2_env.wrappers.components import COMPONENTS as _COMPONENTS
     from rstar2_env.wrappers.make import make_env
     from rstar2_env.wrappers.registry import WRAPPERS as _WRAPPERS
 
@@ -57,6 +59,8 @@ if TYPE_CHECKING:
     register_dialect = _DIALECTS.register
     register_problems = _FAMILIES.register
     register_sandbox = _PROVIDERS.register
+    register_reward = _COMPONENTS.register
+    register_verifier = _VERIFIERS.register
     register_wrapper = _WRAPPERS.register
 
 __all__ = [
@@ -97,7 +101,9 @@ __all__ = [
     "register_dialect",
     "register_env",
     "register_problems",
+    "register_reward",
     "register_sandbox",
+    "register_verifier",
     "register_wrapper",
     "validate",
     "verify",
@@ -141,6 +147,8 @@ _WHERE = {
     "register_env": "env.registration",
     "register_problems": "problems.families:FAMILIES.register",
     "register_sandbox": "sandbox.providers:PROVIDERS.register",
+    "register_reward": "wrappers.components:COMPONENTS.register",
+    "register_verifier": "verification.named:VERIFIERS.register",
     "register_wrapper": "wrappers.registry:WRAPPERS.register",
     "validate": "evaluation.validation",
     "verify": "verification.api",

@@ -49,7 +49,9 @@ from rstar2_env import (
     register_dialect,
     register_env,
     register_problems,
+    register_reward,
     register_sandbox,
+    register_verifier,
     register_wrapper,
     validate,
     verify,
@@ -128,6 +130,8 @@ puzzle_env: type[PuzzleEnv] = register_env("mine/Echo-v0", Echo)
 reveal_type(register_dialect)  # Dialect
 reveal_type(register_problems)  # ProblemSource
 reveal_type(register_sandbox)  # Sandbox
+reveal_type(register_reward)  # Episode
+reveal_type(register_verifier)  # Verifier
 reveal_type(register_wrapper)  # Env
 
 env = make_env("mine/Twice-v0", wrappers=["tool_budget:calls=3"], max_turns=4)
