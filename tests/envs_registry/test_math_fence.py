@@ -4,22 +4,10 @@ import gymnasium as gym
 import pytest
 
 import rstar2_env  # noqa: F401  # registers the id
-from rstar2_env.core.errors import SandboxUnavailableError
-from rstar2_env.sandbox import make_sandbox
 from rstar2_env.testing import StubSandbox, check_text_env
 
 ID = "rstar2/MathFence-v0"
 PROBLEM = [{"id": "p", "question": "What is 6 * 7?", "answer": "42"}]
-
-
-@pytest.fixture(scope="module")
-def sandbox():
-    try:
-        made = make_sandbox("local")
-    except SandboxUnavailableError as error:
-        pytest.skip(f"no local sandbox on this machine: {error}")
-    with made:
-        yield made
 
 
 @pytest.fixture

@@ -7,10 +7,9 @@ import pytest
 from places import SHARED
 
 import rstar2_env  # noqa: F401  # registers the id
-from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.dialects import make_dialect
-from rstar2_env.sandbox import make_sandbox
 from rstar2_env.testing import StubSandbox
 from rstar2_env.tools import PYTHON_TOOL_NAME
 
@@ -33,16 +32,6 @@ def body(text):
     assert text.startswith("<tool_response>\n")
     assert text.endswith("\n</tool_response>")
     return text[len("<tool_response>\n") : -len("\n</tool_response>")]
-
-
-@pytest.fixture(scope="module")
-def sandbox():
-    try:
-        made = make_sandbox("local")
-    except SandboxUnavailableError as error:
-        pytest.skip(f"no local sandbox on this machine: {error}")
-    with made:
-        yield made
 
 
 @pytest.fixture

@@ -7,9 +7,8 @@ import multiprocessing
 import subprocess
 import sys
 import threading
-import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -143,7 +142,7 @@ def test_the_event_loop_goes_on_while_a_worker_computes() -> None:
     assert ticks > 1
 
 
-def test_a_forked_child_has_workers_of_its_own() -> None:
+def test_a_forked_child_has_workers_of_its_own(ended: Callable[[int], bool]) -> None:
     assert verify("x+1", "1+x", timeout=10.0).correct
     parents = set(shared_pool().pids())
     assert parents
@@ -163,21 +162,7 @@ def test_a_forked_child_has_workers_of_its_own() -> None:
     assert not parents & set(children)
     assert verify("y+1", "1+y", timeout=10.0).correct
     assert parents & set(shared_pool().pids())
-    assert all(eventually_gone(pid) for pid in children)
-
-
-def eventually_gone(pid: int) -> bool:
-    """Whether a process ends within ten seconds; one that only waits to be collected has ended."""
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            return True
-        if state == "Z":
-            return True
-        time.sleep(0.05)
-    return False
+    assert all(ended(pid) for pid in children)
 
 
 def test_a_thread_that_ends_does_not_take_its_worker_with_it() -> None:

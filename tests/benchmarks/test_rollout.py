@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 import torch
-from places import BENCHMARKS
 
 from rstar2_env.core.status import ToolStatus
 
@@ -18,13 +16,11 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def rollout() -> Iterator[ModuleType]:
+def rollout(benchmark_named: Callable[[str], ModuleType]) -> Iterator[ModuleType]:
     pytest.importorskip("trl", reason="needs the extra 'train'")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(BENCHMARKS))
-        yield importlib.import_module("rollout")
+    yield benchmark_named("rollout")
     torch.set_num_threads(threads)
 
 

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
+from collections.abc import Callable
 from types import ModuleType
 
 import pytest
-from places import BENCHMARKS
 
 
 @pytest.fixture(scope="module")
-def roc_sim() -> ModuleType:
-    path = BENCHMARKS / "roc_sim.py"
-    spec = importlib.util.spec_from_file_location("roc_sim", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules["roc_sim"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def roc_sim(benchmark_named: Callable[[str], ModuleType]) -> ModuleType:
+    return benchmark_named("roc_sim")
 
 
 def test_the_successes_that_are_kept_hold_far_fewer_errors(roc_sim: ModuleType) -> None:
@@ -46,3 +38,15 @@ def test_three_hundred_steps_reach_the_published_targets(roc_sim: ModuleType) ->
     assert 0.10 < ends["GRPO, 16"] < 0.20
     assert ends["RoC, rank"] == pytest.approx(0.0106, abs=0.002)
     assert ends["RoC, sample"] == pytest.approx(0.0113, abs=0.002)
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_the_targets_are_reached_from_other_seeds(
+    roc_sim: ModuleType, seed: int, record_property: Callable[[str, object], None]
+) -> None:
+    ends = {arm.name: roc_sim.simulate(arm, 300, seed=seed) for arm in roc_sim.ARMS[:4]}
+    for name, end in ends.items():
+        record_property(name, f"{end:.4f}")
+    assert min(ends["GRPO, 16"], ends["GRPO, 32"]) > 0.08
+    assert max(ends["RoC, rank"], ends["RoC, sample"]) < 0.02

@@ -1,0 +1,22 @@
+"""What the tests of the benchmarks share."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from types import ModuleType
+
+import pytest
+from places import BENCHMARKS
+
+
+@pytest.fixture(scope="session")
+def benchmark_named() -> Callable[[str], ModuleType]:
+    """A function that imports a program of benchmarks/, which is no package."""
+
+    def imported(name: str) -> ModuleType:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.syspath_prepend(str(BENCHMARKS))
+            return importlib.import_module(name)
+
+    return imported
