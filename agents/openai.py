@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any
 
-from rstar2_env.core.errors import ConfigurationError, ServiceError
-from rstar2_env.core.http import HttpClient
+from rstar2_env.core.chat_endpoint import ChatEndpoint
 
 from .base import AGENTS
 
@@ -35,8 +33,7 @@ class OpenAIChat:
         retries: Further attempts for one turn.
 
     Raises:
-        ConfigurationError: ``base_url`` is no address.
-        MissingExtraError: httpx is not installed.
+        ConfigurationError: ``base_url`` is no address, or a number is out of its range.
     """
 
     def __init__(
@@ -53,13 +50,12 @@ class OpenAIChat:
         timeout_s: float = 600.0,
         retries: int = 6,
     ) -> None:
-        if not str(base_url).startswith(("http://", "https://")):
-            raise ConfigurationError(f"base_url must be an address such as http://127.0.0.1:8000/v1, not {base_url!r}.")
+        key = os.environ.get(api_key_env)
+        self._endpoint = ChatEndpoint(base_url, api_key=key, timeout_s=timeout_s, retries=retries)
         given = {"temperature": temperature, "top_p": top_p, "max_tokens": max_tokens, "stop": list(stop) or None}
         self._fields = {"model": model, **{name: value for name, value in given.items() if value is not None}}
         self._fields |= extra or {}
-        self._base, self._seeded = str(base_url).rstrip("/"), seeded
-        self._http = _client(timeout_s, retries, os.environ.get(api_key_env))
+        self._seeded = seeded
         self._messages: list[dict[str, str]] = []
         self._seed = 0
 
@@ -76,31 +72,15 @@ class OpenAIChat:
         """
         role = str(info.get("role", "user")) if self._spoken else "user"
         self._messages.append({"role": role, "content": observation})
-        body: dict[str, Any] = {**self._fields, "messages": self._messages}
-        if self._seeded:
-            # Every turn of an episode draws anew; endpoints take seeds of 31 bits at least.
-            body["seed"] = (self._seed + self._spoken * 7919) % (1 << 31)
-        answer = self._http.run_now(self._http.ask("POST", self._base, "/chat/completions", body))
-        try:
-            turn = answer["choices"][0]["message"]["content"] or ""
-        except (KeyError, IndexError, TypeError) as error:
-            raise ServiceError(
-                f"{self._base} answered something that is no chat completion: {str(answer)[:300]}"
-            ) from error
+        # Every turn of an episode draws anew; endpoints take seeds of 31 bits at least.
+        seed = {"seed": (self._seed + self._spoken * 7919) % (1 << 31)} if self._seeded else {}
+        turn = self._endpoint.complete(self._messages, **{**self._fields, **seed})
         self._messages.append({"role": "assistant", "content": turn})
-        return str(turn)
+        return turn
 
     @property
     def _spoken(self) -> int:
         return sum(message["role"] == "assistant" for message in self._messages)
-
-
-@cache
-def _client(timeout_s: float, retries: int, api_key: str | None) -> HttpClient:
-    """One client for the agents of all episodes in flight; it lives as long as the process."""
-    return HttpClient(
-        needed_for="The agent 'openai'", extra="remote", timeout_s=timeout_s, retries=retries, api_key=api_key
-    )
 
 
 AGENTS.register("openai", OpenAIChat)

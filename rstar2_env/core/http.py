@@ -7,23 +7,18 @@ which a server knows), several places to ask. Not covered: streaming, proxies ot
 from __future__ import annotations
 
 import asyncio
-import email.utils
-import random
 import threading
-import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, ServiceError
+from rstar2_env.core.retries import delay, failure, may_pass, reason, retry_after
 
 T = TypeVar("T")
 
 Pick = Callable[[Sequence[str]], AbstractContextManager[str]]
 """Chooses where to ask, given where it failed so far; the choice is held until that attempt is over."""
-
-_RETRIED = frozenset({408, 409, 425, 429})
-_FIRST_DELAY_S, _LONGEST_DELAY_S = 0.25, 30.0
 
 
 class HttpClient:
@@ -106,14 +101,13 @@ class HttpClient:
         while True:
             with pick(failed) as base:
                 if base in failed:
-                    await asyncio.sleep(_delay(len(failed)) if wait_s is None else wait_s)
+                    await asyncio.sleep(delay(len(failed)) if wait_s is None else wait_s)
                 problem, again, wait_s, answer = await self._once(method, base + path, body, timeout_s)
             if problem is None:
                 return answer
             failed.append(base)
             if not again or len(failed) > most:
-                tries = f" ({len(failed)} attempts)" if len(failed) > 1 else ""
-                raise ServiceError(f"{method} {base}{path} failed{tries}: {problem}")
+                raise ServiceError(failure(f"{method} {base}{path}", problem, len(failed)))
 
     def close(self) -> None:
         """Close the connections and end the thread. A closed client starts again when it is used."""
@@ -147,8 +141,8 @@ class HttpClient:
             return f"the answer is no JSON: {response.text[:200]!r}", False, None, None
         if response.is_success:
             return None, False, None, answer
-        again = response.status_code in _RETRIED or response.status_code >= 500
-        return f"{response.status_code}: {_words(answer)}", again, _retry_after(response.headers), None
+        again, wait_s = may_pass(response.status_code), retry_after(response.headers.get("retry-after"))
+        return f"{response.status_code}: {reason(answer)}", again, wait_s, None
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
@@ -168,31 +162,3 @@ async def _wind_up(client: Any) -> None:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
     await client.aclose()
-
-
-def _delay(failures: int) -> float:
-    """Twice as long after each failure, up to a limit, and shaken so that many do not come back at once."""
-    return min(_LONGEST_DELAY_S, _FIRST_DELAY_S * 2.0 ** (failures - 1)) * (0.5 + random.random() / 2)
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds that ``Retry-After`` names, as a number or as a date (RFC 9110, section 10.2.3)."""
-    value = headers.get("retry-after")
-    if value is None:
-        return None
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
-        except ValueError:
-            return None
-    return min(max(seconds, 0.0), 2 * _LONGEST_DELAY_S)
-
-
-def _words(answer: Any) -> str:
-    """What the server says went wrong."""
-    if isinstance(answer, Mapping):
-        error = answer.get("error", answer.get("detail", answer))
-        answer = error.get("message", error) if isinstance(error, Mapping) else error
-    return str(answer)[:500] or "no reason given"

@@ -12,19 +12,19 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import logging
 import re
 import secrets
 import sqlite3
 import threading
 import time
-import urllib.error
-import urllib.request
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.chat_endpoint import ChatEndpoint
+from rstar2_env.core.errors import ConfigurationError, ServiceError
 from rstar2_env.verification.verdict import Reason, Verdict
 from rstar2_env.verification.verifier import RuleVerifier, Verifier
 
@@ -32,6 +32,7 @@ MAX_ANSWER_CHARS = 2_000
 """Longest answer that a judge is asked about."""
 
 _MAX_REPLY_BYTES = 1 << 20
+_LOG = logging.getLogger(__name__)
 _PROMPT_VERSION = 1
 _RETRIES = 2
 _UNSURE_METHODS = frozenset({"words", "symbolic", "reader", "deadline"})
@@ -67,15 +68,23 @@ class ModelVerifier:
             "max_calls": max_calls,
             "cache": cache,
         }
-        self.url = url.rstrip("/") + "/chat/completions"
+        self._endpoint = ChatEndpoint(
+            url,
+            api_key=api_key,
+            timeout_s=timeout,
+            retries=_RETRIES,
+            retry_timeouts=True,
+            max_bytes=_MAX_REPLY_BYTES,
+            option="url",
+        )
+        self.url = self._endpoint.url
         self.model = model
-        self._api_key = api_key
         self._rules = rules
-        self._timeout = timeout
         self._max_calls = max_calls
         self._cache = _Cache(cache)
         self._lock = threading.Lock()
         self.calls = 0
+        self._failing = False
 
     def __call__(self, gold: str, answer: str | None, question: str | None = None) -> Verdict:
         """Verify by the rules, and ask the judge where they are not sure."""
@@ -114,29 +123,17 @@ class ModelVerifier:
 
     def _ask(self, gold: str, answer: str, question: str) -> bool | None:
         """Ask the judge; ``None`` when it does not answer, or not with one of the two words."""
-        for attempt in range(_RETRIES + 1):
-            if attempt:
-                time.sleep(0.2 * 4**attempt)
-            try:
-                reply = self._post(_messages(gold, answer, question))
-            except urllib.error.HTTPError as error:
-                with closing(error):
-                    if error.code != 429 and error.code < 500:
-                        return None
-                continue
-            except (OSError, ValueError):
-                continue
-            return _read_reply(reply)
-        return None
-
-    def _post(self, messages: list[dict[str, str]]) -> Any:
-        body = {"model": self.model, "messages": messages, "temperature": 0.0, "max_tokens": 16}
-        headers = {"Content-Type": "application/json"}
-        if self._api_key:
-            headers["Authorization"] = f"Bearer {self._api_key}"
-        request = urllib.request.Request(self.url, json.dumps(body).encode(), headers, method="POST")
-        with urllib.request.urlopen(request, timeout=self._timeout) as response:
-            return json.loads(response.read(_MAX_REPLY_BYTES))
+        messages = _messages(gold, answer, question)
+        try:
+            reply = self._endpoint.complete(messages, model=self.model, temperature=0.0, max_tokens=16)
+        except ServiceError as error:
+            # Once for a row of failures: an endpoint that is down would fill the log with every answer.
+            if not self._failing:
+                _LOG.warning("The judge gave no verdict, and the answer counts as unavailable: %s", error)
+            self._failing = True
+            return None
+        self._failing = False
+        return _read_reply(reply)
 
 
 def model_verifier(
@@ -163,8 +160,6 @@ def model_verifier(
     Raises:
         ConfigurationError: The URL is not one of HTTP, or a number is out of its range.
     """
-    if not re.match(r"https?://[^/\s]+", url):
-        raise ConfigurationError(f"url must begin with http:// or https:// and a host, not {url!r}.")
     if not timeout > 0:
         raise ConfigurationError(f"timeout must be a positive number of seconds, not {timeout!r}.")
     if max_calls is not None and max_calls < 0:
@@ -204,11 +199,7 @@ def _messages(gold: str, answer: str, question: str) -> list[dict[str, str]]:
     return [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": text}]
 
 
-def _read_reply(reply: Any) -> bool | None:
-    try:
-        text = str(reply["choices"][0]["message"]["content"])
-    except (KeyError, IndexError, TypeError):
-        return None
+def _read_reply(text: str) -> bool | None:
     word = re.sub(r"[^A-Z]", "", text.upper())
     return {"CORRECT": True, "INCORRECT": False}.get(word)
 

@@ -18,8 +18,6 @@ from rstar2_env.evaluation.play import play_episode
 from rstar2_env.problems import Problem
 from rstar2_env.testing.stub_sandbox import StubSandbox
 
-pytest.importorskip("httpx", reason="the agent needs the extra 'remote'")
-
 PROBLEM = Problem("p", "6*7?", "42")
 ARGUMENTS = {"code": "print(6*7)", "input": ""}
 CALL = (

@@ -49,7 +49,7 @@ class Endpoint:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
 
 
 @pytest.fixture
@@ -151,6 +151,18 @@ def test_a_failing_endpoint_is_our_failure(endpoint: Endpoint) -> None:
     assert model_verifier(endpoint.url, "judge")(SENTENCE, "Petya gets it").reason is Reason.UNAVAILABLE
     assert len(endpoint.requests) == 1
     assert model_verifier("http://127.0.0.1:9/v1", "judge")(SENTENCE, "Petya").reason is Reason.UNAVAILABLE
+
+
+def test_why_a_judge_gives_no_verdict_is_logged_once_for_a_row_of_failures(
+    endpoint: Endpoint, caplog: pytest.LogCaptureFixture
+) -> None:
+    endpoint.replies = [(401, ""), (401, ""), (200, "CORRECT"), (404, "")]
+    judge = model_verifier(endpoint.url, "judge")
+    for word in ("surely", "clearly", "plainly", "truly"):
+        judge(SENTENCE, f"Petya gets it, {word}")
+    first, second = (record.getMessage() for record in caplog.records)
+    assert f"POST {endpoint.url}/chat/completions failed: 401" in first
+    assert "failed: 404" in second
 
 
 def test_it_works_in_an_event_loop_and_in_another_process(endpoint: Endpoint) -> None:

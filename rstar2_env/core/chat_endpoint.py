@@ -1,0 +1,256 @@
+"""The client of OpenAI-compatible endpoints: chat completions, on the standard library alone.
+
+Covered: several attempts with growing waits, ``Retry-After``, time limits, connections that are kept between requests
+and shared by threads, HTTPS, proxies of the environment. Not covered: streaming, token ids (the engine ``vllm-server``
+has them), event loops (call it in a thread).
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import os
+import re
+import socket
+import ssl
+import threading
+import time
+import urllib.parse
+import urllib.request
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rstar2_env.core.errors import ConfigurationError, ServiceError
+from rstar2_env.core.retries import delay, failure, may_pass, reason, retry_after
+
+_PATH = "/chat/completions"
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """An attempt without an answer: what went wrong, whether another may help, and how long the server asks to wait."""
+
+    problem: str
+    again: bool
+    wait_s: float | None = None
+
+
+class ChatEndpoint:
+    """Asks one OpenAI-compatible endpoint for chat completions; any thread may use it, and it may be pickled.
+
+    Args:
+        base_url: The endpoint up to and with its version, such as ``http://127.0.0.1:8000/v1``.
+        api_key: Sent as a bearer token; ``None`` sends none.
+        timeout_s: Seconds to wait for an answer, and again for a connection.
+        retries: Attempts after the first, for passing trouble: overload (408, 409, 425, 429, 5xx), a lost connection.
+        retry_timeouts: Whether an answer that takes too long is asked for again too.
+        max_bytes: Longest answer that is read.
+        option: What the caller calls the option that holds ``base_url``, for messages.
+
+    Attributes:
+        url: What is asked.
+
+    Raises:
+        ConfigurationError: ``base_url`` is no address, or a number is out of its range.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        api_key: str | None = None,
+        timeout_s: float = 600.0,
+        retries: int = 6,
+        retry_timeouts: bool = False,
+        max_bytes: int = 64 << 20,
+        option: str = "base_url",
+    ) -> None:
+        if not re.fullmatch(r"https?://[^/\s]+(/\S*)?", str(base_url)):
+            raise ConfigurationError(f"{option} must be an address such as http://127.0.0.1:8000/v1, not {base_url!r}.")
+        if not timeout_s > 0 or retries < 0:
+            raise ConfigurationError(
+                f"timeout_s must be positive and retries 0 or more, not {timeout_s!r} and {retries!r}."
+            )
+        self._arguments: dict[str, Any] = {
+            "base_url": str(base_url),
+            "api_key": api_key,
+            "timeout_s": timeout_s,
+            "retries": retries,
+            "retry_timeouts": retry_timeouts,
+            "max_bytes": max_bytes,
+            "option": option,
+        }
+        self.url = str(base_url).rstrip("/") + _PATH
+        self._timeout_s, self._retries, self._retry_timeouts = timeout_s, retries, retry_timeouts
+        self._max_bytes = max_bytes
+        self._headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "rstar2-env"}
+        if api_key:
+            self._headers["Authorization"] = f"Bearer {api_key}"
+        self._route = _Route.to(self.url)
+        self._lock = threading.Lock()
+        self._idle: list[http.client.HTTPConnection] = []
+        self._pid = os.getpid()
+        weakref.finalize(self, _close, self._idle)
+
+    def complete(self, messages: Sequence[Mapping[str, str]], **fields: Any) -> str:
+        """Ask for the next message of a conversation.
+
+        Args:
+            messages: The conversation, each message with its ``role`` and ``content``.
+            **fields: The other fields of the request: ``model`` (the name under which the endpoint serves it),
+                ``temperature``, ``max_tokens``, …
+
+        Returns:
+            The text of the first choice; empty where the endpoint gives none.
+
+        Raises:
+            ServiceError: The endpoint did not answer, or refused, or answered something else; the message names it and
+                has its words.
+        """
+        # Escaped to ASCII, which lone surrogates survive.
+        body = json.dumps({**fields, "messages": list(messages)}).encode("ascii")
+        attempts = 0
+        while True:
+            attempts += 1
+            answer = self._ask(body)
+            if not isinstance(answer, _Failed):
+                return self._text(answer)
+            if not answer.again or attempts > self._retries:
+                raise ServiceError(failure(f"POST {self.url}", answer.problem, attempts))
+            time.sleep(delay(attempts) if answer.wait_s is None else answer.wait_s)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as what it was made from: connections stay behind."""
+        return _rebuild, (self._arguments,)
+
+    def _text(self, answer: Any) -> str:
+        try:
+            return str(answer["choices"][0]["message"]["content"] or "")
+        except (KeyError, IndexError, TypeError) as error:
+            raise ServiceError(
+                f"{self.url} answered something that is no chat completion: {str(answer)[:300]}"
+            ) from error
+
+    def _ask(self, body: bytes) -> Any:
+        """One attempt: the answer, or how it failed."""
+        while True:
+            connection = self._kept()
+            fresh = connection is None
+            if connection is None:
+                connection = self._route.connection(self._timeout_s)
+                try:
+                    connection.connect()
+                except OSError as error:
+                    connection.close()
+                    return _unreached(error)
+            try:
+                connection.request("POST", self._route.target, body, {**self._headers, **self._route.headers})
+                response = connection.getresponse()
+                data = response.read(self._max_bytes + 1)
+            except TimeoutError:
+                connection.close()
+                return _Failed(f"no answer within {self._timeout_s:g} s; raise timeout_s", self._retry_timeouts)
+            except (OSError, http.client.HTTPException) as error:
+                connection.close()
+                if not fresh and isinstance(error, (ConnectionError, http.client.BadStatusLine)):
+                    continue  # the server had closed a connection that was kept: no attempt of its own
+                return _Failed(f"{type(error).__name__}: {error or 'the connection was lost'}", True)
+            if response.will_close or len(data) > self._max_bytes:
+                connection.close()
+            else:
+                self._keep(connection)
+            return self._read(response, data)
+
+    def _read(self, response: http.client.HTTPResponse, data: bytes) -> Any:
+        if len(data) > self._max_bytes:
+            return _Failed(f"the answer is longer than {self._max_bytes} bytes", False)
+        text = data.decode("utf-8", "replace")
+        try:
+            answer = json.loads(text)
+        except ValueError:
+            answer = None
+        if not 200 <= response.status < 300:
+            problem = f"{response.status}: {reason(text if answer is None else answer)}"
+            return _Failed(problem, may_pass(response.status), retry_after(response.headers.get("Retry-After")))
+        return _Failed(f"the answer is no JSON: {text[:200]!r}", False) if answer is None else answer
+
+    def _kept(self) -> http.client.HTTPConnection | None:
+        """A connection from an earlier request; none of those of a process that this one was forked from."""
+        with self._lock:
+            if self._pid != os.getpid():
+                self._pid = os.getpid()
+                _close(self._idle)
+            return self._idle.pop() if self._idle else None
+
+    def _keep(self, connection: http.client.HTTPConnection) -> None:
+        with self._lock:
+            self._idle.append(connection)
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    """How an address is reached: directly, or through the proxy that the environment names.
+
+    Attributes:
+        secure: Whether the endpoint speaks HTTPS.
+        host: Whom to connect to, the endpoint or the proxy.
+        port: Where; ``None`` for the protocol's own.
+        target: What the request line names.
+        headers: What a proxy wants of each request.
+        tunnel: Host, port and headers of the endpoint behind a proxy for HTTPS.
+    """
+
+    secure: bool
+    host: str
+    port: int | None
+    target: str
+    headers: Mapping[str, str]
+    tunnel: tuple[str, int | None, Mapping[str, str]] | None = None
+
+    @classmethod
+    def to(cls, url: str) -> _Route:
+        parts = urllib.parse.urlsplit(url)
+        host, secure = parts.hostname or "", parts.scheme == "https"
+        target = urllib.parse.urlunsplit(("", "", parts.path, parts.query, ""))
+        written = None if urllib.request.proxy_bypass(host) else urllib.request.getproxies().get(parts.scheme)
+        if not written:
+            return cls(secure, host, parts.port, target, {})
+        proxy = urllib.parse.urlsplit(written if "://" in written else f"http://{written}")
+        said: dict[str, str] = {}
+        if proxy.username:
+            name = urllib.parse.unquote(f"{proxy.username}:{proxy.password or ''}")
+            said["Proxy-Authorization"] = f"Basic {base64.b64encode(name.encode()).decode()}"
+        to = (proxy.hostname or "", proxy.port or 80)
+        if secure:
+            return cls(True, *to, target, {}, (host, parts.port, said))
+        return cls(False, *to, url, said)
+
+    def connection(self, timeout_s: float) -> http.client.HTTPConnection:
+        if not self.secure:
+            return http.client.HTTPConnection(self.host, self.port, timeout=timeout_s)
+        context = ssl.create_default_context()
+        connection = http.client.HTTPSConnection(self.host, self.port, timeout=timeout_s, context=context)
+        if self.tunnel is not None:
+            connection.set_tunnel(self.tunnel[0], self.tunnel[1], dict(self.tunnel[2]))
+        return connection
+
+
+def _unreached(error: OSError) -> _Failed:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        advice = "its certificate cannot be verified; SSL_CERT_FILE names a file of further ones"
+        return _Failed(f"{advice} ({error})", False)
+    # A name that does not exist is a mistake; one that cannot be looked up now is not.
+    again = not (isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME)
+    return _Failed(f"it cannot be reached: {error.strerror or error or type(error).__name__}", again)
+
+
+def _close(connections: list[http.client.HTTPConnection]) -> None:
+    while connections:
+        connections.pop().close()
+
+
+def _rebuild(arguments: Mapping[str, Any]) -> ChatEndpoint:
+    return ChatEndpoint(**arguments)

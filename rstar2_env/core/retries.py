@@ -1,0 +1,63 @@
+"""When a request over HTTP is worth another attempt, how long to wait for it, and what a server says went wrong.
+
+Covered: what every client of the package decides alike. Not covered: sending anything.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import random
+import time
+from collections.abc import Mapping
+from typing import Any
+
+_PASSING = frozenset({408, 409, 425, 429})
+_FIRST_DELAY_S, _LONGEST_DELAY_S = 0.25, 30.0
+_SHOWN_CHARS = 500
+
+
+def may_pass(status: int) -> bool:
+    """Whether a status tells of trouble that another attempt may not meet: overload, a server's own failure."""
+    return status in _PASSING or status >= 500
+
+
+def delay(failures: int) -> float:
+    """Seconds to wait after so many failures: twice as long after each, up to a limit.
+
+    A random part of it keeps many clients from coming back at once.
+    """
+    return min(_LONGEST_DELAY_S, _FIRST_DELAY_S * 2.0 ** (failures - 1)) * (0.5 + random.random() / 2)
+
+
+def retry_after(value: str | None) -> float | None:
+    """The seconds that a header ``Retry-After`` names, as a number or as a date (RFC 9110, section 10.2.3).
+
+    Args:
+        value: The header's value; ``None`` when there is none.
+
+    Returns:
+        At least 0 and at most a minute; ``None`` without the header, or when it cannot be read.
+    """
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
+        except ValueError:
+            return None
+    return min(max(seconds, 0.0), 2 * _LONGEST_DELAY_S)
+
+
+def reason(answer: Any) -> str:
+    """What a server's answer, JSON or text, says went wrong."""
+    if isinstance(answer, Mapping):
+        error = answer.get("error", answer.get("detail", answer))
+        answer = error.get("message", error) if isinstance(error, Mapping) else error
+    return str(answer)[:_SHOWN_CHARS] or "no reason given"
+
+
+def failure(request: str, problem: str, attempts: int) -> str:
+    """The message of a request that failed: what was asked, how often, and what went wrong."""
+    return f"{request} failed{f' ({attempts} attempts)' if attempts > 1 else ''}: {problem}"
