@@ -21,6 +21,7 @@ from typing import Any, Self
 
 from rstar2_env.core.errors import SandboxUnavailableError
 from rstar2_env.sandbox.job import Capability, Job, Outcome, Sandbox
+from rstar2_env.sandbox.messages import check_job
 from rstar2_env.sandbox.providers import make_sandbox
 from rstar2_env.sandbox.session_names import SessionNames
 
@@ -143,6 +144,8 @@ class SharedSandbox:
     @contextlib.contextmanager
     def _call(self, jobs: Sequence[Job]) -> Iterator[tuple[Sandbox, list[Outcome]]]:
         """Count a call while it is under way; by the outcomes put in the list, note which sessions it leaves alive."""
+        for job in jobs:
+            check_job(job)
         entry = self._open()
         outcomes: list[Outcome] = []
         with entry.lock:

@@ -17,6 +17,7 @@ from typing import Any, Self, TypeAlias
 from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox.job import Capability, Job, Outcome
+from rstar2_env.sandbox.messages import check_job
 from rstar2_env.testing.plan import Plan
 
 Answer: TypeAlias = "Outcome | ToolStatus | str"
@@ -114,6 +115,7 @@ class StubSandbox:
     def _answer(self, job: Job) -> Outcome:
         if self.closed:
             raise SandboxUnavailableError("This stub sandbox is closed; make another one.")
+        check_job(job)
         self.jobs.append(job)
         outcome = self._plan.next(job)
         if job.session is not None:

@@ -17,6 +17,8 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox.job import Job, Limits, Outcome
 
+PROTOCOL = 1
+"""Version of what client and server write to each other; raised when an older one could misread an answer."""
 _LIMITS = tuple(item.name for item in fields(Limits))
 _OUTCOME = {item.name: item.default for item in fields(Outcome) if item.name != "status"}
 

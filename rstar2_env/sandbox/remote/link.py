@@ -13,12 +13,11 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from rstar2_env.sandbox.job import Capability
-from rstar2_env.sandbox.remote.codec import dump
+from rstar2_env.sandbox.remote.codec import PROTOCOL, dump
 
 if TYPE_CHECKING:
     import httpx
 
-PROTOCOL = 1
 _BEATS = 5
 """A server that gave no sign of life for so many of its beats has stalled."""
 

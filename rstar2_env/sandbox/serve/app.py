@@ -27,14 +27,11 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.sandbox.remote.codec import dump, job_from_json
+from rstar2_env.sandbox.remote.codec import PROTOCOL, dump, job_from_json
 from rstar2_env.sandbox.serve.code_judge import code_judge_routes
 from rstar2_env.sandbox.serve.guard import Guard, TooLargeError, read_body, too_large
 from rstar2_env.sandbox.serve.service import Service
 from rstar2_env.sandbox.serve.stream import OutcomeStream
-
-PROTOCOL = 1
-"""Raised when a client of an older version could misread an answer."""
 
 
 def build_app(service: Service) -> ASGIApp:

@@ -257,3 +257,12 @@ def test_a_mistake_is_told_and_leaves_nothing_shared() -> None:
     for _ in range(2):
         with pytest.raises(ConfigurationError, match="isolation"):
             shared_sandbox(isolation="strictly")
+
+
+@pytest.mark.parametrize("run", [lambda sandbox: sandbox.run("print(1)"), lambda sandbox: sandbox.run_many(["1"])])
+def test_something_else_than_a_job_is_told_and_leaves_nothing_under_way(run: Any) -> None:
+    with shared_sandbox("local", **OPTIONS) as sandbox:
+        with pytest.raises(ConfigurationError, match=r"runs a Job, not str: run\(Job\(code\)\)"):
+            run(sandbox)
+        assert not any(entry.calls for entry in shared._entries.values())
+        assert sandbox.run(Job("print(1)")).status is ToolStatus.OK

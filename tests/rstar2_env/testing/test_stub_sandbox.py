@@ -176,3 +176,10 @@ def test_an_ended_session_is_gone_and_an_unknown_one_is_harmless():
 
 def test_without_a_session_an_outcome_names_none():
     assert StubSandbox().run(JOB).session is None
+
+
+def test_something_else_than_a_job_is_told_as_a_real_sandbox_tells_it():
+    sandbox = StubSandbox()
+    with pytest.raises(ConfigurationError, match="runs a Job, not str"):
+        sandbox.run("print(1)")
+    assert sandbox.jobs == []
