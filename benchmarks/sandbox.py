@@ -5,7 +5,7 @@
 
 Figures from a busy machine mean little in themselves: the ratios and the CPU milliseconds a call carry over. CPU counts
 everything: caller, warden, zygote and children. The sandbox alone, a training step's load and the soak are
-``rstar2 sandbox bench``.
+``benchmarks/sandbox_load.py``.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 
+from sandbox_measures import PROGRAMS, Figure, measure, measure_sandbox
+
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, LocalSandbox
-from rstar2_env.sandbox.bench import PROGRAMS, Figure, measure, measure_sandbox
 
 BARE = """
 import json, os, sys, numpy, sympy

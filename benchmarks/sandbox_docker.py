@@ -2,8 +2,8 @@
 
     python benchmarks/sandbox_docker.py [--calls 200] [--image rstar2-sandbox:latest] [--base-url unix:///run/docker.sock]
 
-Needs an engine and the image (`rstar2 sandbox image`). One call at a time: throughput is `rstar2 sandbox bench
---provider docker`.
+Needs an engine and the image (`rstar2 sandbox image`). One call at a time: throughput is
+`python benchmarks/sandbox_load.py --provider docker`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ import typer
 
 from rstar2_env.cli._command import Command, example
 from rstar2_env.cli._options import Json, ProviderSet
-from rstar2_env.cli.sandbox_bench import bench
 from rstar2_env.cli.sandbox_image import image
 from rstar2_env.cli.sandbox_serve import serve
 
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from rstar2_env.sandbox import Outcome
 
 app = typer.Typer(no_args_is_help=True, help="Run programs in the sandbox, and check what it isolates.")
-app.command(cls=Command, epilog=example("rstar2 sandbox bench --load 38"))(bench)
 app.command(cls=Command, epilog=example("rstar2 sandbox serve --port 8700 --token-file token"))(serve)
 app.command(cls=Command, epilog=example("rstar2 sandbox image --package numpy --package scipy"))(image)
 

@@ -1,7 +1,8 @@
 """Measuring a sandbox: speed and latency, a training step's load, what it holds, and whether anything grows.
 
 Works on any provider. CPU time counts this process and everything below it, so it is not told of work that is done
-elsewhere (a container, another machine). Comparisons with other ways of running Python are in benchmarks/sandbox.py.
+elsewhere (a container, another machine). The command is ``sandbox_load.py``; ``sandbox.py`` compares with other ways of
+running Python.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ class SoakFigure:
         descriptors_grew: Open files that they have more.
         processes_grew: Processes that there are more.
         files_grew: Entries of the temporary folder that there are more.
-        groups_grew: Control groups that there are more on this machine.
+        groups_grew: Control groups of their sandboxes that there are more.
         restarted: Whether a process that was there at the start is gone.
     """
 
@@ -272,8 +273,14 @@ def _holdings() -> _Holdings:
         len(family),
         frozenset(lasting),
         files=len(os.listdir(tempfile.gettempdir())),
-        groups=sum(len(folders) for _, folders, _ in os.walk("/sys/fs/cgroup")),
+        groups=_groups(family),
     )
+
+
+def _groups(family: Sequence[int]) -> int:
+    """Control groups of the wardens among these processes: another sandbox on the machine has its own."""
+    names = {f"rstar2-sandbox-{pid}" for pid in family}
+    return sum(bool(names.intersection(Path(folder).parts)) for folder, _, _ in os.walk("/sys/fs/cgroup"))
 
 
 def _family() -> Sequence[int]:
