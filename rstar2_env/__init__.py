@@ -28,13 +28,14 @@ if TYPE_CHECKING:
     from rstar2_env.core.errors import ConfigurationError, Rstar2Error
     from rstar2_env.core.status import ToolStatus
     from rstar2_env.dialects.base import DIALECTS as _DIALECTS
+    from rstar2_env.env.agent import Agent
     from rstar2_env.env.game_env import Game, GameEnv, IllegalMoveError
     from rstar2_env.env.grading import GoldGrader
     from rstar2_env.env.puzzle_env import Puzzle, PuzzleEnv, UnreadableAnswerError, knob
     from rstar2_env.env.registration import register_env
     from rstar2_env.env.tool_env import ToolEnv
     from rstar2_env.env.turn_result import Ended, GoesOn
-    from rstar2_env.evaluation.play import Agent, play_episode
+    from rstar2_env.evaluation.play import play_episode
     from rstar2_env.evaluation.run import evaluate
     from rstar2_env.evaluation.validation import validate
     from rstar2_env.problems.families import FAMILIES as _FAMILIES
@@ -110,7 +111,7 @@ __all__ = [
 ]
 
 _WHERE = {
-    "Agent": "evaluation.play",
+    "Agent": "env.agent",
     "CallContext": "tools.base",
     "ConfigurationError": "core.errors",
     "Draft": "problems.procedural",

@@ -26,10 +26,11 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import typed_options
 from rstar2_env.core.parts import PartSpec, read_part
 from rstar2_env.core.stop import Stop
+from rstar2_env.env.agent import AnyAgent
 from rstar2_env.env.named import EnvSpec, find_env
 from rstar2_env.env.options import env_options as typed_env_options
 from rstar2_env.evaluation.log import EvalLog
-from rstar2_env.evaluation.play import AnyAgent, StopPlayingError, play_episode
+from rstar2_env.evaluation.play import StopPlayingError, play_episode
 from rstar2_env.evaluation.summary import Summary, summarize
 from rstar2_env.evaluation.text import summary_rows
 from rstar2_env.problems import (

@@ -12,7 +12,8 @@ import rstar2_env  # noqa: F401 - registers the environment
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.dialects import make_dialect
-from rstar2_env.evaluation.play import Agent, InformedAgent, StopPlayingError, play_episode, python_call
+from rstar2_env.env.agent import Agent, InformedAgent
+from rstar2_env.evaluation.play import StopPlayingError, play_episode, python_call
 from rstar2_env.problems import Problem
 from rstar2_env.testing.stub_sandbox import StubSandbox
 
