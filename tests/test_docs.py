@@ -64,3 +64,16 @@ def test_every_training_option_is_documented():
 def test_links_between_documents_lead_somewhere(document):
     for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", document.read_text()):
         assert (document.parent / target).exists(), target
+
+
+def test_the_recipe_that_contributors_are_shown_is_a_trainer():
+    from rstar2_env.trainers import ADVANTAGES, SELECTORS, TRAINERS
+
+    try:
+        exec(block((ROOT / "CONTRIBUTING.md").read_text(), "python"), {"__package__": "rstar2_env.trainers.recipes"})
+        config = TRAINERS.get("dr_grpo").configure({"model": "m"})
+    finally:
+        TRAINERS._parts.pop("dr_grpo", None)
+    assert (config.advantage, config.loss) == ("group_mean", "dr_grpo")
+    assert config.advantage in ADVANTAGES
+    assert config.selector in SELECTORS
