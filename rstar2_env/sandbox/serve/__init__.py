@@ -1,8 +1,9 @@
 """The sandbox as a service: what ``rstar2 sandbox serve`` runs.
 
 Covered: ``service`` (the bounded queue, calls by id, each run once), ``app`` (its HTTP interface), ``stream`` (outcomes
-as they finish), ``guard`` (who may ask, and how much), ``judge`` (code-judge's requests), ``metrics``, ``options``,
-``main`` (the process). Not covered: running programs (any provider) and the client (``rstar2_env.sandbox.remote``).
+as they finish), ``guard`` (who may ask, and how much), ``code_judge`` (requests as code-judge takes them), ``metrics``,
+``options``, ``main`` (the process). Not covered: running programs (any provider) and the client
+(``rstar2_env.sandbox.remote``).
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
@@ -30,6 +30,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.sandbox.remote.codec import PROTOCOL, dump, job_from_json
 from rstar2_env.sandbox.serve.code_judge import code_judge_routes
 from rstar2_env.sandbox.serve.guard import Guard, TooLargeError, read_body, too_large
+from rstar2_env.sandbox.serve.metrics import CONTENT_TYPE
 from rstar2_env.sandbox.serve.service import Service
 from rstar2_env.sandbox.serve.stream import OutcomeStream
 
@@ -56,7 +57,7 @@ def build_app(service: Service) -> ASGIApp:
         return JSONResponse(_capabilities(service, max_bytes))
 
     async def metrics(request: Request) -> Response:
-        return PlainTextResponse(service.metrics.text(), media_type="text/plain; version=0.0.4")
+        return Response(service.metrics.page(), headers={"Content-Type": CONTENT_TYPE})
 
     async def healthz(request: Request) -> Response:
         state = "stopping" if service.draining else "ok"
@@ -100,7 +101,7 @@ def _calls(service: Service, body: dict[str, Any]) -> Response:
             refused.append(call_id)
     if not refused:
         return stream
-    service.metrics.counts["rejected_total"] += len(refused)
+    service.metrics.rejected.inc(len(refused))
     after = service.retry_after()
     if len(refused) == len(calls):
         said = {"error": "The queue is full; come again later.", "refused": "full", "retry_after_s": after}

@@ -57,11 +57,11 @@ class Guard:
         if self._token is not None:
             shown = _shown(request.headers.get("authorization", ""))
             if shown is None or not hmac.compare_digest(shown, self._token):
-                self._service.metrics.counts["unauthorized_total"] += 1
+                self._service.metrics.unauthorized.inc()
                 text = "This server wants its token: send the header 'Authorization: Bearer TOKEN'."
                 return JSONResponse({"error": text}, 401, headers={"WWW-Authenticate": "Bearer"})
         if self._service.draining and request.url.path not in _WHILE_STOPPING:
-            self._service.metrics.counts["rejected_total"] += 1
+            self._service.metrics.rejected.inc()
             return JSONResponse({"error": "The server is stopping.", "refused": "stopping", "retry_after_s": 1.0}, 503)
         if request.method != "POST":
             return None

@@ -44,6 +44,7 @@ def serve(
         SandboxUnavailableError: The sandbox cannot start.
     """
     try:
+        import prometheus_client
         import starlette  # noqa: F401
         import uvicorn
     except ImportError as error:
@@ -51,6 +52,7 @@ def serve(
     from rstar2_env.sandbox.serve.app import build_app
     from rstar2_env.sandbox.serve.service import Service
 
+    prometheus_client.disable_created_metrics()  # when each counter was made: one more line for each, read by nobody
     listener = _listen(options)
     try:
         sandbox = make_sandbox(provider, **(provider_options or {}))

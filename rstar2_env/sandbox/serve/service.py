@@ -88,6 +88,7 @@ class Service:
                 "remembered": (lambda: len(self._calls), "Calls known by their ids."),
             }
         )
+        self._recent_s = 0.05  # moving mean of what calls took; a guess until there was one
         self._calls: dict[str, Call] = {}
         self._queue: dict[Call, None] = {}  # in order of arrival; any one can be taken out
         self._finished: deque[Call] = deque()
@@ -114,7 +115,7 @@ class Service:
         """The call of that id, when it came before and is remembered."""
         call = self._calls.get(call_id)
         if call is not None:
-            self.metrics.counts["repeated_total"] += 1
+            self.metrics.repeated.inc()
         return call
 
     def take(self, call_id: str, job: Job) -> Call:
@@ -144,7 +145,7 @@ class Service:
         call = self._calls.get(call_id)
         if call is None or call.done:
             return
-        self.metrics.counts["cancelled_total"] += 1
+        self.metrics.cancelled.inc()
         if call in self._queue:
             del self._queue[call]
             self._refuse(call, "cancelled")
@@ -155,7 +156,7 @@ class Service:
         """Seconds until there may be room, by what calls took of late."""
         ahead = max(1, len(self._queue) + self.running - self.in_flight_limit)
         low, high = _RETRY_S
-        return min(high, max(low, self.metrics.service.recent * ahead / self.in_flight_limit))
+        return min(high, max(low, self._recent_s * ahead / self.in_flight_limit))
 
     def end_session(self, name: str) -> None:
         """End a session, without waiting for it."""
@@ -189,8 +190,8 @@ class Service:
 
     async def _run(self, call: Call) -> Outcome:
         now = asyncio.get_running_loop().time()
-        self.metrics.wait.add(now - call.arrived)
-        self.metrics.counts["started_total"] += 1
+        self.metrics.wait.observe(now - call.arrived)
+        self.metrics.started.inc()
         call.arrived = now
         assert call.job is not None  # a call keeps its job until it has run
         return await self.sandbox.arun(call.job)
@@ -215,8 +216,10 @@ class Service:
             answer["cut"] = call.cut
         now = asyncio.get_running_loop().time()
         self.running -= 1
-        self.metrics.service.add(now - call.arrived)
-        self.metrics.calls[outcome.status.value] += 1
+        took = now - call.arrived
+        self._recent_s += 0.05 * (took - self._recent_s)
+        self.metrics.service.observe(took)
+        self.metrics.calls.labels(outcome.status.value).inc()
         if session is not None and outcome.session is not None:
             self._sessions.note(session, outcome.session)
         call.job, call.task, call.outcome = None, None, outcome
@@ -239,7 +242,8 @@ class Service:
         """Answer that it never ran, and forget it: it may come again, here or elsewhere."""
         del self._calls[call.id]
         call.done, call.job = True, None
-        self.metrics.counts["rejected_total"] += why != "cancelled"
+        if why != "cancelled":
+            self.metrics.rejected.inc()
         call.answer = dump({"id": call.id, "refused": why, "retry_after_s": self.retry_after()})
         self._tell(call)
         self._rest()

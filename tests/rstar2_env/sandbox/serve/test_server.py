@@ -302,7 +302,7 @@ def test_the_metrics_are_prometheus_text_and_add_up(serve: Any) -> None:
     with serve(provider_options=SMALL) as server:
         httpx.post(server.url + "/v1/calls", json={"calls": [{"code": "1"}] * 3 + [{"code": "1/0"}]}, timeout=60)
         page = httpx.get(server.url + "/metrics")
-    assert page.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert page.headers["content-type"].startswith("text/plain; version=")
     samples: dict[str, float] = {}
     kinds: dict[str, str] = {}
     for line in page.text.splitlines():
