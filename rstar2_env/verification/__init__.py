@@ -1,4 +1,4 @@
-"""Answer verification: is this text the gold answer? Cheap where it can be, in killable workers where it must be."""
+"""Answer verification: is this text the gold answer? Decided in the caller if easy, else in worker processes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # The judge brings an HTTP client and SQLite, and extraction large patterns, which an environment never needs.
+    # The judge imports an HTTP client and SQLite, and extraction compiles large patterns; environments need neither.
     if name in ("ModelVerifier", "model_verifier"):
         from rstar2_env.verification import model
 

@@ -1,8 +1,8 @@
-"""``verify`` and its batch and async twins: the layers that run in the caller, and the way to the workers.
+"""``verify``, its batch and async forms, and the layers that run in the caller before a worker is asked.
 
-In the caller run only what is linear in the text: boxes, exact text, guards, plain numbers. Everything else happens in
-worker processes (see ``pool`` and ``grade``), so nothing here can hang, and no thread or event loop is a wrong one to
-call from. A text never makes any of these functions raise.
+Only work that is linear in the length of the text runs in the caller: boxes, exact text, guards, plain numbers.
+Everything else happens in worker processes (see ``pool`` and ``grade``), so these functions cannot hang and may be
+called from any thread or event loop. No text makes any of them raise.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def verify(
     Args:
         gold: The gold answer: a number, an expression, a set, words. A ``\boxed{}`` in it is opened.
         answer: The policy's answer, as a dialect extracted it; ``None`` or blank is ``no_answer``.
-        question: The question, if an expression copied out of it shall be no answer.
+        question: The question; an expression that is copied out of it then counts as no answer.
         **options: The fields of :class:`~rstar2_env.verification.options.Options`: ``kind``, ``tolerance``, ``strict``,
             ``undone``, ``timeout``.
 
     Raises:
-        ConfigurationError: An option is not one of its values, or out of its range; or an answer is no text.
+        ConfigurationError: An option is not among its allowed values or outside its range, or an answer is not a text.
     """
     return verify_with(_checked(options), gold, answer, question)
 
@@ -54,9 +54,18 @@ async def averify(
 ) -> Verdict:
     """The same as :func:`verify`, without blocking the event loop.
 
-    Cancelling it gives up the wait; a computation that has begun ends by itself or at its deadline.
+    Cancelling the call stops the wait; a computation that has started runs to its end or its deadline.
+
+    Args:
+        gold: The gold answer.
+        answer: The policy's answer, as a dialect extracted it; ``None`` or blank is ``no_answer``.
+        question: The question; an expression that is copied out of it then counts as no answer.
+        **options: The fields of :class:`~rstar2_env.verification.options.Options`.
+
+    Raises:
+        ConfigurationError: An option is not among its allowed values, or outside its range.
     """
-    import asyncio  # who calls this has it loaded; nobody else should pay for it
+    import asyncio  # callers of this have it loaded already; other imports stay fast
 
     checked = _checked(options)
     start = time.perf_counter()
@@ -70,11 +79,18 @@ def verify_many(
     pairs: Iterable[tuple[str, str | None]],
     **options: Unpack[OptionFields],
 ) -> list[Verdict]:
-    """Verify many ``(gold, answer)`` pairs at once, on all workers; verdicts come in the order of the pairs.
+    """Verify many ``(gold, answer)`` pairs in parallel on all workers.
 
-    The options are those of :func:`verify`.
+    Args:
+        pairs: Gold answers with the answers to grade.
+        **options: The options of :func:`verify`.
 
-    ``Verdict.seconds`` counts from a pair's submission, so it includes the wait for a worker.
+    Returns:
+        One verdict for each pair, in the order of the pairs. ``Verdict.seconds`` counts from a pair's submission, so it
+        includes the wait for a worker.
+
+    Raises:
+        ConfigurationError: An option is not among its allowed values, or outside its range.
     """
     checked = _checked(options)
     begun: list[tuple[float, float, Reply | Future[Reply]]] = []
@@ -97,13 +113,21 @@ def verify_response(
     response: str | None,
     **options: Unpack[OptionFields],
 ) -> Verdict:
-    """Grade a whole response against a gold text that may be a worked solution: for files, not for rewards.
+    """Grade a whole response against a gold text that may be a worked solution; meant for files, not for rewards.
 
-    Both texts are taken as bare answers first; where that fails and either is more than that, the answers are
-    extracted (see ``response``). An environment grades only what its dialect extracts. The options are those of
-    :func:`verify`.
+    Both texts are compared as bare answers first. If they differ and at least one is longer than a bare answer, the
+    answers are extracted (see ``read.response``) and compared again. An environment, in contrast, grades only what its
+    dialect extracts.
+
+    Args:
+        gold: A gold answer or a worked solution.
+        response: The whole response; ``None`` is ``no_answer``.
+        **options: The options of :func:`verify`.
+
+    Raises:
+        ConfigurationError: An option is not among its allowed values, or outside its range.
     """
-    # Only files of responses need it, and its patterns take longer to compile than all the rest.
+    # Imported here because its patterns take longer to compile than everything else in this module.
     from rstar2_env.verification.read.response import extract_answer, is_response
 
     checked = _checked(options)
@@ -118,7 +142,14 @@ def verify_response(
 
 
 def verify_with(options: Options, gold: str, answer: str | None, question: str | None = None) -> Verdict:
-    """The same as :func:`verify` with options that have been checked before."""
+    """The same as :func:`verify`, with options that have already been checked.
+
+    Args:
+        options: How to verify.
+        gold: The gold answer.
+        answer: The policy's answer; ``None`` or blank is ``no_answer``.
+        question: The question; an expression that is copied out of it then counts as no answer.
+    """
     start = time.perf_counter()
     reply = _begin(options, gold, answer, question)
     if isinstance(reply, Future):
@@ -127,7 +158,7 @@ def verify_with(options: Options, gold: str, answer: str | None, question: str |
 
 
 def math_verify_alone(gold: str, answer: str | None, *, timeout: float = TIMEOUT_S) -> Verdict:
-    """What math-verify says with no layer of ours before it, for comparison; under our deadline, in our workers.
+    """Grade with math-verify alone, in our workers and under our deadline, for comparison.
 
     Args:
         gold: The gold answer.
@@ -158,7 +189,7 @@ def _verdict(reply: Reply, seconds: float) -> Verdict:
 
 
 def _begin(options: Options, gold: str, answer: str | None, question: str | None) -> Reply | Future[Reply]:
-    """Decide here what can be decided here; else hand the pair to a worker."""
+    """Decide without a worker where possible; otherwise submit the pair to one."""
     if not (isinstance(gold, str) and isinstance(answer, str | None)):
         name, value = ("gold", gold) if not isinstance(gold, str) else ("answer", answer)
         allowed = "a text" if name == "gold" else "a text or None"

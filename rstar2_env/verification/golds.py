@@ -1,7 +1,7 @@
-"""What is wrong with a gold answer, found before anyone trains on it.
+"""Find unusable gold answers before they are used for training.
 
-Covered: golds that are empty, out of proportion, or in no notation known here, so that only the very same text can earn
-the reward. Reading is linear and evaluates nothing, so this needs no worker. Not covered: golds that are wrong.
+Covered: golds that are empty, too large, or in a notation that is not supported, so that only the identical text can
+earn the reward. Reading is linear and evaluates nothing, so this needs no worker. Not covered: golds that are wrong.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from rstar2_env.verification.read.extract import gold_answer
 
 
 def gold_fault(gold: str) -> str | None:
-    """Say why a gold answer can be matched at most by the same text, or ``None`` if it can be read."""
+    """Say why a gold answer can be matched by the identical text at most, or return ``None`` if it can be read."""
     inner = gold_answer(gold)
     if not inner:
         return "it is empty"
     if (guard := too_large(inner)) is not None:
-        return f"it is out of proportion ({guard})"
+        return f"it is too large to read ({guard})"
     # The reader needs the units and words, but neither SymPy nor a worker.
     from rstar2_env.verification.read.lexer import ReadError
     from rstar2_env.verification.read.readings import readings

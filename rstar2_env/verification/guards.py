@@ -1,8 +1,8 @@
 r"""Guards that look at the text before any parser does.
 
 Covered: length, nesting, runs of digits, and the size of powers, factorials and binomials (``9^{9^{9^9}}``,
-``10^{10^{10}}``, ``(10^7)!``), each by one linear scan. Not covered: what takes long for other reasons; the worker's
-deadline ends that.
+``10^{10^{10}}``, ``(10^7)!``), each by one linear scan. Not covered: texts that take long for other reasons; the
+worker's deadline ends those.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ MAX_EXPONENT = 100_000
 """Largest constant exponent."""
 
 MAX_TOWER = 2
-"""Most powers that may stand on top of each other, as in ``e^{x^2}``."""
+"""Largest height of a tower of powers, such as ``e^{x^2}``."""
 
 MAX_FACTORIAL = 5_000
-"""Largest constant under a factorial, or on top of a binomial."""
+"""Largest constant whose factorial is taken, or that is the upper entry of a binomial."""
 
 _DIGITS = re.compile(rf"\d{{{MAX_DIGITS + 1},}}")
 _CARET = re.compile(r"\^|\*\*|[{(\[]|[})\]]")
@@ -80,7 +80,7 @@ def too_large(text: str) -> str | None:
 
 
 def _tower_height(text: str) -> int:
-    """How many powers stand on top of each other at most: 2 for ``2^{3^4}``, also as ``2^3^4``."""
+    """The largest height of a tower of powers: 2 for ``2^{3^4}``, also written ``2^3^4``."""
     highest = height = 0
     pending: list[int] = []  # for each open bracket, how far the height falls when it closes
     chain = 0

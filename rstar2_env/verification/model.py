@@ -1,10 +1,10 @@
 """A language model as judge, for answers that rules cannot decide: paraphrases, sentences, unreadable notation.
 
-The rules go first and what they are sure of is final: an equal answer, a different number, no answer, one too large.
-Only the rest is asked about, over an OpenAI-compatible endpoint, once for each question, gold and answer (a cache), and
-at most ``max_calls`` times (a budget). What the judge reads is data between marks that the answer cannot know; its
-reply must be one word. Model judges can be talked into things: published attacks succeed in up to a third of cases, so
-this is an option and off by default. Not covered: serving a model.
+The rules are applied first, and their certain verdicts are final: an equal answer, a different number, no answer, a
+text that is too large. Only the rest goes to the judge, over an OpenAI-compatible endpoint, once for each question,
+gold and answer (a cache), and at most ``max_calls`` times (a budget). The judge reads these as data between random
+delimiters that the answer cannot know; its reply must be one word. Model judges can be manipulated: published attacks
+succeed in up to a third of cases, so this is an option and off by default. Not covered: serving a model.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rstar2_env.verification.verdict import Reason, Verdict
 from rstar2_env.verification.verifier import RuleVerifier, Verifier
 
 MAX_ANSWER_CHARS = 2_000
-"""Longest answer that a judge is asked about."""
+"""Longest answer, in characters, that a judge is asked about."""
 
 _MAX_REPLY_BYTES = 1 << 20
 _LOG = logging.getLogger(__name__)
@@ -46,7 +46,17 @@ _SYSTEM = (
 
 
 class ModelVerifier:
-    """Rules first, then a judge. Make one with :func:`model_verifier`."""
+    """A verifier that applies rules first and then asks a judge. Create one with :func:`model_verifier`.
+
+    Args:
+        url: Base of an OpenAI-compatible API.
+        model: The model's name there.
+        api_key: Sent as a bearer token, unless ``None``.
+        rules: The verifier that is asked first.
+        timeout: Seconds for one request.
+        max_calls: Largest number of requests; ``None`` sets no limit.
+        cache: An SQLite file that keeps the replies; ``None`` keeps them in memory.
+    """
 
     def __init__(
         self,
@@ -87,7 +97,13 @@ class ModelVerifier:
         self._failing = False
 
     def __call__(self, gold: str, answer: str | None, question: str | None = None) -> Verdict:
-        """Verify by the rules, and ask the judge where they are not sure."""
+        """Verify by the rules, and ask the judge if they cannot decide.
+
+        Args:
+            gold: The gold answer.
+            answer: The policy's answer; ``None`` is ``no_answer``.
+            question: The question, which the judge reads as well.
+        """
         verdict = self._rules(gold, answer, question)
         if answer is None or not is_unsure(verdict) or not _worth_asking(answer):
             return verdict
@@ -106,15 +122,21 @@ class ModelVerifier:
         return Verdict(known, Reason.EQUAL if known else Reason.DIFFERENT, "model", seconds)
 
     async def acall(self, gold: str, answer: str | None, question: str | None = None) -> Verdict:
-        """The same, without blocking the event loop."""
+        """The same as calling the object, without blocking the event loop.
+
+        Args:
+            gold: The gold answer.
+            answer: The policy's answer; ``None`` is ``no_answer``.
+            question: The question, which the judge reads as well.
+        """
         return await asyncio.to_thread(self, gold, answer, question)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as what it was made from: an environment carries its verifier into other processes."""
+        """Pickle the arguments: an environment takes its verifier into other processes."""
         return _rebuild, (self._arguments,)
 
     def _spend(self) -> bool:
-        """Take one call out of the budget; say whether there was one."""
+        """Take one call from the budget; return whether one was left."""
         with self._lock:
             if self._max_calls is not None and self.calls >= self._max_calls:
                 return False
@@ -122,14 +144,14 @@ class ModelVerifier:
             return True
 
     def _ask(self, gold: str, answer: str, question: str) -> bool | None:
-        """Ask the judge; ``None`` when it does not answer, or not with one of the two words."""
+        """Ask the judge; ``None`` if it does not reply, or not with one of the two words."""
         messages = _messages(gold, answer, question)
         try:
             reply = self._endpoint.complete(messages, model=self.model, temperature=0.0, max_tokens=16)
         except ServiceError as error:
-            # Once for a row of failures: an endpoint that is down would fill the log with every answer.
+            # Logged once for a series of failures: an endpoint that is down would fill the log with every answer.
             if not self._failing:
-                _LOG.warning("The judge gave no verdict, and the answer counts as unavailable: %s", error)
+                _LOG.warning("The judge gave no verdict, so the answer counts as unavailable: %s", error)
             self._failing = True
             return None
         self._failing = False
@@ -146,19 +168,20 @@ def model_verifier(
     max_calls: int | None = None,
     cache: str | Path | None = None,
 ) -> ModelVerifier:
-    """A verifier that asks a language model about what the rules cannot decide.
+    """A verifier that asks a language model when the rules cannot decide.
 
     Args:
         url: Base of an OpenAI-compatible API, such as ``http://localhost:8000/v1``.
         model: The model's name there.
-        api_key: Sent as a bearer token, where the endpoint wants one.
-        rules: The verifier that goes first; the default rules without one.
+        api_key: Sent as a bearer token, if the endpoint requires one.
+        rules: The verifier that is asked first; ``None`` means the default rules.
         timeout: Seconds for one request.
-        max_calls: Most questions put to the judge; after that the rules' verdict stands. ``None`` sets no limit.
-        cache: An SQLite file that keeps the judge's replies; in memory without one.
+        max_calls: Largest number of requests to the judge; after that the rules' verdict is returned. ``None`` sets no
+            limit.
+        cache: An SQLite file that keeps the judge's replies; ``None`` keeps them in memory.
 
     Raises:
-        ConfigurationError: The URL is not one of HTTP, or a number is out of its range.
+        ConfigurationError: The URL is not an HTTP URL, or a number is outside its range.
     """
     if not timeout > 0:
         raise ConfigurationError(f"timeout must be a positive number of seconds, not {timeout!r}.")
@@ -180,19 +203,19 @@ def _rebuild(arguments: dict[str, Any]) -> ModelVerifier:
 
 
 def is_unsure(verdict: Verdict) -> bool:
-    """Whether the rules leave an answer open: it was not readable to them, or differs in words only."""
+    """Whether the rules cannot decide: they could not read a text, or the answers differ in words only."""
     if verdict.reason in (Reason.UNPARSABLE_ANSWER, Reason.UNPARSABLE_GOLD, Reason.TIMEOUT):
         return verdict.method not in ("number", "length", "nesting", "digits", "power", "factorial", "binomial")
     return verdict.reason is Reason.DIFFERENT and verdict.method in _UNSURE_METHODS
 
 
 def _worth_asking(answer: str) -> bool:
-    """Whether an answer says anything at all: bare symbols are known to fool judges."""
+    """Whether an answer has any letter or digit: judges are known to accept bare symbols."""
     return len(answer) <= MAX_ANSWER_CHARS and re.search(r"[^\W_]", answer) is not None
 
 
 def _messages(gold: str, answer: str, question: str) -> list[dict[str, str]]:
-    mark = secrets.token_hex(8)  # no answer can close a mark that it does not know
+    mark = secrets.token_hex(8)  # random, so that no answer can contain the closing delimiter
     parts = [("PROBLEM", question)] if question else []
     parts += [("REFERENCE", gold), ("STUDENT", answer)]
     text = "\n".join(f"<{mark} {name}>\n{_CONTROL.sub(' ', content)}\n</{mark}>" for name, content in parts)

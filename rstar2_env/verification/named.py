@@ -1,7 +1,7 @@
-"""Verifiers by name, so that an environment's options can choose one: by rules, with a tolerance, with a model.
+"""Verifiers by name, so that an environment's options can choose one: rules, rules with a tolerance, a model.
 
-Covered: the names, what they take, one judge (with its cache and its budget) for all environments of a process that
-name the same one. Not covered: how they decide (see ``verifier`` and ``model``).
+Covered: the names, their options, and one model judge (with its cache and its budget) shared by all environments of a
+process that name the same one. Not covered: how they decide (see ``verifier`` and ``model``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rstar2_env.verification.options import TIMEOUT_S, Options
 from rstar2_env.verification.verifier import RuleVerifier, Verifier, numeric
 
 VerifierSpec: TypeAlias = PartSpec | Verifier
-"""A verifier as it may be written: a part ("numeric:tolerance=0.02"), or a ``Verifier`` itself."""
+"""The ways to specify a verifier: a part ("numeric:tolerance=0.02"), or a ``Verifier`` itself."""
 
 VERIFIERS: Registry[Callable[..., Verifier]] = Registry(
     "verifier",
@@ -31,15 +31,15 @@ VERIFIERS: Registry[Callable[..., Verifier]] = Registry(
 
 
 def make_verifier(written: VerifierSpec, *, timeout: float = TIMEOUT_S) -> Verifier:
-    """Return a verifier itself, or make the one that is written.
+    """Return a verifier as it is, or make the one that is specified.
 
     Args:
-        written: A name of ``VERIFIERS`` or one's own code, with options or without; or a verifier.
-        timeout: Seconds that a worker may compute, where the verifier goes by rules and says nothing else.
+        written: A name of ``VERIFIERS`` or your own code, with or without options; or a verifier.
+        timeout: Default for the seconds that a worker may compute, for verifiers that apply rules.
 
     Raises:
         UnknownNameError: There is no verifier of that name.
-        ConfigurationError: An option does not fit, or it is no verifier.
+        ConfigurationError: An option does not fit, or the object is not a verifier.
     """
     if isinstance(written, Verifier) and not isinstance(written, type):
         return written
@@ -67,7 +67,7 @@ def rules(
     Args:
         kind: How to read both texts: "auto", "number", "choice" or "words".
         tolerance: Relative tolerance between numbers; ``None`` compares exactly.
-        strict: Apply the strict rules; ``False`` the lenient ones.
+        strict: Apply the strict rules; ``False`` applies the lenient ones.
         undone: How much work an answer may leave undone: "none", "arithmetic" or "any".
         echo: Accept an expression that was copied out of the question.
         timeout: Seconds that a worker may compute.
@@ -90,20 +90,21 @@ def model(
     cache: str | None = None,
     verify_timeout: float = TIMEOUT_S,
 ) -> Verifier:
-    """Rules first, then a language model about what they leave open, over an OpenAI-compatible endpoint.
+    """Rules first, then a language model, over an OpenAI-compatible endpoint, for what the rules cannot decide.
 
     Args:
         url: Base of the endpoint, such as ``http://localhost:8000/v1``.
         model: The model's name there.
-        api_key_env: Environment variable that holds the key, where the endpoint wants one.
-        rules: The verifier that goes first, by name ("numeric"), with options in round brackets.
+        api_key_env: Environment variable that holds the API key, if the endpoint requires one.
+        rules: The verifier that is asked first, by name ("numeric"), with its options in parentheses.
         timeout: Seconds for one request.
-        max_calls: Most questions put to the model by all environments of this process that name the same judge.
-        cache: An SQLite file that keeps the model's replies; in memory without one.
-        verify_timeout: Seconds that the rules may take.
+        max_calls: Largest number of requests to the model, by all environments of this process that name the same
+            judge; ``None`` sets no limit.
+        cache: An SQLite file that keeps the model's replies; ``None`` keeps them in memory.
+        verify_timeout: Seconds that a worker may compute for the rules.
 
     Raises:
-        ConfigurationError: The URL is not one of HTTP, a number is out of its range, or the key is not set.
+        ConfigurationError: The URL is not an HTTP URL, a number is outside its range, or the key is not set.
     """
     from rstar2_env.verification.model import model_verifier  # brings SQLite and an HTTP client
 

@@ -1,4 +1,4 @@
-"""What a verification may be told, checked once."""
+"""The options of a verification, checked when they are made."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ TIMEOUT_S = 1.0
 """Default deadline of one verification, in seconds of a worker's time."""
 
 KINDS = ("auto", "number", "choice", "words")
-"""What ``kind`` may be."""
+"""The values of ``kind``."""
 
 UNDONE = ("none", "arithmetic", "any")
-"""What ``undone`` may be."""
+"""The values of ``undone``."""
 
 
 class OptionFields(TypedDict, total=False):
@@ -63,7 +63,13 @@ class Options:
             raise ConfigurationError(f"timeout must be a positive number of seconds, not {self.timeout!r}.")
 
     def request(self, gold: str, answer: str, question: str | None) -> dict[str, Any]:
-        """The request that a worker understands."""
+        """The request that a worker reads, as a JSON object.
+
+        Args:
+            gold: The gold answer.
+            answer: The answer to grade.
+            question: The question, if echoes of it are to be refused.
+        """
         return {
             "gold": gold,
             "answer": answer,

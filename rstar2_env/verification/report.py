@@ -1,6 +1,6 @@
-"""Grade a file of answer pairs and sum up: what ``rstar2 verify`` prints.
+"""Grade a file of answer pairs and summarise the results, for ``rstar2 verify``.
 
-Covered: reading JSONL with errors by line and field, grading in parallel, and the figures. Not covered: how they look
+Covered: reading JSONL with errors by line and field, grading in parallel, and the figures. Not covered: printing them
 on a terminal (see ``rstar2_env.cli.verify``).
 """
 
@@ -25,8 +25,8 @@ class Pair:
         id: Its ``id``, or "line N".
         gold: The gold answer.
         pred: The answer to grade; ``None`` where the model gave none.
-        expected: Whether it is right, as far as someone has said so.
-        categories: Names to sum up by.
+        expected: Whether it is right according to the file; ``None`` if the file does not say.
+        categories: Names of groups in the summary.
     """
 
     id: str
@@ -50,15 +50,15 @@ class Graded:
 
 
 MOST_FAULTS = 10
-"""Most lines that are told of, when a file holds such as are no pairs."""
+"""Largest number of invalid lines that an error message lists."""
 
 
 def read_pairs(path: Path) -> list[Pair]:
-    """Read a JSONL file of ``{"gold", "pred"[, "expected", "id", "categories"]}``; blank lines are passed over.
+    """Read a JSONL file of ``{"gold", "pred"[, "expected", "id", "categories"]}``; blank lines are skipped.
 
     Raises:
-        ProblemFormatError: Lines are not such objects; the message names file, line number and field of each, up to
-            ``MOST_FAULTS``.
+        ProblemFormatError: Lines are not such objects; the message names the file, the line number and the field of
+            each, up to ``MOST_FAULTS``.
         OSError: The file cannot be read.
     """
     pairs: list[Pair] = []
@@ -120,7 +120,14 @@ def grade_pairs(
     threads: int,
     on_done: Callable[[], None] | None = None,
 ) -> list[Graded]:
-    """Grade pairs in parallel, in order. ``on_done`` is called after each."""
+    """Grade pairs in parallel; results come in the order of the pairs.
+
+    Args:
+        pairs: The pairs to grade.
+        grade: Returns the verdict on one pair; called from several threads.
+        threads: Number of pairs graded at a time.
+        on_done: Called after each pair.
+    """
 
     def one(pair: Pair) -> Graded:
         graded = Graded(pair, grade(pair))
@@ -143,8 +150,8 @@ def percentile(values: Iterable[float], share: float) -> float:
 def summarise(graded: Sequence[Graded]) -> dict[str, Any]:
     """The figures of one run, as ``--json`` prints them.
 
-    ``accuracy``, ``recall`` and the two kinds of error cover the lines that say what is expected; ``accuracy`` is
-    ``None`` when none does. Times are milliseconds.
+    ``accuracy``, ``recall`` and the two kinds of error cover the lines with ``expected``; ``accuracy`` is ``None``
+    if there are none. Times are in milliseconds.
     """
     labelled = [item for item in graded if item.pair.expected is not None]
     positives = [item for item in labelled if item.pair.expected]

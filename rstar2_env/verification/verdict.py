@@ -1,4 +1,4 @@
-"""What a verification says: ``Verdict`` and its closed list of reasons."""
+"""The result of a verification: ``Verdict`` and its closed list of reasons."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Reason(StrEnum):
-    """Why an answer counts, or does not."""
+    """Why an answer counts as right or not."""
 
     EQUAL = "equal"
     DIFFERENT = "different"
@@ -17,7 +17,7 @@ class Reason(StrEnum):
     TIMEOUT = "timeout"
     TOO_LARGE = "too_large"
     UNAVAILABLE = "unavailable"
-    """Our own failure: no worker could be had. Never the policy's fault."""
+    """A failure of this library: no worker or judge was available. Never the policy's fault."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
-"""Verifiers as objects, so that an environment can be given one: by rules, by rules with a tolerance, by a model.
+"""Verifiers as objects that an environment can be given: rules, rules with a tolerance, a model.
 
-Every verifier is called with a gold answer, an answer and perhaps the question, from any thread, and returns a
+A verifier is called with a gold answer, an answer and optionally the question, from any thread, and returns a
 :class:`~rstar2_env.verification.verdict.Verdict`. The model judge is in ``model``.
 """
 
@@ -16,36 +16,60 @@ from rstar2_env.verification.verdict import Verdict
 
 @runtime_checkable
 class Verifier(Protocol):
-    """What every verifier implements. Safe to call from any thread; never raises for what the texts hold."""
+    """The interface of every verifier: safe to call from any thread, and no text makes it raise."""
 
     def __call__(self, gold: str, answer: str | None, question: str | None = None) -> Verdict:
-        """Say whether ``answer`` is the gold answer to ``question``."""
+        """Say whether ``answer`` is the gold answer to ``question``.
+
+        Args:
+            gold: The gold answer.
+            answer: The policy's answer; ``None`` or blank is ``no_answer``.
+            question: The question, where it is known.
+        """
         ...
 
     async def acall(self, gold: str, answer: str | None, question: str | None = None) -> Verdict:
-        """The same, without blocking the event loop."""
+        """The same as ``__call__``, without blocking the event loop.
+
+        Args:
+            gold: The gold answer.
+            answer: The policy's answer; ``None`` or blank is ``no_answer``.
+            question: The question, where it is known.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RuleVerifier:
-    """The rules of docs/verification.md, with options of one's own.
+    """The rules of docs/verification.md, with chosen options.
 
     Attributes:
         options: How to verify.
-        guard_echo: Whether an expression copied out of the question is no answer.
+        guard_echo: Whether an expression copied out of the question counts as no answer.
     """
 
     options: Options = field(default_factory=Options)
     guard_echo: bool = True
 
     def __call__(self, gold: str, answer: str | None, question: str | None = None) -> Verdict:
-        """Verify by the rules."""
+        """Verify by the rules.
+
+        Args:
+            gold: The gold answer.
+            answer: The policy's answer; ``None`` or blank is ``no_answer``.
+            question: The question; used only with ``guard_echo``.
+        """
         return verify_with(self.options, gold, answer, question if self.guard_echo else None)
 
     async def acall(self, gold: str, answer: str | None, question: str | None = None) -> Verdict:
-        """The same, without blocking the event loop."""
-        import asyncio  # who calls this has it loaded; nobody else should pay for it
+        """Verify by the rules, without blocking the event loop.
+
+        Args:
+            gold: The gold answer.
+            answer: The policy's answer; ``None`` or blank is ``no_answer``.
+            question: The question; used only with ``guard_echo``.
+        """
+        import asyncio  # callers of this have it loaded already; other imports stay fast
 
         return await asyncio.to_thread(self, gold, answer, question)
 

@@ -1,8 +1,8 @@
 """Whether two answers are the same: structures first, expressions at the leaves.
 
 Covered: lists, sets, tuples, matrices, intervals, equations, inequalities, labels, plus-minus signs, quantities, words.
-Answers come as trees. ``None`` means that evaluation cannot say; ``symbolic`` may. Not covered: whether an answer
-counts as one at all (see ``conduct``).
+Answers come as trees. ``None`` means that evaluation cannot decide; ``symbolic`` may. Not covered: whether a text
+counts as an answer at all (see ``conduct``).
 """
 
 from __future__ import annotations
@@ -47,10 +47,18 @@ MAX_ITEMS = 200
 
 
 def same_answer(gold: Node, answer: Node, rules: Rules) -> bool | None:
-    """Whether two answers are the same, parameters renamed where one side calls them otherwise.
+    """Whether two answers are the same, after renaming parameters that the two sides name differently.
+
+    Args:
+        gold: The gold answer.
+        answer: The answer to grade.
+        rules: The rules of the comparison.
+
+    Returns:
+        ``None`` when evaluation cannot decide.
 
     Raises:
-        TooLargeError: A value is out of proportion.
+        TooLargeError: A value is too large to compute with.
     """
     comparer = Comparer(rules)
     result = comparer.answers(gold, answer)
@@ -63,9 +71,9 @@ def same_answer(gold: Node, answer: Node, rules: Rules) -> bool | None:
 
 
 def _renamings(gold: Node, answer: Node, rules: Rules) -> list[Node]:
-    """The answer with parameters (``n`` in ``n pi``, constants of integration) called as the gold calls them."""
+    """The answer with its parameters (``n`` in ``n pi``, constants of integration) renamed to those of the gold."""
     if rules.strict and any(isinstance(item.value, Sym) for item in items_of(without_condition(answer))):
-        return []  # a variable alone is not the name of something: it is the answer
+        return []  # a single variable is the answer itself, not a parameter that may be renamed
     one, other = _value_symbols(gold), _value_symbols(answer)
     only_gold, only_answer = sorted(one - other), sorted(other - one)
     shared = sorted(name for name in one & other if is_constant_name(name) and "_" in name)
@@ -83,7 +91,7 @@ def _renamings(gold: Node, answer: Node, rules: Rules) -> list[Node]:
 
 
 def _value_symbols(node: Node) -> frozenset[str]:
-    """Variables in the values of an answer, those of its labels left out."""
+    """Variables in the values of an answer, without those in its labels."""
     return frozenset[str]().union(*(symbols(item.value) for item in items_of(without_condition(node))))
 
 
@@ -114,7 +122,7 @@ class Comparer:
         return self._lists(_expand(gold_items), _expand(answer_items))
 
     def _lists(self, gold: list[Item], answer: list[Item]) -> bool | None:
-        """Compare answers of one or several items. Bare lists are compared as the gold is."""
+        """Compare answers of one or several items. A bare list takes the kind (tuple, set) of the gold."""
         if len(gold) == 1 and not _is_set(gold[0].value):
             sequence = as_sequence(gold[0].value)
             if sequence is not None and len(answer) == len(sequence) > 1:
@@ -137,7 +145,7 @@ class Comparer:
         return self._unordered([item.value for item in gold_elements], [item.value for item in answer_elements])
 
     def _labelled(self, gold: list[Item], answer: list[Item]) -> bool | None:
-        """Compare label by label, where both sides have the same distinct labels; ``None`` where they have not."""
+        """Compare label by label, if both sides have the same distinct labels; ``None`` otherwise."""
         if not (_distinct_labels(gold) and _distinct_labels(answer)) or len(gold) != len(answer):
             return None
         by_label = {key(item.label): item.value for item in answer if item.label is not None}
@@ -156,7 +164,7 @@ class Comparer:
             if renamed is not None:
                 other = rename(other, renamed)
             elif _axis(gold.label) and _axis(answer.label) and gold.label != answer.label:
-                # y = 2 and x = 2 are different lines; y = x + 1 and x = y - 1 are one.
+                # y = 2 and x = 2 are different lines; y = x + 1 and x = y - 1 are the same line.
                 return self._equation(Relation(("=",), (gold.label, one)), Relation(("=",), (answer.label, other)))
         result = self.values(one, other)
         if result is False and gold.label is not None and isinstance(other, Relation):
@@ -168,7 +176,7 @@ class Comparer:
         return result
 
     def _untrue(self, node: Node) -> bool:
-        """Whether an answer states that numbers are equal that are not: ``2 + 2 = 24`` is no 24."""
+        """Whether an answer states a false equality between numbers: ``2 + 2 = 24`` does not count as 24."""
         if not isinstance(node, Relation) or set(node.ops) != {"="} or symbols(node):
             return False
         return any(same_expression(one, other, Rules()) is False for one, other in pairwise(node.sides))
@@ -287,7 +295,7 @@ class Comparer:
         return kept
 
     def _sets(self, gold: Node, answer: Node) -> bool | None:
-        """Compare as sets of reals, where at least one side can be nothing else."""
+        """Compare as sets of reals, if at least one side can only be read as a set."""
         one, other = read_set(gold), read_set(answer)
         if one is None and other is None:
             return None
@@ -309,7 +317,7 @@ def _is_set(node: Node) -> bool:
 
 
 def _elements(items: list[Item]) -> list[Item]:
-    """The items, or the elements of the one set that they are."""
+    """The items themselves, or the elements if the single item is a set."""
     if len(items) == 1 and isinstance(items[0].value, Group) and _is_set(items[0].value):
         return _expand([Item(None, element) for element in items[0].value.items])
     return items
@@ -325,7 +333,7 @@ def _axis(label: Node) -> bool:
 
 
 def _align_arguments(gold: Node, answer: Node) -> dict[str, str] | None:
-    """How to rename the variables of ``f(z)`` to those of ``f(x)``; ``None`` if the labels are no such pair."""
+    """How to rename the variables of ``f(z)`` to those of ``f(x)``; ``None`` if the labels are not such a pair."""
     match gold, answer:
         case Apply(op="mul", args=(Sym(), *one)), Apply(op="mul", args=(Sym(), *other)) if len(one) == len(other):
             names: dict[str, str] = {}
@@ -346,9 +354,9 @@ def _brackets_agree(gold: Group, answer: Group) -> bool:
 
 
 def _without_constant(node: Node) -> Node | None:
-    """A sum without its constant of integration ``+ C``; ``None`` if that is not what it is.
+    """A sum without its constant of integration ``+ C``; ``None`` if it has none.
 
-    Only ``C`` is taken for one, beside variables in small letters: ``a + c`` and ``A + C`` are sums of variables.
+    Only ``C`` next to variables in lower case counts as one: ``a + c`` and ``A + C`` are sums of variables.
     """
     if not isinstance(node, Apply) or node.op != "add":
         return None

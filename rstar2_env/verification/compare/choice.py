@@ -1,4 +1,4 @@
-r"""Multiple choice: a letter, in whatever dress, with or without the text of the option.
+r"""Multiple choice: a letter in any common form, with or without the text of the option.
 
 Covered: ``B``, ``(B)``, ``B.``, ``\text{(B)}``, ``B) 12``, "option B", "the answer is B". Not covered: which options
 the question had.
@@ -31,12 +31,12 @@ def option_of(text: str) -> tuple[str, str] | None:
 
 
 def same_choice(gold: str, answer: str, *, forced: bool) -> Reason | None:
-    """Compare as multiple choice; ``None`` when the gold is none.
+    """Compare as multiple choice; ``None`` when the gold is not a choice.
 
     Args:
         gold: The gold answer.
         answer: The answer.
-        forced: The problem is known to be multiple choice, so that case does not matter.
+        forced: Whether the problem is known to be multiple choice; the case of the letter is then ignored.
     """
     letter = letter_of(gold, lower=forced)
     stated = option_of(gold) if letter is None else None

@@ -1,9 +1,9 @@
-"""What is no answer though its value may be right: work left undone, an echo of the question.
+"""Texts that are not answers although their value may be right: work left undone, an echo of the question.
 
-Covered: sums, products, integrals, limits, greatest common divisors, remainders, factorials, binomials and the like of
-constants, unless the gold leaves them as well; with ``undone="none"`` any arithmetic between rational numbers; with a
-question at hand, an expression copied out of it. Not covered: several candidates and tautologies: those simply compare
-as different.
+Covered: sums, products, integrals, limits, greatest common divisors, remainders, factorials, binomials and similar
+operations on constants, unless the gold leaves them undone too; with ``undone="none"`` any arithmetic between rational
+numbers; if the question is given, an expression that is copied out of it. Not covered: several candidates and
+tautologies, which simply compare as different.
 """
 
 from __future__ import annotations
@@ -36,7 +36,13 @@ _SPACE = re.compile(r"[\s{}]|\\left|\\right")
 
 
 def work_left(gold: Node, answer: Node, undone: str) -> str | None:
-    """Name an operation that the answer leaves undone and the gold does not, or return ``None``."""
+    """Name an operation that the answer leaves undone and the gold does not, or return ``None``.
+
+    Args:
+        gold: The gold answer.
+        answer: The answer.
+        undone: How much work may be left undone: "none", "arithmetic" or "any".
+    """
     if undone == "any":
         return None
     left = _work(answer) - _work(gold)
@@ -59,7 +65,7 @@ def _work(node: Node) -> set[str]:
 
 
 def _has_arithmetic(node: Node) -> bool:
-    """Whether a part without variables comes to a rational number that it does not state."""
+    """Whether a part without variables has a rational value that it leaves to be computed."""
     for part in walk(node):
         if not isinstance(part, Apply) or part.op not in _ARITHMETIC or symbols(part) or _is_stated(part):
             continue
@@ -75,7 +81,7 @@ def _has_arithmetic(node: Node) -> bool:
 
 
 def _is_stated(node: Apply) -> bool:
-    """Whether a node is a number as one writes it: a fraction in lowest terms, a mixed number, scientific notation."""
+    """Whether a node is a number in final form: a fraction in lowest terms, a mixed number, scientific notation."""
     match node:
         case Apply(op="neg", args=(Num(),)):
             return True
@@ -92,7 +98,14 @@ def _is_stated(node: Apply) -> bool:
 
 
 def echoes(gold: Node, answer: Node, answer_text: str, question: str) -> bool:
-    """Whether the answer is an expression that the question states and the gold does not."""
+    """Whether the answer is an expression that the question states and the gold does not.
+
+    Args:
+        gold: The gold answer.
+        answer: The answer.
+        answer_text: The answer as it was written.
+        question: The question.
+    """
     if key(gold) == key(answer) or isinstance(answer, Num | Sym | Words | Const):
         return False
     if not any(isinstance(part, Apply | Big | Relation) for part in walk(answer)):

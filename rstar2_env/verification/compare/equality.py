@@ -1,9 +1,9 @@
-"""Whether two expressions are equal: by evaluation, exactly or in intervals, at rational points.
+"""Whether two expressions are equal, by evaluating both at rational points, exactly or in intervals.
 
-One point at which the two values cannot be the same refutes. Agreement at several points, two of them to some fifty
-digits, is taken for equality: the points are drawn from a hash of the two texts, so no text can be made to fit them.
+One point at which the values must differ refutes equality. Agreement at several points, at two of them to about fifty
+digits, counts as equality. The points are drawn from a hash of the two texts, so no text can be fitted to them.
 Two expressions are compared where both are defined over the reals (``ln x^2`` equals ``2 ln x``); ``i`` on either side
-moves the comparison to the complex numbers. Not covered: structures (see ``compare``).
+moves the comparison to the complex numbers. Not covered: structures (see ``answers``).
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from rstar2_env.verification.values.points import (
 LOW_BITS = 64
 HIGH_BITS = 320
 HUGE_BITS = 6_000
-"""For constants that are so large that fewer bits would not show a difference of one."""
+"""Precision, in bits, for constants so large that fewer bits would not show a difference of one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a comparison may overlook.
+    """Which differences a comparison ignores.
 
     Attributes:
         tolerance: Relative tolerance between numbers, or ``None`` for exact comparison.
@@ -63,7 +63,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class _Setting:
-    """How to read what is ambiguous."""
+    """How to read ambiguous notation: degree marks and ``log`` without a base."""
 
     over_complex: bool = False
     degrees: bool = True
@@ -71,10 +71,18 @@ class _Setting:
 
 
 def same_expression(gold: Node, answer: Node, rules: Rules) -> bool | None:
-    """Whether two expressions are equal; ``None`` when evaluation cannot say.
+    """Whether two expressions are equal.
+
+    Args:
+        gold: The gold expression.
+        answer: The expression to grade.
+        rules: The rules of the comparison.
+
+    Returns:
+        ``None`` when evaluation cannot decide.
 
     Raises:
-        TooLargeError: A value is out of proportion.
+        TooLargeError: A value is too large to compute with.
     """
     if key(gold) == key(answer):
         return True
@@ -88,7 +96,7 @@ def same_expression(gold: Node, answer: Node, rules: Rules) -> bool | None:
 
 
 def _settings(gold: Node, answer: Node) -> list[_Setting]:
-    """Readings to try: a degree mark on one side only may be missing on the other; "log" may be decimal."""
+    """Readings to try: one side may lack the degree mark of the other; "log" may be the decimal logarithm."""
     over_complex = _has(gold, Const("i")) or _has(answer, Const("i"))
     settings = [_Setting(over_complex)]
     if _has_op(gold, "deg") != _has_op(answer, "deg"):
@@ -131,7 +139,7 @@ def _same_constant(gold: Node, answer: Node, setting: _Setting) -> bool | None:
 
 
 def _close_constant(gold: Node, answer: Node, rules: Rules, setting: _Setting) -> bool:
-    """Whether constants that are not equal are close enough for the rules."""
+    """Whether constants that are not equal are close enough under the rules."""
     written, answer_written = decimal_of(gold), decimal_of(answer)
     if rules.tolerance is None and written is None and answer_written is None:
         return False
@@ -154,7 +162,7 @@ def _rational(value: Value) -> Fraction:
 
 
 def decimal_of(node: Node) -> PlainNumber | None:
-    """The number as written, if the node is a decimal, with a sign and in scientific notation or not."""
+    """The number as written, if the node is a decimal (a sign and scientific notation are allowed)."""
     match node:
         case Num(value=value, decimals=int(decimals)):
             scale = 10**decimals
@@ -202,14 +210,14 @@ def _same_function(gold: Node, answer: Node, names: list[str], setting: _Setting
             met += agreed
     except UnsupportedError:
         return None
-    # No point refuted. Where hardly any could be evaluated, two are evidence; one or none is not.
+    # No point refuted equality. If few points could be evaluated, two are enough evidence; one or none is not.
     return True if met >= 2 else None if met else False
 
 
 def _agreement(
     gold: Node, answer: Node, points: Iterable[Mapping[str, Fraction]], setting: _Setting, wanted: int
 ) -> int | None:
-    """At how many of the points both agree, up to ``wanted``; ``None`` as soon as they differ at one."""
+    """The number of points at which both agree, up to ``wanted``; ``None`` as soon as they differ at one."""
     agreed = 0
     for point in points:
         same = _same_at(gold, answer, point, setting, check=agreed < 2)
@@ -222,7 +230,7 @@ def _agreement(
 
 
 def _same_at(gold: Node, answer: Node, point: Mapping[str, Fraction], setting: _Setting, *, check: bool) -> bool | None:
-    """Whether the values agree at one point; ``None`` where either is undefined or cannot be told."""
+    """Whether the values agree at one point; ``None`` if either is undefined or the precision does not decide."""
     for prec in (LOW_BITS, HIGH_BITS):
         try:
             left = _value(gold, point, prec, setting, setting.over_complex)
@@ -250,7 +258,7 @@ def _exact(left: Value, right: Value) -> bool:
 
 
 def _compare(left: Value, right: Value, prec: int) -> bool | None:
-    """``False`` if the values must differ, ``True`` if they agree as far as the precision goes, else ``None``."""
+    """``False`` if the values must differ, ``True`` if they agree to the precision of the intervals, else ``None``."""
     if isinstance(left, Fraction) and isinstance(right, Fraction):
         return left == right
     if isinstance(left, Complex) or isinstance(right, Complex):
@@ -261,7 +269,7 @@ def _compare(left: Value, right: Value, prec: int) -> bool | None:
     difference = libmpi.mpi_sub(one, other, prec)
     if not contains_zero(difference):
         return False
-    # Agreement has to be fine in itself as well as beside the values: next to e^5000, anything agrees with 12.
+    # The agreement must be small absolutely and relative to the values: next to e^5000, any number agrees with 12.
     width = width_exponent(difference, prec)
     scale = max(size_exponent(one), size_exponent(other), 0)
     return True if width - scale <= -(prec // 2) and width <= -(prec // 4) else None
@@ -289,13 +297,13 @@ def substitute(node: Node, point: Mapping[str, Fraction]) -> Node:
 
 
 def proportional(gold: Node, answer: Node, rules: Rules, *, positive: bool) -> bool | None:
-    """Whether one expression is a constant, non-zero multiple of the other: they vanish at the same points.
+    """Whether one expression is a constant, non-zero multiple of the other, so that both vanish at the same points.
 
     Args:
         gold: An expression.
         answer: An expression.
         rules: The rules of the comparison.
-        positive: Only a positive factor will do, as between the sides of an inequality.
+        positive: Accept only a positive factor, as between the sides of an inequality.
     """
     names = sorted(symbols(gold) | symbols(answer))
     chance = chance_of(gold, answer)

@@ -1,7 +1,7 @@
-"""Grading inside a worker: the layers that need more than text, cheapest first.
+"""Grading inside a worker: the layers that need more than the text, cheapest first.
 
-Spelling, multiple choice, structures with evaluation at the leaves, words, and SymPy for what is left. Runs only in a
-worker process, which may be killed at any moment. Not covered: exact text, guards and plain numbers (see ``api``).
+In this order: spelling, multiple choice, structures with evaluation at the leaves, words, and SymPy for the rest. Runs
+only in a worker process, which may be killed at any time. Not covered: exact text, guards and plain numbers (``api``).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BROKEN = re.compile(r"\\(?!text|mathrm|textbf|mbox|quad|[ ,;!%$&#_{}])")
 
 
 def grade_request(request: dict[str, Any]) -> tuple[str, str]:
-    """Grade one request; return the reason and the method."""
+    """Grade one request of ``Options.request``; return the reason and the method."""
     gold, answer = str(request["gold"]), str(request["answer"])
     if request.get("alone") == "math-verify":
         return symbolic.math_verify_alone(gold, answer)
@@ -46,7 +46,7 @@ def grade_request(request: dict[str, Any]) -> tuple[str, str]:
     question = request.get("question")
     reason, method = grade(gold, answer, rules, kind=kind, question=question)
     if reason is not Reason.EQUAL and (joined := request.get("joined")) is not None:
-        # The last box wins; boxes that only "and" joins may also be one list.
+        # The last box counts; boxes that are joined only by "and" may also form one list.
         second, second_method = grade(gold, str(joined), rules, kind=kind, question=question)
         if second is Reason.EQUAL:
             return second.value, second_method
@@ -56,7 +56,18 @@ def grade_request(request: dict[str, Any]) -> tuple[str, str]:
 def grade(
     gold: str, answer: str, rules: Rules, *, kind: str = "auto", question: str | None = None
 ) -> tuple[Reason, str]:
-    """Grade an answer against a gold answer."""
+    """Grade an answer against a gold answer.
+
+    Args:
+        gold: The gold answer, without its box.
+        answer: The answer, without its box.
+        rules: The rules of the comparison.
+        kind: How to read both texts: "auto", "number", "choice" or "words".
+        question: The question; an expression that is copied out of it then counts as no answer.
+
+    Returns:
+        The reason, and the method: the name of the layer that decided.
+    """
     if _spelled(gold) == _spelled(answer) != "":
         return Reason.EQUAL, "text"
     if kind in ("auto", "choice") and (chosen := same_choice(gold, answer, forced=kind == "choice")) is not None:
@@ -139,7 +150,7 @@ def _same_words(gold: str, answer: str, rules: Rules) -> bool:
 
 
 def _spelled(text: str) -> str:
-    """The text in one spelling, without the spaces that do not part digits."""
+    """The text in one spelling, without the spaces that do not separate digits."""
     return _SPACE.sub("", clean(text)).replace("$", "").rstrip(".")
 
 

@@ -6,9 +6,9 @@ from rstar2_env.verification.read.nodes import Apply, Group, Matrix, Node
 
 
 def components(node: Node) -> tuple[Node, ...] | None:
-    """The entries of a vector or matrix expression as expressions of their own; ``None`` if it is none.
+    """The entries of a vector or matrix expression as separate expressions; ``None`` if it is not one.
 
-    ``c (1, 2) + (3, 4)`` has the entries ``c 1 + 3`` and ``c 2 + 4``. Products of matrices are worked out; those of two
+    ``c (1, 2) + (3, 4)`` has the entries ``c 1 + 3`` and ``c 2 + 4``. Products of matrices are computed; those of two
     vectors are not read.
     """
     match node:
@@ -43,7 +43,7 @@ def components(node: Node) -> tuple[Node, ...] | None:
 
 
 def _matrix_product(args: tuple[Node, ...]) -> Matrix | None:
-    """The product of two small matrices that fit; ``None`` for anything else."""
+    """The product of two small matrices of matching shapes; ``None`` for anything else."""
     match args:
         case (Matrix(rows=left), Matrix(rows=right)) if len(left[0]) == len(right) and len(left) * len(right[0]) <= 64:
             columns = list(zip(*right, strict=True))

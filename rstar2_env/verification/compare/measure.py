@@ -1,6 +1,6 @@
 """Quantities and words: when two values with units, percentages, money or names of things are the same.
 
-The rules: a missing unit is accepted, a different one is not; ``%`` is no unit.
+The rules: a missing unit is accepted, a different one is not; ``%`` does not count as a unit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,17 @@ Same = Callable[[Node, Node], bool | None]
 
 
 def same_quantity(gold: Node, answer: Node, rules: Rules, same: Same) -> bool | None:
-    """Compare two values of which at least one has a unit; ``same`` compares the values."""
+    """Compare two values of which at least one has a unit.
+
+    Args:
+        gold: The gold value.
+        answer: The value to grade.
+        rules: The rules of the comparison.
+        same: Compares the values without their units.
+
+    Returns:
+        ``None`` when evaluation cannot decide.
+    """
     value, unit = (gold.value, gold.unit) if isinstance(gold, Quantity) else (gold, None)
     other, other_unit = (answer.value, answer.unit) if isinstance(answer, Quantity) else (answer, None)
     if _HALF_DAYS & {(unit or "").lower(), (other_unit or "").lower()}:
@@ -42,7 +52,7 @@ def same_quantity(gold: Node, answer: Node, rules: Rules, same: Same) -> bool | 
 
 
 def _same_percent(value: Node, unit: str | None, other: Node, other_unit: str | None, same: Same) -> bool | None:
-    """25 % is not 25. It is 0.25 if the gold is a percentage, or a decimal that is exactly that."""
+    """25 % is not 25. It equals 0.25 if the gold is a percentage, or a decimal with exactly that value."""
     if unit == other_unit:
         return same(value, other)
     if unit == "%" and other_unit is None:
@@ -53,10 +63,10 @@ def _same_percent(value: Node, unit: str | None, other: Node, other_unit: str | 
 
 
 def same_in_base(gold: Node, answer: Node) -> bool | None:
-    """Compare numerals with a base, ``204_5``; ``None`` where there are none.
+    """Compare numerals with a base, ``204_5``; ``None`` if neither side is one.
 
-    A missing base is like a missing unit; a value in another base is another numeral, and a base that the gold does not
-    have is work left undone.
+    A missing base is accepted, as a missing unit is. A value in another base is a different numeral, and a base that
+    the gold does not have is work left undone.
     """
     match gold, answer:
         case Apply(op="base"), Apply(op="base"):
@@ -70,7 +80,13 @@ def same_in_base(gold: Node, answer: Node) -> bool | None:
 
 
 def same_ratio(gold: Node, answer: Node, same: Same) -> bool | None:
-    """Compare ratios of three and more, ``1:2:3``; ``None`` where neither side is one."""
+    """Compare ratios of three or more terms, ``1:2:3``; ``None`` if the two sides are not such ratios.
+
+    Args:
+        gold: The gold value.
+        answer: The value to grade.
+        same: Compares two values.
+    """
     match gold, answer:
         case Apply(op="ratio", args=one), Apply(op="ratio", args=other) if len(one) == len(other) > 2:
             results = [
@@ -83,7 +99,13 @@ def same_ratio(gold: Node, answer: Node, same: Same) -> bool | None:
 
 
 def same_words(gold: Node, answer: Node, rules: Rules) -> bool:
-    """Compare two answers of which at least one is words. A word of one letter is still that letter."""
+    """Compare two answers of which at least one is words; a one-letter word may equal the variable of that name.
+
+    Args:
+        gold: The gold answer.
+        answer: The answer to grade.
+        rules: The rules of the comparison.
+    """
     if isinstance(gold, Words) and isinstance(answer, Words):
         if words.same_text(gold.text, answer.text):
             return True

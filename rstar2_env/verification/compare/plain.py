@@ -1,9 +1,9 @@
 r"""The exact fast path: integers, decimals, fractions and scientific notation, as pairs of integers.
 
-Covered: what a regular expression can read without doubt, with a leading sign, ``$…$`` around, thousands separators
-(``1,000`` and ``1\,000``), ``a/b`` and ``\frac{a}{b}``, ``1.5e3``. Everything here costs microseconds and imports
-nothing. Not covered: whatever needs a reading (units, percent, ``1,5``, words, expressions): :func:`read_plain`
-returns ``None``.
+Covered: what a regular expression can read unambiguously, with a leading sign, ``$…$`` around, thousands separators
+(``1,000`` and ``1\,000``), ``a/b`` and ``\frac{a}{b}``, ``1.5e3``. Everything here takes microseconds and imports no
+other part of the package. Not covered: whatever needs a parser (units, percent, ``1,5``, words, expressions), for which
+:func:`read_plain` returns ``None``.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class PlainNumber:
     Attributes:
         top: Numerator.
         bottom: Denominator, positive; not necessarily in lowest terms.
-        decimals: Digits after the decimal point, or ``None`` if it was not written as a decimal.
-        exponent: Power of ten that it was written with.
+        decimals: Number of digits after the decimal point, or ``None`` if it was not written as a decimal.
+        exponent: Power of ten in the scientific notation that it was written in.
     """
 
     top: int
@@ -98,14 +98,19 @@ def _ratio(top: int, bottom: int) -> PlainNumber | None:
 
 
 FLOAT_DIGITS = 12
-"""An answer written with at least so many digits that count is a machine number for an exact value."""
+"""An answer with at least this many significant digits is taken for a floating-point print of an exact value."""
 
 
 def same_number(gold: PlainNumber, answer: PlainNumber, tolerance: Fraction | None = None) -> bool:
     """Whether the answer is the gold number.
 
-    Equal values are equal. A gold decimal also accepts what it is the rounding or the truncation of, as
-    :func:`rounds_to` says. ``tolerance`` is relative to the gold number, and replaces that rule.
+    Equal values are equal. A gold decimal also accepts a number of which it is the rounding or the truncation; see
+    :func:`rounds_to`.
+
+    Args:
+        gold: The gold number.
+        answer: The number to grade.
+        tolerance: Largest error relative to the gold number (absolute where that is zero); replaces the rounding rule.
     """
     if gold.top * answer.bottom == answer.top * gold.bottom:
         return True
@@ -119,7 +124,7 @@ def same_number(gold: PlainNumber, answer: PlainNumber, tolerance: Fraction | No
 
 
 def is_float_of(answer: PlainNumber, value: Fraction) -> bool:
-    """Whether a long decimal is ``value`` as a machine prints it: every digit right, the last one or two apart.
+    """Whether a long decimal is ``value`` as a program prints it: every digit is right, except the last one or two.
 
     A short decimal never equals a fraction that it only approximates; the sixteen digits that a program prints do.
     """
@@ -130,21 +135,28 @@ def is_float_of(answer: PlainNumber, value: Fraction) -> bool:
 
 
 def within(gold: Fraction, answer: Fraction, tolerance: Fraction) -> bool:
-    """Whether two values are within ``tolerance``, relative to ``gold`` (absolute where ``gold`` is zero)."""
+    """Whether two values are within a tolerance.
+
+    Args:
+        gold: The gold value.
+        answer: The value to grade.
+        tolerance: Largest error relative to ``gold`` (absolute where ``gold`` is zero).
+    """
     return abs(answer - gold) <= tolerance * (abs(gold) or 1)
 
 
 def rounds_to(gold: PlainNumber, value: Fraction, decimals: int | None) -> bool:
     """Whether a gold decimal is the rounding (or, for an exact form, the truncation) of ``value``.
 
-    A gold such as ``0.5`` is most likely exact, so two digits after the point, or three in all, are asked for. An exact
-    form whose value is itself a short decimal would have given that decimal as gold: it is a different number. An
-    answer written as a decimal must have more digits than the gold, which must have three that count.
+    A short gold such as ``0.5`` is most likely exact, so the gold must have two digits after the point, or three digits
+    in all. An exact form whose value is itself a short decimal would have given that decimal as gold, so it is a
+    different number. An answer written as a decimal must have more digits than the gold, which must have at least three
+    significant ones.
 
     Args:
-        gold: The gold number; written as a decimal.
+        gold: The gold number, written as a decimal.
         value: The exact value of the answer.
-        decimals: Digits after the point if the answer was written as a decimal.
+        decimals: Number of digits after the point if the answer was written as a decimal, else ``None``.
     """
     if gold.decimals is None or value == 0:
         return False

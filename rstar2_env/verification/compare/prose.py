@@ -28,7 +28,7 @@ class Segment:
 
 
 def segments(text: str) -> list[Segment]:
-    """Cut a text into runs of words and formulas."""
+    """Split a text into runs of words and formulas."""
     if _DOLLARS.search(text):
         parts: list[tuple[str, bool]] = []
         at = 0
@@ -43,7 +43,7 @@ def segments(text: str) -> list[Segment]:
 
 
 def _by_words(text: str) -> list[tuple[str, bool]]:
-    r"""Cut where ``\text{}`` or plain words stand."""
+    r"""Split at ``\text{}`` and at plain words."""
     parts: list[tuple[str, bool]] = []
     at = 0
     pattern = _TEXT if _TEXT.search(text) else _PLAIN_WORD
@@ -69,7 +69,13 @@ def _joined(parts: list[tuple[str, bool]]) -> list[Segment]:
 
 
 def same_prose(gold: str, answer: str, same_formula: Callable[[str, str], bool]) -> bool:
-    """Whether two sentences have the same words and the same formulas, in the same order."""
+    """Whether two sentences have the same words and the same formulas, in the same order.
+
+    Args:
+        gold: The gold sentence.
+        answer: The sentence to grade.
+        same_formula: Says whether a formula of the gold and one of the answer are the same.
+    """
     one, other = segments(gold), segments(answer)
     if len(one) != len(other) or not any(not segment.formula for segment in one):
         return False

@@ -1,7 +1,7 @@
 """Sets of real numbers: intervals, unions, inequalities in one variable, set-builder notation, all in one form.
 
-Covered: the reading of such nodes into pieces (an interval with ends open or closed, or a point), and their equality.
-Ends are expressions, so ``[k pi, k pi + 1)`` works. Not covered: solving: a condition must already be solved for its
+Covered: reading such nodes into pieces (an interval with open or closed ends, or a point), and their equality.
+Ends are expressions, so ``[k pi, k pi + 1)`` works. Not covered: solving; a condition must already be solved for its
 variable.
 """
 
@@ -68,7 +68,7 @@ EVERYTHING = (Piece(MINUS_INFINITY, INFINITY, False, False),)
 
 
 def read_set(node: Node, *, as_set: bool = False) -> RealSet | None:
-    """Read a node as a set of reals, or return ``None`` if it is none.
+    """Read a node as a set of reals, or return ``None`` if it is not one.
 
     Args:
         node: The node.
@@ -172,7 +172,7 @@ def _is_finite(node: Node) -> bool:
 
 
 def _variable(node: Node) -> tuple[str, bool] | None:
-    """The name of a side that is a variable (or a label such as ``f(x)``), and whether it stands in bars."""
+    """The name of a side that is a variable (or a label such as ``f(x)``), and whether it is in absolute-value bars."""
     if isinstance(node, Apply) and node.op == "abs" and isinstance(node.args[0], Sym):
         return key(node.args[0]), True
     return (key(node), False) if is_label(node) and not isinstance(node, Words) else None
@@ -235,7 +235,7 @@ def _from_builder(head: Node, conditions: tuple[Node, ...]) -> RealSet | None:
 
 
 def _from_list(items: tuple[Node, ...], joint: str) -> RealSet | None:
-    """Conditions joined by "or", "and", or a comma, which is "and" where that leaves anything."""
+    """Conditions joined by "or", "and", or a comma; a comma is read as "and" if the result is not empty."""
     parts: list[RealSet] = []
     names: set[str] = set()
     inequality = False
@@ -263,7 +263,7 @@ def _from_list(items: tuple[Node, ...], joint: str) -> RealSet | None:
 
 
 def position(node: Node) -> float | None:
-    """Where an end lies, as a float for sorting; ``None`` if that is not a number."""
+    """The position of an end, as a float for sorting; ``None`` if it is not a number."""
     if is_infinite(node):
         return float("inf") if isinstance(node, Const) else float("-inf")
     if symbols(node):
@@ -331,7 +331,7 @@ def _complement(pieces: tuple[Piece, ...]) -> tuple[Piece, ...] | None:
 
 
 def merged(pieces: tuple[Piece, ...]) -> tuple[Piece, ...] | None:
-    """The pieces in order, those that touch joined; ``None`` if their order is not known."""
+    """The pieces in order, with touching pieces joined; ``None`` if their order is not known."""
     placed = [(position(piece.low), position(piece.high), piece) for piece in pieces]
     if any(low is None or high is None for low, high, _ in placed):
         return None
@@ -357,7 +357,16 @@ def merged(pieces: tuple[Piece, ...]) -> tuple[Piece, ...] | None:
 
 
 def same_set(gold: RealSet, answer: RealSet, same: Callable[[Node, Node], bool | None]) -> bool | None:
-    """Whether two sets are equal, given how two ends are compared."""
+    """Whether two sets are equal.
+
+    Args:
+        gold: The gold set.
+        answer: The set to grade.
+        same: Compares two ends of intervals; ``None`` when it cannot decide.
+
+    Returns:
+        ``None`` when the comparison of two ends cannot decide.
+    """
     one, other = merged(gold.pieces), merged(answer.pieces)
     if one is None or other is None:
         one, other = gold.pieces, answer.pieces

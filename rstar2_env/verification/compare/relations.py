@@ -1,7 +1,7 @@
 """Equations and inequalities: when two of them hold at the same points.
 
 Covered: equations and inequalities up to a constant factor; an equation solved for a variable in which it is linear;
-chains ``a < b < c`` side by side. Not covered: solving; inequalities in one variable, which are sets (see ``realset``).
+chains ``a < b < c`` term by term. Not covered: solving; inequalities in one variable, which are sets (see ``realset``).
 """
 
 from __future__ import annotations
@@ -47,7 +47,17 @@ def same_relation(gold: Node, answer: Node, rules: Rules, same: Same, same_all: 
 
 
 def same_equation(gold: Relation, answer: Relation, rules: Rules, same_all: SameAll) -> bool | None:
-    """Compare two equations or inequalities by where they hold."""
+    """Compare two equations or inequalities by the points at which they hold.
+
+    Args:
+        gold: The gold equation or inequality.
+        answer: The one to grade.
+        rules: The rules of the comparison.
+        same_all: Compares two sequences of values.
+
+    Returns:
+        ``None`` when evaluation cannot decide.
+    """
     one, other = _oriented(gold), _oriented(answer)
     if one is None or other is None:
         return _same_chain(gold, answer, same_all)
@@ -63,7 +73,7 @@ def same_equation(gold: Relation, answer: Relation, rules: Rules, same_all: Same
 
 
 def solves(gold: Relation, answer: Node) -> bool:
-    """Whether the answer is a gold equation in several variables, solved for the one that it does not name."""
+    """Whether the answer is a gold equation in several variables, solved for the variable that is absent from it."""
     missing = symbols(gold) - symbols(answer)
     if len(missing) != 1 or len(symbols(gold)) < 2 or isinstance(answer, Relation | Group | Matrix | Words):
         return False
@@ -71,7 +81,7 @@ def solves(gold: Relation, answer: Node) -> bool:
 
 
 def _solved_for(gold: Relation, name: str, value: Node) -> bool:
-    """Whether a value for one variable satisfies an equation that is linear in it, so that no other does."""
+    """Whether a value for one variable satisfies an equation that is linear in it, and so is its only solution."""
     oriented = _oriented(gold)
     if oriented is None or oriented[0] != "=":
         return False
@@ -107,7 +117,7 @@ def _oriented(node: Relation) -> tuple[str, Node] | None:
 
 
 def _upward(node: Relation) -> Relation:
-    """A chain of > turned into one of <."""
+    """A chain of ``>`` rewritten as a chain of ``<``."""
     if all(op in (">", ">=") for op in node.ops):
         flipped = tuple("<" if op == ">" else "<=" for op in reversed(node.ops))
         return Relation(flipped, tuple(reversed(node.sides)))

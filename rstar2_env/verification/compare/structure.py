@@ -1,7 +1,7 @@
-"""Take an answer apart: labels, conditions, items, plus-minus signs.
+"""Split an answer into its parts: labels, conditions, items, plus-minus signs.
 
 Covered: ``x = 7`` is 7 under the label x; ``a = 2, b = 3`` are labelled items; ``x = 1, 2`` share a label; a chain
-``1/3 ~ 0.33`` has an exact side; ``1 +- 2`` is two values. Not covered: comparing what comes out (see ``compare``).
+``1/3 ~ 0.33`` has an exact side; ``1 +- 2`` is two values. Not covered: comparing the parts (see ``answers``).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from rstar2_env.verification.read.nodes import (
 )
 
 MAX_EXPANSION = 64
-"""Most values that plus-minus signs may stand for."""
+"""Largest number of values that plus-minus signs may stand for."""
 
 MAX_WORDS_IN_LIST = 8
-"""Longest text that "and" cuts into items; longer ones are sentences."""
+"""Longest text, in words, that "and" splits into items; a longer one is a sentence."""
 
 _LABEL_OPS = frozenset({"abs", "norm", "div", "ratio", "conj", "sub"})
 
@@ -93,7 +93,7 @@ def is_condition(node: Node) -> bool:
 
 
 def items_of(node: Node) -> list[Item]:
-    """The items of an answer. A label goes on to the items after it, as in ``x = 1, 2``."""
+    """The items of an answer. A label also applies to the items after it, as in ``x = 1, 2``."""
     parts = list(node.items) if isinstance(node, Group) and node.open == "" else _split_words(node)
     if len(parts) > 1:
         kept = [part for part in parts if not is_condition(part)]
@@ -154,7 +154,7 @@ def _from_relation(part: Relation) -> Item:
 
 
 def exact_side(node: Node) -> tuple[Node, list[Node]]:
-    """The value that a chain such as ``1/3 ~ 0.33`` or ``2 + 2 = 4`` comes to, and its other sides.
+    """The value of a chain such as ``1/3 ~ 0.33`` or ``2 + 2 = 4``, and its other sides.
 
     An equation between two sides with variables is left as it is.
     """
@@ -180,7 +180,7 @@ def without_condition(node: Node) -> Node:
 
 
 def stated_bounds(node: Node) -> str:
-    """The conditions on an answer that have numbers in them (``for x > 0``), as one text; other remarks say little."""
+    """The conditions on an answer that contain numbers (``for x > 0``), as one text; other remarks are ignored."""
     found = [part.condition for part in walk(node) if isinstance(part, Given)]
     return " ".join("".join(text.split()) for text in found if any(char.isdigit() for char in text))
 
@@ -202,9 +202,9 @@ def group_by_labels(items: list[Item]) -> list[Item]:
 
 
 def expand_signs(node: Node) -> list[Node]:
-    """The values that a node with plus-minus signs stands for, each sign taken on its own; the node itself without any.
+    """The values that a node with plus-minus signs stands for, each sign chosen independently; the node itself if none.
 
-    ``mp`` goes against the ``pm`` before it.
+    ``mp`` takes the sign opposite to that of the ``pm`` before it.
     """
     if isinstance(node, Group) and node.open in ("(", "["):
         return _expand_tuple(node)
@@ -249,7 +249,7 @@ def _signed(node: Node, choice: tuple[int, ...]) -> Node:
 
 
 def has_signs(node: Node) -> bool:
-    """Whether a plus-minus sign stands in the node."""
+    """Whether the node contains a plus-minus sign."""
     return any(isinstance(part, Apply) and part.op in ("pm", "mp") for part in walk(node))
 
 

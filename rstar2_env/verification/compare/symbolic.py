@@ -1,9 +1,8 @@
 """The last layer: SymPy, for what evaluation cannot decide (integrals, limits, infinite sums).
 
-Our own trees are built into SymPy objects node by node; no text reaches a parser of SymPy's, all of which evaluate
-code. Equality is exact here: the difference simplifies to zero. math-verify's own comparison is not used, since it
-rounds (``10^{-30}`` equals ``10^{-31}`` there); it runs only for comparison with it. Runs only in a worker, which may
-be killed.
+SymPy objects are built from our own trees node by node; no text reaches SymPy's parsers, all of which evaluate code.
+Equality is exact: the difference simplifies to zero. math-verify's comparison is not used for verdicts since it rounds
+(``10^{-30}`` equals ``10^{-31}`` there); it is run only for comparison. Runs only in a worker, which may be killed.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ _FUNCTIONS = {
 
 
 class _UnknownError(Exception):
-    """The tree holds something that is not built into SymPy here."""
+    """The tree contains a node that has no translation to SymPy here."""
 
 
 def on_load(notify: Callable[[str], None]) -> None:
-    """Set what is called with "loading" and "loaded" around the first import of a large library."""
+    """Set the callback that gets "loading" and "loaded" around the first import of a large library."""
     global _notify
     _notify = notify
 
 
 def load(name: str) -> Any:
-    """Import a library, telling the parent, whose deadline must not count it."""
+    """Import a library and notify the parent process, which does not count the import in its deadline."""
     first = name not in _loaded
     if first and _notify is not None:
         _notify("loading")
@@ -49,7 +48,7 @@ def load(name: str) -> Any:
 
 
 def same_symbolic(gold: Node, answer: Node) -> bool | None:
-    """Whether SymPy finds two expressions equal; ``None`` when it cannot say."""
+    """Whether SymPy finds two expressions equal; ``None`` when it cannot decide."""
     if not _worth_it(gold) and not _worth_it(answer):
         return None
     sympy = load("sympy")
@@ -64,7 +63,7 @@ def same_symbolic(gold: Node, answer: Node) -> bool | None:
 
 
 def _worth_it(node: Node) -> bool:
-    """Whether the expression holds something that SymPy may work out and evaluation may not."""
+    """Whether the expression contains something that SymPy may solve and evaluation cannot."""
     return any(isinstance(part, Big) for part in walk(node))
 
 
@@ -135,9 +134,9 @@ def _big(sympy: Any, node: Big) -> Any:
 
 
 def math_verify_alone(gold: str, answer: str) -> tuple[str, str]:
-    """What math-verify says by itself, with its defaults, for comparison."""
+    """Grade with math-verify alone, with its defaults; return the reason and the method."""
     library = load("math_verify")
-    # The parent keeps the deadline: math-verify's own alarm does not interrupt C code, and costs signals.
+    # The parent keeps the deadline: math-verify's own alarm cannot interrupt C code, and it uses up SIGALRM.
     gold, answer = _delimited(gold), _delimited(answer)
     gold_parsed = library.parse(gold, parsing_timeout=None)
     if not gold_parsed:
@@ -150,5 +149,5 @@ def math_verify_alone(gold: str, answer: str) -> tuple[str, str]:
 
 
 def _delimited(text: str) -> str:
-    """A bare formula between dollars, as math-verify wants it; a text that has delimiters or a box as it is."""
+    """A bare formula between dollars, as math-verify expects it; a text with delimiters or a box is unchanged."""
     return text if any(mark in text for mark in ("$", "\\(", "\\[", "\\boxed", "\\fbox")) else f"${text}$"

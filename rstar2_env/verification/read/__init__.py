@@ -1,1 +1,1 @@
-"""From text to tree: cleaning, tokens, the grammar, units, and where in a response the answer stands."""
+"""From text to tree: cleaning, tokens, the grammar, units, and locating the answer in a response."""

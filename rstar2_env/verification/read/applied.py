@@ -1,4 +1,4 @@
-r"""Read what takes arguments: fractions, roots, functions, sums, integrals, limits, accents, extremes."""
+r"""Read everything that takes arguments: fractions, roots, functions, sums, integrals, limits, accents, extremes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class AppliedReader(BracketReader):
     """The part of the grammar where a name is followed by arguments."""
 
     def command(self, name: str) -> Node:
-        """Read a fraction, a binomial or a root, its command taken."""
+        """Read a fraction, a binomial or a root whose command has been consumed."""
         if name == "frac":
             return Apply("div", (self.argument(split=True), self.argument(split=True)))
         if name == "binom":
@@ -30,7 +30,7 @@ class AppliedReader(BracketReader):
         return Apply("root", (self.argument(), Num(Fraction(2))))
 
     def function(self, name: str) -> Node:
-        """Read a function with its power, base and argument, its name taken."""
+        """Read the power, base and argument of a function whose name has been consumed."""
         power: Node | None = None
         base: Node | None = None
         while (token := self.peek()) is not None and token.kind == "op" and token.text in ("^", "_"):
@@ -46,7 +46,7 @@ class AppliedReader(BracketReader):
         return node if power is None else Apply("pow", (node, power))
 
     def _function_argument(self) -> tuple[Node, ...]:
-        """Read the argument of a function: a bracket and no more, or a product without brackets."""
+        """Read the argument of a function: one bracket, or a product without brackets."""
         token = self.peek()
         if token is not None and token.kind == "open" and token.text in ("(", "[", "{", "\\{"):
             node = self.atom()
@@ -78,7 +78,7 @@ class AppliedReader(BracketReader):
         return token.kind in ("num", "const", "cmd") and not isinstance(parts[-1], Group)
 
     def big(self, kind: str) -> Node:
-        """Read a sum, product, integral or limit, its sign taken."""
+        """Read a sum, product, integral or limit whose sign has been consumed."""
         lower: Node | None = None
         upper: Node | None = None
         while (token := self.peek()) is not None and token.kind == "op" and token.text in ("^", "_"):
@@ -110,7 +110,7 @@ class AppliedReader(BracketReader):
         return self.argument()
 
     def accented(self, accent: str) -> Node:
-        """Read what stands under an accent, as one name."""
+        """Read the argument of an accent, as one name."""
         if accent in ("overset", "underset"):
             self.argument()
             return self.argument()
@@ -133,7 +133,7 @@ class AppliedReader(BracketReader):
         return Sym(f"{accent} {name}")
 
     def min_max(self, name: str) -> Node:
-        """Read the largest or smallest of some values; without a bracket it is a word."""
+        """Read the largest or smallest of some values; without a bracket, ``max`` and ``min`` are words."""
         token = self.peek()
         if token is not None and token.kind == "open" and token.text in ("(", "\\{", "{"):
             node = self.atom()

@@ -22,7 +22,7 @@ class BracketReader(Cursor):
     """The part of the grammar between brackets."""
 
     def bracket(self, token: Token) -> Node:
-        """Read a bracket that has been opened: a value, a tuple, an interval, a set."""
+        """Read the content of a bracket that has been opened: a value, a tuple, an interval, a set."""
         opening = token.text
         if opening not in _CLOSERS:
             raise ReadError(f"cannot read {opening!r}")
@@ -50,7 +50,7 @@ class BracketReader(Cursor):
         return node
 
     def _set_builder(self, opening: str) -> Node | None:
-        """Read ``{head | condition}``, or return ``None`` with the cursor where it was."""
+        """Read ``{head | condition}``, or return ``None`` and leave the cursor where it was."""
         depth = 0
         for token in self.tokens[self.at :]:
             if token.kind == "open":
@@ -82,7 +82,7 @@ class BracketReader(Cursor):
         return Builder(head, tuple(conditions))
 
     def bars(self, token: Token) -> Node:
-        """Read an absolute value or a norm whose first bar has been taken."""
+        """Read an absolute value or a norm whose first bar has been consumed."""
         self.open_bars += 1
         node = self.items((token.text,))
         self.close((token.text,))

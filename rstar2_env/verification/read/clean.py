@@ -1,7 +1,7 @@
 r"""Bring a text into one spelling before it is read: Unicode, LaTeX spacing and sizing, broken escapes, HTML.
 
-Covered: spelling only; nothing here changes what a text says. Digit grouping (``1{,}000``) is joined here where it is
-beyond doubt; commas that may mean several things are left to ``readings``.
+Covered: spelling only; nothing here changes what a text says. Digit grouping (``1{,}000``) is joined here if it is
+unambiguous; ambiguous commas are left to ``readings``.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _RUN_DOWN = re.compile(f"[{re.escape(''.join(_SUBSCRIPTS))}]+")
 _RUN_CIRCLED = re.compile(f"[{''.join(_CIRCLED)}]+")
 _VULGAR = re.compile(r"(\d*)\s*([¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])")
 
-# A form feed never stands in an answer: it is what is left of "\f" when a text went through one unescaping too many. A
-# tab may be layout; it is taken for "\t" only before what can be nothing but the rest of a command.
+# A form feed never belongs to an answer: it is what remains of "\f" when a text was unescaped once too often. A tab may
+# be layout; it is read as "\t" only before what can only be the rest of a command.
 _BROKEN = re.compile("\x0c(?=rac|box)|\x08(?=oxed|inom|eta|ar|egin)|\r(?=ight|ho)|\t(?=extcirc|imes|heta|herefore)")
 _BROKEN_LETTER = {"\x0c": "\\f", "\x08": "\\b", "\r": "\\r", "\t": "\\t"}
 _DOUBLED = re.compile(
@@ -90,7 +90,7 @@ def clean(text: str) -> str:
         text = _HTML.sub(" ", _HTML_DOWN.sub(r"_{\1}", _HTML_UP.sub(r"^{\1}", text)))
     if "\\" in text:
         text = _ROW_SPACING.sub(r"\\\\", text)
-        # Two backslashes end a row in a matrix; elsewhere they are an escape too many.
+        # Two backslashes end a row in a matrix; elsewhere the backslash was escaped once too often.
         text = (_DOUBLED if "\\begin" in text else _DOUBLED_ANYWHERE).sub(lambda _: "\\", text)
         text = _DELIMITERS.sub("$", text)
         text = _NULL_DELIMITER.sub("", text)

@@ -1,4 +1,4 @@
-"""A cursor over tokens: what every level of the grammar needs to look ahead, to take a token, to enter a bracket."""
+"""A cursor over tokens, for every level of the grammar: look ahead, consume a token, enter a bracket."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _STARTS = frozenset(
 
 
 class Cursor(ABC):
-    """A position in a sequence of tokens, and what is pending there.
+    """A position in a sequence of tokens, with the bars, rows and integrals that are open there.
 
     Args:
         tokens: What the lexer returned.
@@ -31,7 +31,7 @@ class Cursor(ABC):
         self.no_mid = False
         self.integral = False
 
-    # Levels of the grammar that other classes supply.
+    # Levels of the grammar that subclasses implement.
     @abstractmethod
     def items(self, closers: tuple[str, ...] | None) -> Node:
         """Read a list of items."""
@@ -66,15 +66,15 @@ class Cursor(ABC):
 
     @abstractmethod
     def power(self, base: Node) -> Node:
-        """Read an exponent, its sign of a power taken."""
+        """Read an exponent whose ``^`` has been consumed."""
 
     def peek(self, ahead: int = 0) -> Token | None:
-        """The token to come, or ``None`` at the end."""
+        """The next token (or the one ``ahead`` places after it), not consumed; ``None`` at the end."""
         at = self.at + ahead
         return self.tokens[at] if at < len(self.tokens) else None
 
     def next(self) -> Token:
-        """Take the token to come."""
+        """Consume the next token and return it."""
         token = self.peek()
         if token is None:
             raise ReadError("the text ends too early")
@@ -82,7 +82,7 @@ class Cursor(ABC):
         return token
 
     def starts_factor(self) -> bool:
-        """Whether the token to come can begin a factor, so that one standing before it is multiplied with it."""
+        """Whether the next token can begin a factor, so that a factor before it is multiplied by it."""
         token = self.peek()
         if token is None or token.kind not in _STARTS:
             return False
@@ -90,19 +90,19 @@ class Cursor(ABC):
             return self.open_bars == 0 and not self.no_mid
         if token.kind == "num":
             before = self.tokens[self.at - 1] if self.at else None
-            # "3 4" is no product; "x 2" and "(1) 2" are.
+            # "3 4" is not a product; "x 2" and "(1) 2" are.
             return before is None or before.kind != "num"
         return not (self.integral and self.at_differential())
 
     def close(self, closers: tuple[str, ...]) -> str:
-        """Take the closing bracket that must stand here."""
+        """Consume the closing bracket that is required here."""
         token = self.next()
         if token.text not in closers:
-            raise ReadError(f"{token.text!r} where one of {closers} should be")
+            raise ReadError(f"expected one of {closers}, found {token.text!r}")
         return token.text
 
     def fresh(self, closers: tuple[str, ...]) -> Node:
-        """Read items with no bar, row or integral pending: a bracket begins anew."""
+        """Read the items of a bracket, in which no outer bar, row or integral counts as open."""
         saved = self.open_bars, self.rows, self.no_colon, self.no_mid, self.integral
         self.open_bars, self.rows, self.no_colon, self.no_mid, self.integral = 0, 0, False, False, False
         node = self.items(closers)
@@ -133,7 +133,7 @@ class Cursor(ABC):
             self.close(("}",))
             return node
         if token.kind == "num" and split and len(token.text) > 1 and token.text.isdigit():
-            # The token is cut for good, so that reading it again gives the same.
+            # The token is split in place, so that reading it again gives the same result.
             self.tokens[self.at : self.at + 1] = [Token("num", token.text[0]), Token("num", token.text[1:])]
             token = self.tokens[self.at]
         if token.kind == "num":
@@ -159,7 +159,7 @@ class Cursor(ABC):
         return node
 
     def at_differential(self) -> bool:
-        """Whether the ``dx`` of an integral stands here."""
+        """Whether the next tokens are the ``dx`` of an integral."""
         token, after = self.peek(), self.peek(1)
         return (
             token is not None

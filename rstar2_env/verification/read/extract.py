@@ -1,8 +1,8 @@
 r"""Find the boxed answers in a model's text.
 
 Covered: ``\boxed{}`` and ``\fbox{}`` with nested and escaped braces, spaces before the brace, several boxes, boxes in
-boxes, ``$…$`` around or inside. Not covered: where in an episode to look (a dialect's business), and answers that stand
-in prose (see ``rstar2_env.verification.compare.prose``).
+boxes, ``$…$`` around or inside. Not covered: where in an episode to look (the dialect decides that), and answers in
+prose (see ``rstar2_env.verification.compare.prose``).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 def extract_boxed(text: str) -> list[str]:
     r"""Return the content of every outermost balanced box, in the order of the text.
 
-    A box that never closes is passed over. ``\boxed 7`` without braces holds the run of letters and digits after it.
-    A box that holds nothing but another box gives the inner one's content.
+    A box that never closes is skipped. ``\boxed 7`` without braces contains the run of letters and digits after it.
+    A box that contains only another box gives the inner one's content.
     """
     return [content for _, _, content in _spans(text)]
 
@@ -38,14 +38,14 @@ def _spans(text: str) -> list[tuple[int, int, str]]:
             found.append((match.start(), at, match["bare"].rstrip(".")))
             continue
         end = closings.get(at - 1)
-        if end is not None:  # unbalanced otherwise, and boxes may still stand inside
+        if end is not None:  # otherwise it is unbalanced, and may still contain boxes
             found.append((match.start(), end + 1, _unwrapped(text, at, end, closings)))
             at = end + 1
     return found
 
 
 def last_boxed(text: str) -> str | None:
-    r"""Return the content of the last balanced ``\boxed{}`` or ``\fbox{}``, or ``None`` where there is none.
+    r"""Return the content of the last balanced ``\boxed{}`` or ``\fbox{}``, or ``None`` if there is none.
 
     The content is stripped of white space and of one pair of ``$`` around it; an empty box gives an empty string.
     """
@@ -54,9 +54,9 @@ def last_boxed(text: str) -> str | None:
 
 
 def joined_boxes(text: str) -> str | None:
-    r"""Several boxes with nothing between them but commas, "and" or "or", as one list; ``None`` where there are none.
+    r"""Several boxes with nothing between them but commas, "and" or "or", as one list; ``None`` if there are none.
 
-    ``\boxed{1} and \boxed{2}`` states two values. With any other word between them the last box stands alone: a policy
+    ``\boxed{1} and \boxed{2}`` states two values. With any other word between them only the last box counts: a policy
     that changes its mind has one answer.
     """
     spans = _spans(text)
@@ -69,10 +69,10 @@ def joined_boxes(text: str) -> str | None:
 
 
 def gold_answer(text: str) -> str:
-    r"""The answer that a gold text states: its boxes, joined where little stands between them, or the text itself.
+    r"""The answer that a gold text states: its boxes, joined if only commas or "and" separate them, or the text itself.
 
-    Data sets box the parts of an answer one by one (``\boxed{1} and \boxed{2}``). Only a gold text is read so: of a
-    policy's boxes the last one counts.
+    Data sets box the parts of an answer one by one (``\boxed{1} and \boxed{2}``). Only gold texts are read this way; of
+    a policy's boxes the last one counts.
     """
     spans = _spans(text)
     if not spans:
@@ -113,7 +113,7 @@ def _closings(text: str) -> dict[int, int]:
 
 
 def _unwrapped(text: str, start: int, end: int, closings: dict[int, int]) -> str:
-    """The content of a box, or of the innermost one where boxes hold nothing but a box."""
+    """The content of a box, or of the innermost one if boxes contain only another box."""
     while (match := _INNER_BOX.match(text, start)) is not None:
         inner_end = closings.get(match.end() - 1)
         if inner_end is None or inner_end > end or text[inner_end + 1 : end].strip():

@@ -1,4 +1,4 @@
-r"""Read factors: an atom with its powers, subscripts, factorials, degrees, percent, currency, units.
+r"""Read factors: atoms with their powers, subscripts, factorials, degrees, percent, currency, units.
 
 The lower half of the grammar; ``parser`` holds the upper half.
 """
@@ -101,10 +101,10 @@ class FactorReader(AppliedReader):
             case "op" if token.text == "-":
                 return Apply("neg", (self.factor(),))
             case _:
-                raise ReadError(f"{token.text!r} where a value should be")
+                raise ReadError(f"expected a value, found {token.text!r}")
 
     def unit(self) -> str | None:
-        """Read the unit or remark after a value, or nothing if the words there begin a condition."""
+        """Read the unit or remark after a value, or ``None`` if the words there begin a condition."""
         token = self.peek()
         if token is None or token.kind != "text" or token.text.split()[0].lower() in names.UNIT_STOPS:
             return None
@@ -172,7 +172,7 @@ class FactorReader(AppliedReader):
         return Sym(name)
 
     def power(self, base: Node) -> Node:
-        """Read an exponent; a degree sign, a prime or the "th" of an ordinal is none."""
+        """Read an exponent; a degree sign, a prime and the "th" of an ordinal are not exponents."""
         token = self.peek()
         if token is None or token.kind in ("close", "sep", "row", "amp", "end"):
             return base  # a caret with nothing after it
@@ -222,7 +222,7 @@ class FactorReader(AppliedReader):
 
 
 def _is_mark(token: Token) -> bool:
-    """Whether an exponent is no power: a degree sign, a prime, the "th" of an ordinal."""
+    """Whether a superscript is not a power: a degree sign, a prime, the "th" of an ordinal."""
     return token.kind in ("deg", "prime") or (token.kind in ("text", "fn") and token.text in _ORDINALS)
 
 

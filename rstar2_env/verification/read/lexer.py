@@ -1,7 +1,7 @@
-r"""Cut a cleaned text into tokens.
+r"""Split a cleaned text into tokens.
 
-Covered: LaTeX and plain notation side by side; ``$…$`` separates prose from formulas where a text has it. Not covered:
-what tokens mean together (see ``parser``). Linear in the text.
+Covered: LaTeX and plain notation side by side; ``$…$`` separates prose from formulas if a text has any. Not covered:
+how tokens combine (see ``parser``). Linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from rstar2_env.verification.read import names
 
 
 class ReadError(Exception):
-    """The text is not one that the reader understands."""
+    """The text is not in a notation that the reader supports."""
 
 
 @dataclass(slots=True)
 class Token:
-    """A token: its kind, its text, and whether white space stood before it.
+    """A token: its kind, its text, and whether white space came before it.
 
     Kinds: num, let, const, fn, op, open, close, bar, sep, rel, set, text, amp, row, begin, end, big, cmd, deg, pct,
     money, dots, colon, mid, accent, prime.
@@ -52,19 +52,19 @@ _UNIT_LETTERS = frozenset("mgsNJWVAKTLhCFHlCd")
 
 
 def lex(text: str) -> list[Token]:
-    """Cut a text that :func:`~rstar2_env.verification.read.clean.clean` has cleaned.
+    """Split a text that :func:`~rstar2_env.verification.read.clean.clean` has cleaned.
 
     Raises:
-        ReadError: A group does not close, or a character has no place in an answer.
+        ReadError: A group does not close, or a character cannot occur in an answer.
     """
     text = _money(text)
     tokens: list[Token] = []
-    # Between dollars, plain braces are TeX's grouping; elsewhere people mean a set by them.
+    # Between dollars, plain braces are TeX's grouping; elsewhere they mean a set.
     if text[:1] == "$" == text[-1:] and text.count("$") == 2 and text[1:2] == "{" and text[-2] == "}":
         text = f"{text[2:-2]}" if _is_one_group(text[1:-1]) else text
     parts = text.split("$") if "$" in text else [text]
     for index, part in enumerate(parts):
-        # Outside of dollars, letters are prose, where the text has any dollars at all.
+        # In a text with dollars, letters outside of them are prose.
         _lex_part(part, tokens, prose=len(parts) > 1 and index % 2 == 0)
     return tokens
 
@@ -231,7 +231,7 @@ def _group(text: str, at: int) -> tuple[str, int]:
 
 
 def _text_group(content: str, command: str, tokens: list[Token], spaced: bool) -> None:
-    r"""Read what ``\text{…}`` and its kin hold: a symbol, a number, a function, a joining word, or words."""
+    r"""Read the content of ``\text{…}`` and the like: a symbol, a number, a function, a joining word, or words."""
     inner = content.replace("~", " ").strip()
     if not inner:
         return

@@ -40,13 +40,13 @@ FUNCTIONS = {
     "ceiling": "ceil",
     "Tr": "tr",
 }
-"""Functions, by every spelling, to the name that the tree uses."""
+"""Every spelling of a function, with the name that the tree uses."""
 
 BRACKETED_FUNCTIONS = _names("sh ch th tr Re Im dim ker rank abs floor ceil span adj det arg lg tg Tr")
-"""Spellings that, as bare letters, are functions only before a bracket; else they are products or words."""
+"""Spellings that, as bare letters, are functions only before a bracket; otherwise they are products or words."""
 
 CONSTANTS = {"pi": "pi", "infty": "oo", "inf": "oo", "infinity": "oo", "oo": "oo"}
-"""Constants that people spell out without a backslash."""
+"""Constants that are often written without a backslash."""
 
 GREEK = _names(
     """alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi rho sigma tau upsilon phi chi psi omega
@@ -89,10 +89,10 @@ ACCENTS = _names(
     """overline bar vec hat tilde widehat widetilde dot ddot overrightarrow underline boldsymbol pmb mathcal mathscr
     mathfrak check breve acute grave overleftrightarrow overset underset"""
 )
-"""Commands that dress up a letter; the letter stays what it is, with the accent in its name."""
+"""Commands that put an accent on a letter; the accent becomes part of the variable's name."""
 
 PLAIN_ACCENTS = _names("boldsymbol pmb mathcal mathscr mathfrak underline")
-"""Those that change only the typeface."""
+"""Those of ``ACCENTS`` that change only the typeface."""
 
 TEXT_COMMANDS = _names(
     """text textbf textit textrm textsf texttt textnormal textup emph mbox hbox mathrm mathbf mathit mathsf mathtt
@@ -118,16 +118,16 @@ WORDS = _names(
 PERCENT_WORDS = frozenset({"percent", "per cent", "pct", "percentage", "percents"})
 
 VERBS = _names("is are equals equal was be to")
-"""Words after which a value stands, as in "the area is 5"."""
+"""Words that a value follows, as in "the area is 5"."""
 
 FILLERS = _names("only just exactly approximately about approx roughly answer final value total")
-"""Words before a value that say nothing about it."""
+"""Words before a value that do not change it."""
 
 CONDITION_STARTS = _names("for where with if when such as provided unless on over")
 """Words that begin a condition or remark after an answer."""
 
 UNIT_STOPS = CONDITION_STARTS | _names("is are at then not")
-"""Words that no unit begins with."""
+"""Words that cannot begin a unit."""
 
 _SHORT_FUNCTION = re.compile(r"(sin|cos|tan|cot|ln|log|exp|sqrt|pi)([a-zA-Z]{0,2})")
 _VOWELS = frozenset("aeiouyAEIOUY")

@@ -1,6 +1,6 @@
-"""The tree that the reader makes of an answer: expressions at the leaves, structures above them.
+"""The tree that the reader makes from an answer: expressions at the leaves, structures above them.
 
-Covered: the node classes and what can be asked of a tree without computing (its symbols, its canonical key). Not
+Covered: the node classes and the properties of a tree that need no evaluation (its symbols, its canonical key). Not
 covered: how text becomes a tree (``parser``), values (``evaluate``), and equality (``compare``).
 """
 
@@ -13,7 +13,7 @@ from fractions import Fraction
 
 @dataclass(frozen=True, slots=True)
 class Num:
-    """A rational number as written; ``decimals`` is the count of digits after the point, ``None`` without one."""
+    """A rational number as written; ``decimals`` is the number of digits after the point, ``None`` without a point."""
 
     value: Fraction
     decimals: int | None = None
@@ -35,7 +35,7 @@ class Const:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """An operation: ``add mul neg div pow root abs fact sin log …``; the name of an unknown function as it is."""
+    """An operation: ``add mul neg div pow root abs fact sin log …``; an unknown function keeps its name."""
 
     op: str
     args: tuple[Node, ...]
@@ -54,7 +54,7 @@ class Big:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Items between brackets, or with none (``open`` and ``close`` empty: a bare list)."""
+    """Items between brackets; a bare list has empty ``open`` and ``close``."""
 
     open: str
     close: str
@@ -153,7 +153,7 @@ def symbols(node: Node) -> frozenset[str]:
 
 
 def rebuild(node: Node, change: Callable[[Node], Node | None]) -> Node:
-    """A copy in which ``change`` replaced every node for which it returns one; replaced nodes are not entered."""
+    """A copy in which ``change`` replaces every node for which it returns another; replaced nodes are not visited."""
     new = change(node)
     if new is not None:
         return new
@@ -190,7 +190,13 @@ def rename(node: Node, names: dict[str, str]) -> Node:
 
 
 def replace_symbol(node: Node, name: str, value: Node) -> Node:
-    """A copy with an expression in place of a variable."""
+    """A copy with an expression in place of a variable.
+
+    Args:
+        node: The tree.
+        name: Name of the variable.
+        value: The expression.
+    """
 
     def change(part: Node) -> Node | None:
         return value if isinstance(part, Sym) and part.name == name else None
@@ -213,7 +219,7 @@ def key(node: Node) -> str:
                 keys.sort()
             return f"{op}({','.join(keys)})"
         case Big(kind=kind, variable=variable, lower=lower, upper=upper, body=body):
-            # The bound variable's name does not matter; no text can hold this one.
+            # The bound variable's name does not matter; this one cannot occur in any text.
             inner = key(rename(body, {variable: "\0"}))
             bounds = ";".join("" if bound is None else key(bound) for bound in (lower, upper))
             return f"{kind}[{bounds}]({inner})"

@@ -1,4 +1,4 @@
-"""One form for what has several: words for numbers and sets, degrees as a unit, letters as units."""
+"""One normal form for equivalent notations: words for numbers and sets, degrees as a unit, letters as units."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PHRASE_NODES: dict[str, Node] = {"#oo": Const("oo"), "#empty": Const("empty"), 
 
 
 def normal(node: Node) -> Node:
-    """The tree with words that say a number or a set replaced by it, and degrees and radians as operations."""
+    """The tree with words for numbers and sets replaced by their values, and degrees and radians as operations."""
 
     def change(part: Node) -> Node | None:
         if isinstance(part, Words) and part.text:
@@ -101,7 +101,7 @@ def _split_unit(node: Node) -> tuple[Node | None, str] | None:
 
 
 def is_constant_name(name: str) -> bool:
-    """Whether a variable is called as constants of integration are: ``C``, ``c_1``, ``A``."""
+    """Whether a variable has a usual name of a constant of integration: ``C``, ``c_1``, ``A``."""
     return _CONSTANT_NAME.fullmatch(name) is not None
 
 
@@ -123,7 +123,7 @@ def same_role(name: str, other: str, parameters: bool) -> bool:
     Args:
         name: A variable of one answer.
         other: A variable of the other.
-        parameters: Whether the answers have parameters, so that ``n`` may be called ``k``.
+        parameters: Whether the answers have parameters, so that ``n`` and ``k`` may mean the same.
     """
     if is_constant_name(name) and is_constant_name(other):
         return name[0] == "C" or other[0] == "C" or ("_" in name and "_" in other)

@@ -1,8 +1,8 @@
 r"""Read tokens into a tree: lists, relations, sets and sums, by recursive descent.
 
 Covered: the levels of structure above a factor. Factors (numbers, functions, brackets, matrices) are in ``factors``.
-Nothing here evaluates anything, and no text is ever handed to Python's or SymPy's own parser. Depth is bounded by the
-guard on nesting, time by the number of tokens.
+Nothing here evaluates anything, and no text is passed to Python's or SymPy's own parser. Depth is bounded by the guard
+on nesting, time by the number of tokens.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ def read(text: str, *, tight_division: bool = False) -> Node:
     """Read a cleaned text.
 
     Args:
-        text: What :func:`~rstar2_env.verification.read.clean.clean` returned.
+        text: A text as :func:`~rstar2_env.verification.read.clean.clean` returns it.
         tight_division: Read ``1/2x`` as ``1/(2x)`` rather than ``(1/2)x``.
 
     Raises:
-        ReadError: The text is not one answer in any notation that is known here.
+        ReadError: The text is not one answer in a supported notation.
     """
     tokens = lex(text)
     if len(tokens) > MAX_TOKENS:
@@ -43,12 +43,12 @@ class Reader(FactorReader):
         """Read items between separators, up to a closing bracket or the end; one item comes back as itself."""
         separators: set[str] = set()
         found = self.item_list(closers, separators)
-        # What joins conditions matters: "x < 1 or x > 2".
+        # The word that joins conditions matters: "x < 1 or x > 2".
         joint = next((word for word in ("or", "and") if word in separators), "")
         return found[0] if len(found) == 1 else Group("", joint, tuple(found))
 
     def item_list(self, closers: tuple[str, ...] | None, separators: set[str] | None = None) -> list[Node]:
-        """The items themselves. Where ``;`` and ``,`` both separate, ``;`` separates groups."""
+        """The items themselves. If both ``;`` and ``,`` occur, ``;`` separates groups."""
         groups: list[list[Node]] = [[]]
         separators = set() if separators is None else separators
         while True:
@@ -132,7 +132,7 @@ class Reader(FactorReader):
         return Relation(tuple(ops), tuple(sides)) if ops else sides[0]
 
     def _first_side(self) -> Node:
-        """Read the first side; words that say nothing ("only") before a value are passed over."""
+        """Read the first side; filler words ("only") before a value are skipped."""
         side = self.ratio()
         while isinstance(side, Words) and self.starts_factor():
             if not set(side.text.lower().split()) <= names.FILLERS:
@@ -141,7 +141,7 @@ class Reader(FactorReader):
         return side
 
     def _numbered_label(self) -> bool:
-        """Whether a number and a colon come, as in "Case 2: x = 5"."""
+        """Whether a number and a colon come next, as in "Case 2: x = 5"."""
         token, after = self.peek(), self.peek(1)
         return token is not None and token.kind == "num" and after is not None and after.kind == "colon"
 
@@ -224,13 +224,13 @@ class Reader(FactorReader):
         return node
 
     def _divisor(self, right: Node) -> Node:
-        """With tight division, implicit factors right after the divisor belong to it."""
+        """The divisor; with tight division, implicit factors right after it belong to it."""
         while self.tight_division and (token := self.peek()) is not None and not token.spaced and self.starts_factor():
             right = _times(right, self.factor())
         return right
 
     def rest_of_item(self) -> str:
-        """The tokens up to the next separator or bracket, as text: a condition or remark, not to be read further."""
+        """The tokens up to the next separator or bracket, as text: a condition or remark that is not parsed."""
         words: list[str] = []
         depth = 0
         while (token := self.peek()) is not None:

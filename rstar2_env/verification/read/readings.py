@@ -28,7 +28,7 @@ def readings(text: str) -> tuple[Node, ...]:
     """Read a text in every way that its notation allows.
 
     Raises:
-        ReadError: There is none; the message says what is wrong with the first.
+        ReadError: No reading is possible; the message describes the failure of the first.
     """
     cleaned = _REPEATING.sub(_repeating, clean(text))
     trees: list[Node] = []
@@ -68,7 +68,7 @@ def _spellings(text: str) -> list[str]:
 
 
 def _decimal_comma(text: str) -> str | None:
-    """The text with its one comma read as a decimal point, where no list of two numbers is as likely."""
+    """The text with its one comma read as a decimal point, unless a list of two numbers is as likely."""
     matches = list(_DECIMAL_COMMA.finditer(text))
     if len(matches) != 1 or text.count(",") != 1 or any(bracket in text for bracket in "([{"):
         return None

@@ -1,9 +1,9 @@
 r"""Find the answer in a whole text: a model's response, a worked solution.
 
 Covered, in this order: the last box; what follows the last "final answer is", then the last "answer is"; the last
-formula; where there is no formula at all, the last number. A text that is a bare answer comes back as it is. For files
-of responses and for gold answers in solutions: an environment grades what its dialect extracts, which is stricter.
-Linear in the text.
+formula; if there is no formula, the last number. A bare answer is returned unchanged. Meant for files of
+responses and for gold answers in solutions; an environment grades what its dialect extracts, which is stricter. Linear
+in the length of the text.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from rstar2_env.verification.read.extract import gold_answer, last_boxed, strip_
 from rstar2_env.verification.read.names import is_word
 
 TAIL_CHARS = 4000
-"""How much of the end of a text is searched where nothing marks the answer."""
+"""Length of the end of a text that is searched if nothing marks the answer, in characters."""
 
 MAX_BARE_CHARS = 2000
-"""A longer text is a response, whatever it looks like."""
+"""Longest bare answer, in characters; a longer text is always taken for a response."""
 
 _SPECIAL = re.compile(r"<\|[^|<>]{1,40}\|>.*\Z", re.DOTALL)
 _THINKING = re.compile(r"\A.*</think>", re.DOTALL)
@@ -55,7 +55,7 @@ def is_response(text: str) -> bool:
 
 
 def extract_answer(text: str, *, gold: bool = False) -> str | None:
-    """The answer that a whole text gives, or ``None`` where it gives none.
+    """The answer that a whole text gives, or ``None`` if it gives none.
 
     Args:
         text: A response, a worked solution or a bare answer.
@@ -111,6 +111,6 @@ def _last_value(text: str) -> str | None:
             return str(after[-1]).strip()
         return content.strip() + ("%" if _PERCENT_AFTER.match(text, last.end()) else "")
     if len(re.findall(r"(?<!\\)\$", text)) > 1:
-        return None  # formulas that do not read as such
+        return None  # the formulas cannot be read
     numbers = _NUMBER.findall(text)
     return str(numbers[-1]).strip() if numbers else None

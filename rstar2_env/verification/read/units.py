@@ -1,8 +1,8 @@
-"""Units: what a text after a value means, and when two of them are the same.
+"""Units: the meaning of the text after a value, and when two units are the same.
 
 Covered: lengths, areas, volumes, masses, times, speeds, angles, forces, energies, pressures, electrical units, data,
-temperatures (as names), money by currency, with SI prefixes, powers, products and quotients. Words that are no unit
-name what is counted. Conversion is exact, by rationals.
+temperatures (as names), money by currency, with SI prefixes, powers, products and quotients. Words that are not a
+unit name what is counted. Conversion is exact, with rational numbers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Unit:
     """A unit as a multiple of base units.
 
     Attributes:
-        factor: How many of the base unit it is.
+        factor: Size in base units.
         dimension: Base units and their powers.
     """
 
@@ -170,7 +170,7 @@ _FORBIDDEN = frozenset({"or", "and", "not", "maybe", "either", "perhaps", "no", 
 
 
 def is_remark(text: str) -> bool:
-    """Whether words after a value merely name what is counted: a few, with no digits and nothing that takes it back."""
+    """Whether words after a value merely name what is counted: a few words, without digits and without a negation."""
     words = text.lower().replace("^", " ").split()
     return 0 < len(words) <= 6 and not any(char.isdigit() for char in text) and not _FORBIDDEN.intersection(words)
 

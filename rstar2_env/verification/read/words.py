@@ -1,6 +1,6 @@
-r"""Answers in words: one spelling for each, and when two say the same.
+r"""Answers in words: their canonical spelling, and when two are equal.
 
-Covered: case, punctuation, articles, ``\text{}``, a few phrases that every textbook uses for the same thing ("no
+Covered: case, punctuation, articles, ``\text{}``, a few common phrases for the same thing ("no
 solution", "does not exist", "all real numbers"), yes and no with an explanation. Not covered: paraphrase; that is for a
 model (see ``model``).
 """
@@ -68,13 +68,13 @@ def plain_words(text: str) -> str:
 
 
 def canonical(text: str) -> str:
-    """The words, or the one name of what they say: ``#empty``, ``#undefined``, ``#R``, ``#oo``."""
+    """The words in canonical spelling, or a symbol for set phrases: ``#empty``, ``#undefined``, ``#R``, ``#oo``."""
     words = plain_words(text)
     return _PHRASES.get(words, words)
 
 
 def decision(text: str) -> str | None:
-    """Yes, no, true or false, if the text begins with it and goes on, if at all, after a stop or a comma."""
+    """Yes, no, true or false, if the text begins with it and ends there or continues after a full stop or a comma."""
     match = re.match(
         r"\s*(yes|no|true|false)\b\s*([.,;:!]|$)(.*)", _TEXT_COMMAND.sub(" ", text).strip(" {}$"), re.I | re.S
     )
@@ -87,7 +87,7 @@ def decision(text: str) -> str | None:
 
 
 def same_text(gold: str, answer: str) -> bool:
-    """Whether two texts say the same in words. Punctuation does not matter, so texts without a word do not count."""
+    """Whether two texts have the same words. Punctuation is ignored, so texts without any word are never the same."""
     one, other = canonical(gold), canonical(answer)
     if not _LETTERS.search(one) or not _LETTERS.search(other):
         return one == other != "" and one.isalnum() and plain_words(answer) == answer.strip().lower()
@@ -95,13 +95,13 @@ def same_text(gold: str, answer: str) -> bool:
         return True
     decided = decision(gold)
     if decided is not None and decided == decision(answer):
-        # One of them must stop there: two different explanations of the same "yes" are two answers.
+        # One of them must end there: two different explanations of the same "yes" are two answers.
         return one in _DECISIONS or other in _DECISIONS
     return False
 
 
 def is_contained(gold: str, answer: str) -> bool:
-    """Whether the answer is a phrase of the gold sentence, negations apart: the lenient rule for words."""
+    """Whether the answer is a phrase of the gold sentence and contains no negation: the lenient rule for words."""
     one, other = plain_words(gold).split(), plain_words(answer).split()
     if not other or len(other) > len(one):
         return False

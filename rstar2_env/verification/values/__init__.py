@@ -1,1 +1,1 @@
-"""What an expression is worth at a point: exactly where it is rational, else an interval that holds it."""
+"""The value of an expression at a point: exact if it is rational, otherwise an interval that contains it."""

@@ -1,4 +1,4 @@
-"""Sums, products, powers and roots of values: exactly where both are rational, else over intervals.
+"""Sums, products, powers and roots of values: exact if both are rational, otherwise over intervals.
 
 Over the reals odd roots of negative numbers are real; over the complex numbers powers are principal values. Not
 covered: trees (``evaluate``), and elementary functions (``functions``).
@@ -120,7 +120,7 @@ class Arithmetic:
         return typed(libmpi.mpi_pow_int(real, exponent, self.prec))
 
     def _root_power(self, base: Value, exponent: Fraction) -> Value:
-        """A power with a fraction for an exponent."""
+        """A power with a fractional exponent."""
         if isinstance(base, Complex):
             return self._complex_power(base, exponent)
         if isinstance(base, Fraction):
@@ -164,7 +164,7 @@ class Arithmetic:
         return functions.complex_exp(product, self.prec)
 
     def root(self, value: Value, index: Value) -> Value:
-        """The root of that index. Odd roots of negative reals are real, over the complex numbers too."""
+        """The ``index``-th root of a value. Odd roots of negative reals are real, over the complex numbers too."""
         if not isinstance(index, Fraction) or index == 0:
             return self.power(value, self.divide(Fraction(1), index))
         if index.denominator == 1 and index.numerator % 2 and not isinstance(value, Complex):

@@ -1,4 +1,4 @@
-"""The value of an expression at a point, exactly where it is rational, else as an interval that contains it.
+"""The value of an expression at a point, exact if it is rational, otherwise an interval that contains it.
 
 Covered: arithmetic, powers and roots, elementary functions, factorials and binomials, finite sums and products, small
 determinants, over the reals (odd roots of negative numbers are real) or the complex numbers (principal values). Not
@@ -41,7 +41,7 @@ class Evaluator(Operands):
         point: Values of the variables.
         prec: Bits of precision of intervals.
         over_complex: Work over the complex numbers.
-        degrees: What a degree is worth: pi/180, or 1 to drop the mark.
+        degrees: Read a degree mark as a factor of pi/180; ``False`` ignores it.
         decimal_log: Read ``log`` without a base as the decimal logarithm rather than the natural one.
     """
 
@@ -65,9 +65,9 @@ class Evaluator(Operands):
 
         Raises:
             UndefinedError: There is no value at this point.
-            VagueError: More precision would be needed to say.
-            TooLargeError: A value on the way is out of proportion.
-            UnsupportedError: The tree holds something without a value.
+            VagueError: Deciding needs more precision.
+            TooLargeError: An intermediate value is too large to compute with.
+            UnsupportedError: The tree contains something without a value.
         """
         self._steps += 1
         if self._steps > MAX_STEPS:

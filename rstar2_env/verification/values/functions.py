@@ -45,10 +45,10 @@ def complex_exp(pair: Any, prec: int) -> Complex:
 
 
 def complex_log(pair: Any, prec: int) -> Any:
-    """The principal logarithm of a pair of intervals that does not hold zero.
+    """The principal logarithm of a pair of intervals that does not contain zero.
 
     Raises:
-        VagueError: The pair straddles the cut, so that its argument is not known.
+        VagueError: The pair contains a part of the branch cut, so its argument is not known.
     """
     re, im = pair
     if sign(re) in (-1, None) and contains_zero(im) and sign(im) is None:
@@ -74,7 +74,13 @@ def floor(value: Value) -> Value:
 
 
 def extreme(values: Sequence[Value], prec: int, direction: int) -> Value:
-    """The largest (``direction`` 1) or smallest (-1) of real values."""
+    """The largest or smallest of several real values.
+
+    Args:
+        values: The values.
+        prec: Bits of precision of intervals.
+        direction: 1 for the largest, -1 for the smallest.
+    """
     best = values[0]
     for value in values[1:]:
         if isinstance(best, Complex) or isinstance(value, Complex):
@@ -90,7 +96,12 @@ def extreme(values: Sequence[Value], prec: int, direction: int) -> Value:
 
 
 def over_complex(name: str, value: Complex, prec: int) -> Value:
-    """A function of a complex value.
+    """Apply a function to a complex value.
+
+    Args:
+        name: The function's name in the tree.
+        value: The value.
+        prec: Bits of precision of intervals.
 
     Raises:
         UndefinedError: The function is known over the reals only.
@@ -268,6 +279,6 @@ REAL: dict[str, _Function] = {
     "sgn": _signum,
     "arg": _argument,
 }
-"""Functions of one real value, by the name that the tree uses. Each raises ``UndefinedError`` outside of its domain."""
+"""Functions of one real value, by the name that the tree uses. Each raises ``UndefinedError`` outside its domain."""
 
 __all__ = ["REAL", "complex_exp", "complex_log", "exp", "extreme", "floor", "log", "over_complex", "to_complex"]

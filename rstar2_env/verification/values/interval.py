@@ -1,8 +1,8 @@
 """Numbers that are known exactly (``Fraction``) or to lie in an interval, real or complex.
 
 A thin layer over mpmath's rigorous interval functions. Every result contains the true value, so two results that do not
-overlap belong to different numbers: that is what lets a single evaluation refute an equality. Precision is bounded, so
-the cost of every operation is. Not covered: trees (see ``evaluate``).
+overlap belong to different numbers, and a single evaluation can refute an equality. Precision is bounded, and with it
+the cost of every operation. Not covered: trees (see ``evaluate``).
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ MAX_ARGUMENT = 1 << 24
 
 
 class UndefinedError(Exception):
-    """There is no value: a division by zero, a root outside of its domain."""
+    """There is no value: a division by zero, a root outside its domain."""
 
 
 class UnsupportedError(Exception):
-    """The expression holds something that has no value here."""
+    """The expression contains something that has no value here."""
 
 
 class VagueError(Exception):
-    """The interval is too wide to say; more precision may help."""
+    """The interval is too wide to decide; more precision may help."""
 
 
 class TooLargeError(Exception):
-    """The value is too large to be worked with."""
+    """The value is too large to compute with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +89,14 @@ def to_complex(value: Value, prec: int) -> tuple[Interval, Interval]:
 
 
 def bounded(value: Fraction, prec: int) -> Fraction | Interval:
-    """A fraction of bounded size, or the interval that takes its place."""
+    """The fraction if its size is within ``MAX_BITS``, otherwise an interval that contains it."""
     if value.numerator.bit_length() + value.denominator.bit_length() > MAX_BITS:
         return to_interval(value, prec)
     return value
 
 
 def sign(interval: Interval) -> int | None:
-    """-1, 0 or 1; ``None`` where the interval does not tell."""
+    """The sign, -1, 0 or 1; ``None`` if the interval does not determine it."""
     low, high = mpf_sign(interval[0]), mpf_sign(interval[1])
     return low if low == high else None
 
@@ -115,10 +115,10 @@ def magnitude(interval: Interval) -> Any:
 
 
 def check_argument(interval: Interval) -> Interval:
-    """Refuse an argument whose exponential, sine or the like would be out of proportion.
+    """Refuse an argument whose exponential or sine would be too large to compute.
 
     Raises:
-        TooLargeError: It is.
+        TooLargeError: Its absolute value may exceed ``MAX_ARGUMENT``.
     """
     if mpf_cmp(magnitude(interval), from_int(MAX_ARGUMENT)) > 0:
         raise TooLargeError
@@ -126,7 +126,7 @@ def check_argument(interval: Interval) -> Interval:
 
 
 def width_exponent(interval: Interval, prec: int) -> int:
-    """An exponent e such that the interval is no wider than 2**e; very small for a point."""
+    """An exponent e such that the interval is at most 2**e wide; very small for a point."""
     width = libmpi.mpi_delta(interval, prec)
     if mpf_sign(width) == 0:
         return -(1 << 60)
@@ -135,7 +135,7 @@ def width_exponent(interval: Interval, prec: int) -> int:
 
 
 def size_exponent(interval: Interval) -> int:
-    """An exponent e such that no absolute value in the interval is over 2**e; very small for zero."""
+    """An exponent e such that no absolute value in the interval exceeds 2**e; very small for zero."""
     largest = magnitude(interval)
     if mpf_sign(largest) == 0:
         return -(1 << 60)
@@ -144,10 +144,10 @@ def size_exponent(interval: Interval) -> int:
 
 
 def floor_of(interval: Interval) -> int:
-    """The floor, if it is the same all over the interval.
+    """The floor, if it is the same over the whole interval.
 
     Raises:
-        VagueError: It is not.
+        VagueError: It differs within the interval.
         TooLargeError: It has more than 4,000 bits.
     """
     if size_exponent(interval) > 4000:
@@ -162,7 +162,7 @@ def middle(interval: Interval, prec: int) -> Fraction:
     """The middle of the interval, exactly.
 
     Raises:
-        TooLargeError: Its exponent is out of proportion.
+        TooLargeError: Its exponent is too large to compute with.
     """
     if not -4000 < size_exponent(interval) < 4000:
         if mpf_sign(magnitude(interval)) == 0:
@@ -173,7 +173,7 @@ def middle(interval: Interval, prec: int) -> Fraction:
 
 
 def approximate(interval: Interval) -> float:
-    """A float inside of, or near, the interval; for sorting only."""
+    """A float inside or near the interval; for sorting only."""
     return float(to_float(interval[0], rnd="n"))
 
 

@@ -30,10 +30,10 @@ _ANY_SIZE = 10**400
 
 
 class Operands(Arithmetic, ABC):
-    """Arithmetic with what an operation asks of its arguments, which are trees.
+    """Arithmetic, and the evaluation of an operation's arguments, which are trees.
 
     Attributes:
-        degrees: Whether the mark of a degree is worth pi/180, or is dropped.
+        degrees: Whether a degree mark is a factor of pi/180; otherwise it is ignored.
         decimal_log: Whether ``log`` without a base is the decimal logarithm rather than the natural one.
     """
 
@@ -45,7 +45,7 @@ class Operands(Arithmetic, ABC):
         """Evaluate a tree."""
 
     def whole(self, node: Node, limit: int = MAX_FACTORIAL) -> int:
-        """Evaluate what must be an integer of at most ``limit`` in absolute value."""
+        """Evaluate a tree whose value must be an integer of absolute value at most ``limit``."""
         value = self.value(node)
         if not isinstance(value, Fraction) or value.denominator != 1:
             raise UndefinedError
@@ -87,7 +87,7 @@ def _power(operands: Operands, args: tuple[Node, ...]) -> Value:
     left, right = operands.value(base), operands.value(exponent)
     broken = isinstance(left, Fraction) and left < 0 and isinstance(right, Fraction) and right.denominator != 1
     if broken and symbols(exponent) and not operands.over_complex:
-        raise UndefinedError  # (-8)^(1/3) is a real root; (-1)^n at n = 1/3 is no value of a sequence
+        raise UndefinedError  # (-8)^(1/3) is a real root; (-1)^n at n = 1/3 is not a value of a sequence
     return operands.power(left, right)
 
 
@@ -240,4 +240,4 @@ HANDLERS: dict[str, Callable[[Operands, tuple[Node, ...]], Value]] = {
     "conj": _part("conj"),
     "det": _determinant,
 }
-"""How to evaluate each operation but the elementary functions of one value (see ``functions``)."""
+"""How to evaluate each operation except the elementary functions of one value (see ``functions``)."""

@@ -1,7 +1,8 @@
-"""The points at which two expressions are compared: rational, drawn from a hash of both, and spread on purpose.
+"""The points at which two expressions are compared: rational, drawn from a hash of both, and spread out.
 
-Covered: every combination of signs (else ``|x|`` could pass for ``x``), several magnitudes, both sides of the constants
-where an absolute value or the like may have a kink, and domains that few points hit (the unit interval, whole numbers).
+Covered: every combination of signs (otherwise ``|x|`` could pass for ``x``), several magnitudes, both sides of the
+constants where an absolute value or the like may have a kink, and domains that few points hit (the unit interval, whole
+numbers).
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ _MAX_KINKS = 6
 
 
 def chance_of(gold: Node, answer: Node) -> random.Random:
-    """A generator seeded by both trees: verdicts repeat, and no text can be made to fit the points it meets."""
+    """A generator seeded by both trees, so that verdicts repeat and no text can be fitted to its points."""
     return random.Random(hashlib.sha256(f"{key(gold)}\0{key(answer)}".encode("utf-8", "surrogatepass")).digest())
 
 
 def needed(names: Sequence[str]) -> int:
-    """How many points must agree: enough for every combination of signs of up to three variables."""
+    """The number of points that must agree: enough for every combination of signs of up to three variables."""
     return max(4, 1 << min(len(names), 3))
 
 
@@ -52,7 +53,14 @@ def signed_points(names: Sequence[str], chance: random.Random) -> Iterator[Point
 
 
 def kink_points(gold: Node, answer: Node, names: Sequence[str], chance: random.Random) -> Iterator[Point]:
-    """Points on both sides of the constants that stand in expressions with an absolute value, a root or the like."""
+    """Points on both sides of the constants in expressions with absolute values, roots and similar functions.
+
+    Args:
+        gold: The gold expression.
+        answer: The expression to grade.
+        names: Names of the variables.
+        chance: The generator of random numbers.
+    """
     parts = [*walk(gold), *walk(answer)]
     if not any(isinstance(part, Apply) and part.op in _KINKED for part in parts):
         return
@@ -66,7 +74,7 @@ def kink_points(gold: Node, answer: Node, names: Sequence[str], chance: random.R
 
 
 def other_points(names: Sequence[str], chance: random.Random) -> Iterator[Sequence[Point]]:
-    """Regions for expressions that few points of the first kind are in the domain of: one list of points each."""
+    """Further regions, for expressions whose domain contains few of the other points: one list of points each."""
     for draw in (_small, _unit, _large):
         yield [{name: draw(chance) for name in names} for _ in range(ATTEMPTS)]
 

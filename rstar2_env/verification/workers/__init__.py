@@ -1,1 +1,1 @@
-"""Grading in processes that may be killed: the pool, one worker, the frames between them."""
+"""Grading in processes that may be killed: the pool, a worker, the frames between them."""

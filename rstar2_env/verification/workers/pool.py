@@ -1,7 +1,7 @@
-"""The pool of worker processes that one process shares.
+"""The pool of worker processes that a process shares.
 
-Workers start when there is work for them, at most as many as there are processors, and end with the process. Each has a
-thread of its own, which starts it, asks it and replaces it; callers from any thread or event loop only wait for a
+Workers start when there is work for them, at most one for each processor, and end with the process. Each has its own
+thread, which starts it, sends it requests and replaces it; callers from any thread or event loop only wait for a
 future. After a fork the child starts with an empty pool of its own. Not covered: what a worker computes (see
 ``grade``).
 """
@@ -24,7 +24,7 @@ MEMORY_MB = 1024
 """Address space of a worker, in MiB."""
 
 FAT_MB = 320.0
-"""A worker whose resident memory is over this, in MiB, is replaced: SymPy's caches never shrink."""
+"""A worker whose resident memory exceeds this, in MiB, is replaced, because SymPy's caches never shrink."""
 
 MAX_JOBS = 20_000
 """A worker that has done this many jobs is replaced."""
@@ -32,7 +32,7 @@ MAX_JOBS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back for one request."""
+    """The result of one request."""
 
     reason: Reason
     method: str
@@ -49,7 +49,7 @@ class WorkerPool:
     """Worker processes behind one queue.
 
     Args:
-        workers: Most processes at once; ``None`` means one for each processor.
+        workers: Largest number of processes at a time; ``None`` means one for each processor.
         memory_mb: Address space of each, in MiB.
     """
 
@@ -75,7 +75,7 @@ class WorkerPool:
                 future.set_result(Reply(Reason.UNAVAILABLE, "closed"))
                 return future
             if self._idle > 0:
-                self._idle -= 1  # that thread is spoken for
+                self._idle -= 1  # that thread takes this job
             elif len(self._threads) < self.workers:
                 thread = threading.Thread(target=self._serve, name=f"verify-{len(self._threads)}", daemon=True)
                 self._threads.append(thread)
@@ -89,7 +89,7 @@ class WorkerPool:
             return [process.pid for process in self._processes]
 
     def close(self) -> None:
-        """End every worker. Requests that still wait get ``unavailable``. Closing twice is harmless."""
+        """End every worker. Waiting requests get ``unavailable``. Closing twice is harmless."""
         with self._lock:
             if self._closed:
                 return
@@ -115,12 +115,12 @@ class WorkerPool:
                 job.future.set_result(Reply(Reason.UNAVAILABLE, "closed"))
 
     def disown(self) -> None:
-        """Let go of everything, in a child that was forked from the process that owns the pool."""
+        """Release the pool without ending its workers, in a child forked from the process that owns it."""
         for process in self._processes:
             process.disown()
 
     def _serve(self) -> None:
-        """Body of one worker's thread."""
+        """The main loop of one worker's thread."""
         process: WorkerProcess | None = None
         while True:
             job = self._jobs.get()
@@ -144,7 +144,7 @@ class WorkerPool:
             self._idle += 1
 
     def _do(self, process: WorkerProcess | None, job: _Job) -> tuple[WorkerProcess | None, Reply]:
-        """Ask a worker, starting one if need be; a worker that dies is replaced and asked once more."""
+        """Send a job to a worker, starting one if needed; if the worker dies, another one gets the job once more."""
         died: WorkerDiedError | None = None
         for _ in range(2):
             if self._closed:
@@ -168,13 +168,13 @@ class WorkerPool:
             if process.rss_mb > FAT_MB or process.jobs >= MAX_JOBS or reply.reason is Reason.TOO_LARGE:
                 process = self._drop(process)
             return process, reply
-        # Two workers died of the same text, by themselves: that is the text's doing, or a policy could void an
-        # episode by crashing the verifier. Killed from outside, it is not.
+        # Two workers died on the same text: the text is to blame, or else a policy could void an episode by crashing
+        # the verifier. A worker that was killed from outside does not count.
         assert died is not None
         return None, Reply(Reason.UNAVAILABLE if died.by_outside_kill else Reason.TOO_LARGE, "worker died")
 
     def _drop(self, process: WorkerProcess | None) -> WorkerProcess | None:
-        """End a worker; returns what takes its place: none."""
+        """End a worker; return ``None``, to take its place."""
         if process is not None:
             with self._lock:
                 self._processes.discard(process)
@@ -183,15 +183,15 @@ class WorkerPool:
 
 
 def _read_reply(message: dict[str, Any]) -> Reply:
-    """Check what a worker says.
+    """Check the reply of a worker.
 
     Raises:
-        WireError: It is no reply.
+        WireError: It is not a valid reply.
     """
     try:
         return Reply(Reason(message["reason"]), str(message.get("method", "")))
     except (KeyError, ValueError) as error:
-        raise WireError(f"A worker's reply makes no sense: {message!r}") from error
+        raise WireError(f"Expected a worker's reply with a reason and a method, got {message!r}.") from error
 
 
 _pool: WorkerPool | None = None
@@ -200,7 +200,7 @@ _workers: int | None = None
 
 
 def shared_pool() -> WorkerPool:
-    """The pool of this process, made on first use."""
+    """The pool of this process, created on first use."""
     global _pool
     pool = _pool
     if pool is not None:
@@ -212,14 +212,14 @@ def shared_pool() -> WorkerPool:
 
 
 def set_workers(workers: int | None) -> None:
-    """Set how many workers the shared pool may have; ends those it has. ``None`` means one for each processor."""
+    """Set the largest number of shared workers and end the present ones; ``None`` means one for each processor."""
     global _workers
     _workers = workers
     close_shared_pool()
 
 
 def close_shared_pool() -> None:
-    """End the shared pool's workers; the next verification starts anew."""
+    """End the shared pool's workers; the next verification starts new ones."""
     global _pool
     with _pool_lock:
         pool, _pool = _pool, None

@@ -1,11 +1,10 @@
-"""One worker process: start it, ask it, and end it when it does not answer in time.
+"""One worker process: start it, send it requests, and end it when it does not reply in time.
 
-The worker is a fresh program (never a fork of the caller, which may hold locks, threads or a GPU), with an
-environment of its own and nothing open but its two pipes. The deadline is kept by this side, with SIGKILL: no text
-can outlive it.
+The worker is a fresh program (never a fork of the caller, which may hold locks, threads or a GPU), with its own
+environment variables and no open files but its two pipes. This side enforces the deadline, with SIGKILL.
 
-A worker must be started and asked by a thread that lives as long as the worker: Linux sends the parent-death signal
-when the starting *thread* ends (see ``pool``). Not thread-safe; the pool gives each worker one thread.
+The thread that starts a worker and sends it requests must live as long as the worker: Linux sends the parent-death
+signal when the starting *thread* ends (see ``pool``). Not thread-safe; the pool gives each worker one thread.
 """
 
 from __future__ import annotations
@@ -23,17 +22,17 @@ from typing import Any
 from rstar2_env.verification.workers.wire import HEADER, WireError, body_length, decode, encode
 
 START_S = 60.0
-"""Seconds a fresh worker may take until it says that it is ready, and to load SymPy when first needed."""
+"""Seconds that a fresh worker may take to become ready, and to load SymPy when it is first needed."""
 
 STARVED_FACTOR = 4.0
-"""On a busy machine a worker gets its full deadline in CPU time, for at most this many deadlines of wall clock."""
+"""On a busy machine a worker gets its full deadline in CPU time, within at most this many deadlines of wall clock."""
 
 _PROGRAM = Path(__file__).with_name("worker.py")
 _TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
 
 class WorkerTimeoutError(Exception):
-    """The worker did not answer before its deadline; it has been killed."""
+    """The worker did not reply before its deadline and has been killed."""
 
 
 class WorkerDiedError(Exception):
@@ -49,7 +48,7 @@ class WorkerDiedError(Exception):
 
     @property
     def by_outside_kill(self) -> bool:
-        """Whether someone else (the kernel's memory killer, an operator) sent SIGKILL: no doing of the text."""
+        """Whether someone else (the kernel's OOM killer, an operator) sent SIGKILL; the text is not to blame."""
         return self.returncode == -signal.SIGKILL
 
 
@@ -69,7 +68,7 @@ class WorkerProcess:
         self.jobs = 0
         self.rss_mb = 0.0
         self._process = subprocess.Popen(
-            # -P: neither the working folder nor this package's folder may shadow a module of the standard library.
+            # -P: neither the working directory nor this package's folder may shadow a module of the standard library.
             [sys.executable, "-s", "-P", "-u", str(_PROGRAM), str(os.getpid()), str(memory_mb)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -104,7 +103,7 @@ class WorkerProcess:
         Raises:
             WorkerTimeoutError: No reply came in time; the worker is dead.
             WorkerDiedError: The worker ended; it is dead.
-            WireError: The request is too large (the worker lives), or the reply makes no sense (it is dead).
+            WireError: The request is too large (the worker lives), or the reply is malformed (the worker is dead).
         """
         frame = encode(request)
         self.jobs += 1
@@ -112,7 +111,7 @@ class WorkerProcess:
             self._send(frame, timeout)
             reply = self._receive(timeout)
             while (stage := reply.get("stage")) is not None:
-                # Loading SymPy takes longer than most deadlines, and is not the text's doing.
+                # Loading SymPy takes longer than most deadlines and does not depend on the text.
                 reply = self._receive(START_S if stage == "loading" else timeout)
         except WireError:
             self.kill()
@@ -139,7 +138,7 @@ class WorkerProcess:
         process.wait()
 
     def disown(self) -> None:
-        """Let go of a worker that belongs to the process this one was forked from: close the pipes, kill nothing."""
+        """Release a worker that belongs to the process this one was forked from: close the pipes, kill nothing."""
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 with contextlib.suppress(OSError):
@@ -194,8 +193,8 @@ class WorkerProcess:
         raise WorkerTimeoutError
 
     def _died(self) -> None:
-        # The pipe closes a moment before the process can be collected: wait, or the return code would be our own
-        # kill's.
+        # The pipe closes shortly before the process can be collected: wait, or the return code would be that of our own
+        # kill.
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=5)
         self.kill()
@@ -203,9 +202,9 @@ class WorkerProcess:
 
 
 class _Deadline:
-    """A wall-clock deadline that makes up for CPU time which the machine did not give the worker.
+    """A wall-clock deadline that is extended by the CPU time that a busy machine withheld from the worker.
 
-    Without this, the same answer would be right on an idle machine and a time-out on a busy one.
+    Without this, the same answer would be right on an idle machine and a timeout on a busy one.
     """
 
     def __init__(self, pid: int, timeout: float) -> None:
@@ -233,7 +232,7 @@ class _Deadline:
 
 
 def cpu_seconds(pid: int) -> float | None:
-    """CPU seconds that a process has used, or ``None`` where the system does not tell."""
+    """CPU seconds that a process has used, or ``None`` if the system does not say."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
@@ -243,7 +242,7 @@ def cpu_seconds(pid: int) -> float | None:
 
 
 def _environment() -> dict[str, str]:
-    """What a worker may know: where modules are, and nothing secret. A fixed hash seed makes verdicts repeat."""
+    """The worker's environment variables: paths of modules and no secrets. A fixed hash seed makes verdicts repeat."""
     environment = {
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         "PYTHONHASHSEED": "0",

@@ -1,7 +1,7 @@
 """Frames between the library and its workers: four bytes of length, then JSON of bounded size.
 
-Never pickle: a worker that a hostile text has broken can then send wrong values at worst, which the reader checks.
-Not covered: which fields a message has (see ``worker`` and ``process``).
+Pickle is not used, so a worker that an adversarial text has compromised can send wrong values at worst, and the reader
+checks them. Not covered: which fields a message has (see ``worker`` and ``process``).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ def encode(message: dict[str, Any]) -> bytes:
     Raises:
         WireError: It is larger than ``MAX_BYTES``.
     """
-    # Lone surrogates are ordinary model output; "surrogatepass" carries them where strict UTF-8 would refuse.
+    # Model output may contain lone surrogates; "surrogatepass" encodes them where strict UTF-8 would raise.
     body = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
     if len(body) > MAX_BYTES:
-        raise WireError(f"A message of {len(body)} bytes is over the limit of {MAX_BYTES}.")
+        raise WireError(f"A message has {len(body)} bytes; the limit is {MAX_BYTES}.")
     return HEADER.pack(len(body)) + body
 
 
@@ -54,7 +54,7 @@ def decode(body: bytes) -> dict[str, Any]:
     try:
         message = json.loads(body.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError) as error:
-        raise WireError(f"A frame is not JSON: {error}") from error
+        raise WireError(f"Expected a frame with a JSON object, got invalid JSON: {error}.") from error
     if not isinstance(message, dict):
-        raise WireError(f"A frame holds {type(message).__name__}, not an object.")
+        raise WireError(f"Expected a frame with a JSON object, got {type(message).__name__}.")
     return message

@@ -1,9 +1,9 @@
 """The worker program: reads one request at a time from standard input, grades it, and writes the reply.
 
-Started by ``process`` as a file, in a fresh interpreter. It dies with its parent (parent-death signal, end of input)
-and, should no one be left to kill it, of its own CPU limit. Its memory is limited; it cannot write files, and after
-the start an audit hook refuses new processes and connections: a second wall, since nothing here evaluates text as
-code.
+Started by ``process`` as a file, in a fresh interpreter. It ends with its parent (parent-death signal, end of input)
+and, if no process is left to kill it, at its own CPU limit. Its memory is limited; it cannot write files, and after
+the start an audit hook refuses new processes and connections. This is a second line of defence, since nothing here
+evaluates text as code.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _limit(memory_mb: int) -> None:
 
 
 def _limit_cpu(seconds: float) -> None:
-    """Let the kernel end this process if it computes far past its deadline, as when nobody is left to kill it."""
+    """Let the kernel end this process if it computes far past its deadline, in case no process is left to kill it."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     soft = int(usage.ru_utime + usage.ru_stime + 4 * seconds) + 60
     with contextlib.suppress(ValueError, OSError):
@@ -67,7 +67,7 @@ def _limit_cpu(seconds: float) -> None:
 def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
     writing = event == "open" and isinstance(arguments[2], int) and arguments[2] & _WRITING
     if writing or event in _REFUSED_EVENTS:
-        raise PermissionError(f"A verification worker may not do this: {event}.")
+        raise PermissionError(f"A verification worker may not perform {event}.")
 
 
 def _rss_mb() -> float:
@@ -90,7 +90,7 @@ def _read(stream: BinaryIO, size: int) -> bytes:
 
 def main() -> None:
     """Serve requests until standard input ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the owner, who may want to finish
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent, which may want to finish its work
     _die_with(int(sys.argv[1]))
     _register_package()
     from rstar2_env.verification.compare import grade
@@ -98,7 +98,7 @@ def main() -> None:
 
     source = os.fdopen(os.dup(0), "rb", buffering=0)
     sink = os.fdopen(os.dup(1), "wb", buffering=0)
-    # Whatever a library prints must not land between the frames.
+    # Output that a library prints must not end up between the frames.
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)
