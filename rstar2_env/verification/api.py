@@ -40,7 +40,7 @@ def verify(
             ``undone``, ``timeout``.
 
     Raises:
-        ConfigurationError: An option is not among its allowed values or outside its range, or an answer is not a text.
+        ConfigurationError: An option is not among its allowed values or out of range, or an answer is not a string.
     """
     return verify_with(_checked(options), gold, answer, question)
 
@@ -192,10 +192,10 @@ def _begin(options: Options, gold: str, answer: str | None, question: str | None
     """Decide without a worker where possible; otherwise submit the pair to one."""
     if not (isinstance(gold, str) and isinstance(answer, str | None)):
         name, value = ("gold", gold) if not isinstance(gold, str) else ("answer", answer)
-        allowed = "a text" if name == "gold" else "a text or None"
+        allowed = "a string" if name == "gold" else "a string or None"
         raise ConfigurationError(
-            f"Answers are compared as texts: {name} must be {allowed}, not {value!r} ({type(value).__name__}). "
-            f"Write it as a text, such as {str(value)!r}."
+            f"{name} must be {allowed}, not {value!r} ({type(value).__name__}). "
+            f"Write it as a string, such as {str(value)!r}."
         )
     if answer is None:
         return _NO_ANSWER

@@ -93,12 +93,12 @@ def _read_pair(line: str, path: Path, number: int) -> Pair:
         raise ProblemFormatError(f"{path}, line {number}: expected an object, got {type(record).__name__}.")
     gold = record.get("gold")
     if isinstance(gold, bool) or not isinstance(gold, str | int | float):
-        raise fail("gold", "a text or a number", gold if "gold" in record else "nothing")
+        raise fail("gold", "a string or a number", gold if "gold" in record else "nothing")
     if "pred" not in record:
-        raise fail("pred", "a text, a number or null", "nothing")
+        raise fail("pred", "a string, a number or null", "nothing")
     pred = record["pred"]
     if isinstance(pred, bool) or not (pred is None or isinstance(pred, str | int | float)):
-        raise fail("pred", "a text, a number or null", pred)
+        raise fail("pred", "a string, a number or null", pred)
     expected = record.get("expected")
     if expected is not None and not isinstance(expected, bool):
         raise fail("expected", "true or false", expected)
@@ -108,7 +108,7 @@ def _read_pair(line: str, path: Path, number: int) -> Pair:
     elif isinstance(categories, str):
         categories = [categories]
     if not isinstance(categories, list) or not all(isinstance(name, str) for name in categories):
-        raise fail("categories", "a list of texts", categories)
+        raise fail("categories", "a list of strings", categories)
     name = record.get("id", f"line {number}")
     return Pair(str(name), str(gold), None if pred is None else str(pred), expected, tuple(categories))
 

@@ -63,8 +63,8 @@ def test_the_table_names_what_went_wrong_and_where_math_verify_disagrees(tmp_pat
     [
         ("{", "line 2: not JSON"),
         ("[1]", "line 2: expected an object, got list"),
-        ({"pred": "1"}, "line 2, field 'gold': expected a text or a number, got nothing"),
-        ({"gold": "1"}, "line 2, field 'pred': expected a text, a number or null, got nothing"),
+        ({"pred": "1"}, "line 2, field 'gold': expected a string or a number, got nothing"),
+        ({"gold": "1"}, "line 2, field 'pred': expected a string, a number or null, got nothing"),
         ({"gold": "1", "pred": [1]}, "line 2, field 'pred'"),
         ({"gold": "1", "pred": "1", "expected": "yes"}, "line 2, field 'expected': expected true or false, got yes"),
         ({"gold": "1", "pred": "1", "categories": 3}, "line 2, field 'categories'"),

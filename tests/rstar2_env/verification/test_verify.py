@@ -201,10 +201,10 @@ def test_a_comparison_without_math_verify_names_the_extra() -> None:
 @pytest.mark.parametrize(
     ("gold", "answer", "words"),
     [
-        (5, "5", r"gold must be a text, not 5 \(int\)\. Write it as a text, such as '5'"),
-        ("5", 5.0, r"answer must be a text or None, not 5\.0 \(float\)"),
-        (None, "5", "gold must be a text, not None"),
-        (None, None, "gold must be a text, not None"),
+        (5, "5", r"gold must be a string, not 5 \(int\)\. Write it as a string, such as '5'"),
+        ("5", 5.0, r"answer must be a string or None, not 5\.0 \(float\)"),
+        (None, "5", "gold must be a string, not None"),
+        (None, None, "gold must be a string, not None"),
     ],
 )
 def test_an_answer_that_is_no_text_is_told(ask: Any, gold: Any, answer: Any, words: str) -> None:
