@@ -11,9 +11,11 @@ from typing import Any
 
 from rstar2_env.core.folders import check_folder
 from rstar2_env.core.options import call_with_options
+from rstar2_env.wrappers.make import make_env
 
 from .base import TRAINERS, Trainer, needs_training_stack
 from .cold_start import SftOptions
+from .config import TrainConfig
 from .model_name import check_model
 
 
@@ -33,6 +35,8 @@ def make(name: str, **options: Any) -> Trainer:
     config = recipe.configure(options)
     check_folder(config.output_dir, "output_dir")
     check_model(config.model)
+    if isinstance(config.env, str):
+        _try_environments(config)
     with needs_training_stack(f"The trainer {name!r}"):
         from .backends.trl.run import TrlRun
     return TrlRun(name, config)
@@ -56,3 +60,12 @@ def sft(traces: Iterable[Mapping[str, Any]], **options: Any) -> Path:
     with needs_training_stack("The cold start"):
         from .backends.trl.sft import run_sft
     return run_sft(traces, chosen)
+
+
+def _try_environments(config: TrainConfig) -> None:
+    """Make the environments of training and of evaluation once, before a model is loaded for them."""
+    for options, wrappers in (
+        (config.env_options, config.wrappers),
+        ({**config.env_options, **config.eval_env_options}, config.eval_wrappers),
+    ):
+        make_env(config.env, wrappers=wrappers, **options).close()

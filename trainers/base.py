@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
+from rstar2_env.core.option_targets import options_of
 from rstar2_env.core.options import call_with_options, nested_options, typed_options
 from rstar2_env.core.parts import read_part
 from rstar2_env.core.registry import Registry
+from rstar2_env.env.named import find_env
 from rstar2_env.env.options import env_options
 
 from .advantages.group import ADVANTAGES, Advantage
@@ -103,6 +105,7 @@ class Recipe:
             chosen["advantage"] = self.advantage
         if chosen.get("oversample") is None:
             chosen["oversample"] = self.oversample
+        chosen.setdefault("eval_env_options", _held_out(chosen.get("env", "rstar2/MathTool-v0")))
         _type_parts(chosen)
         config = make_config(chosen)
         make_selector(config)
@@ -112,6 +115,13 @@ class Recipe:
 
 _OF_PARTS = ("env_options", "eval_env_options", "selector_options", "engine_options", "trl_options")
 """Options of a run that are the options of one of its parts, which says what they are."""
+
+
+def _held_out(env: Any) -> dict[str, Any]:
+    """How an environment is told to give held-out problems; nothing where it has no splits."""
+    creator = find_env(env).creator
+    takes = options_of(creator) if creator is not None else None
+    return {"split": "test"} if takes is not None and (takes.open or "split" in takes.parameters) else {}
 
 
 def _type_parts(chosen: dict[str, Any]) -> None:

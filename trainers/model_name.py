@@ -1,6 +1,6 @@
 """Whether a model's name names a model, found out before anything heavy is loaded.
 
-Covered: folders, and names of the hub, which is asked once and for a few seconds. Not covered: whether the weights can
+Covered: folders, and names of the hub, which is asked once. Not covered: whether the weights can
 be read, which loading them shows.
 """
 
@@ -9,15 +9,11 @@ from __future__ import annotations
 import difflib
 import os
 import re
-import urllib.error
-import urllib.request
 from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
-
-HUB_TIMEOUT_S = 5.0
-"""Seconds that the hub has for its answer."""
+from rstar2_env.core.hub import ask_hub
 
 _CONFIGS = ("config.json", "adapter_config.json")
 _HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(/[A-Za-z0-9_][\w.-]*)?")
@@ -44,7 +40,7 @@ def check_model(model: Any) -> None:
         raise ConfigurationError(f"{name} is a file; a model is a folder or a name of the hub.", option="model")
     elif not _HUB_NAME.fullmatch(name):
         raise ConfigurationError(f"There is no folder {name}.{_near(path)}", option="model")
-    elif (answer := _ask_hub(name)) is not None:
+    elif not _is_cached(name) and (answer := ask_hub("models", name)) is not None:
         raise ConfigurationError(
             f"{name!r} is no model: there is no such folder, and {answer}.{_near(path)}", option="model"
         )
@@ -60,30 +56,9 @@ def _near(path: Path) -> str:
     return f" Did you mean {path.parent / near[0]}?" if near else ""
 
 
-def _ask_hub(name: str) -> str | None:
-    """Why the hub does not give a model of that name; ``None`` where it does, or where it was downloaded before."""
+def _is_cached(name: str) -> bool:
     try:
         import huggingface_hub
-        from huggingface_hub.utils import build_hf_headers
     except ImportError:
-        return None  # Without the training stack that is what will be said.
-    if any(isinstance(huggingface_hub.try_to_load_from_cache(name, config), str) for config in _CONFIGS):
-        return None
-    if huggingface_hub.constants.HF_HUB_OFFLINE:
-        return "the hub is not asked (HF_HUB_OFFLINE)"
-    url = huggingface_hub.hf_hub_url(name, _CONFIGS[0])
-    try:
-        request = urllib.request.Request(url, headers=build_hf_headers(), method="HEAD")
-        with urllib.request.urlopen(request, timeout=HUB_TIMEOUT_S):
-            return None
-    except urllib.error.HTTPError as error:
-        if error.code == 404 and error.headers.get("X-Error-Code") == "EntryNotFound":
-            return None  # A repository without this file: loading it says what is missing.
-        missing = error.code in (401, 404)
-        return (
-            f"the hub has no model of that name{' for you' if error.code == 401 else ''}"
-            if missing
-            else (f"the hub answers {error.code} {error.reason}")
-        )
-    except (OSError, ValueError) as error:
-        return f"the hub cannot be asked ({getattr(error, 'reason', error)})"
+        return False
+    return any(isinstance(huggingface_hub.try_to_load_from_cache(name, config), str) for config in _CONFIGS)

@@ -124,12 +124,11 @@ def _add_problems(options: dict[str, Any], problems: str | None, eval_problems: 
     if problems is not None:
         training["problems"] = problems
     source = training.get("problems")
-    evaluation: dict[str, Any] = dict(options.get("eval_env_options", {"split": "test"}))
     if eval_problems is not None:
-        evaluation |= {"problems": eval_problems, "holdout": 0.0}
+        evaluation = options.get("eval_env_options", {"split": "test"})
+        options["eval_env_options"] = {**evaluation, "problems": eval_problems, "holdout": 0.0}
     elif isinstance(source, str) and source.partition(":")[0] not in FAMILIES and holdout:
         training.setdefault("holdout", holdout)
-    options["eval_env_options"] = evaluation
 
 
 def _how_to_go_on(folder: Path) -> str:

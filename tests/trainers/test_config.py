@@ -77,8 +77,11 @@ def test_text_is_typed_by_the_option_it_goes_to(pair, value):
     ],
 )
 def test_what_the_backend_alone_knows_is_checked_before_a_model_is_loaded(options, message, tmp_path):
+    model = tmp_path / "no model that could be loaded"
+    model.mkdir()
+    (model / "config.json").write_text("{}")
     with pytest.raises((ConfigurationError, UnknownNameError), match=message):
-        trainers.make("grpo_roc", model=str(tmp_path / "no model here"), output_dir=str(tmp_path / "run"), **options)
+        trainers.make("grpo_roc", model=str(model), output_dir=str(tmp_path / "run"), **options)
     assert not (tmp_path / "run").exists()
 
 

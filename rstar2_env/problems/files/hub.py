@@ -6,11 +6,13 @@ what is missing. Not covered: sets that run code of their own, and downloading a
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
+from rstar2_env.core.hub import ask_hub
 from rstar2_env.problems.files.columns import Columns
 
 
@@ -93,16 +95,31 @@ def open_hub(repository: str, config: str | None, split: str, columns: Columns) 
         MissingExtraError: ``datasets`` is not installed.
     """
     datasets = _datasets(f"Reading {repository} from the Hugging Face hub")
+    why = ask_hub("datasets", repository)
     try:
-        found = datasets.load_dataset(repository, config, split=split)
+        with _offline(datasets) if why else contextlib.nullcontext():
+            found = datasets.load_dataset(repository, config, split=split)
     except Exception as error:
         reason = " ".join(str(error).split())[:300].rstrip(".")
         raise ConfigurationError(
-            f"The data set {repository} (configuration {config or 'default'}, split {split}) could not be had from the "
-            f"Hugging Face hub: {type(error).__name__}: {reason}. Without a network, load it on a machine that has "
+            f"The data set {repository} (configuration {config or 'default'}, split {split}) cannot be loaded: "
+            f"{why or f'{type(error).__name__}: {reason}'}. Without a network, load it on a machine that has "
             "one, write it with save_to_disk, copy the folder here and pass its path (a named set's with like=NAME)."
         ) from error
     return DatasetTable(found, repository, columns)
+
+
+@contextlib.contextmanager
+def _offline(datasets: Any) -> Iterator[None]:
+    """Take what was downloaded before, and ask the hub nothing."""
+    from huggingface_hub import constants
+
+    before = constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = datasets.config.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE = before
 
 
 def _datasets(needed_for: str) -> Any:

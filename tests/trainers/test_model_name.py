@@ -1,0 +1,57 @@
+"""Claims about the name of a model: a typo is told at once, and what may be a model is let through."""
+
+from __future__ import annotations
+
+import pytest
+from small_hub import small_hub
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.trainers import make
+from rstar2_env.trainers.model_name import check_model
+
+pytest.importorskip("huggingface_hub")
+
+
+@pytest.fixture
+def models(tmp_path):
+    (tmp_path / "start").mkdir()
+    (tmp_path / "start" / "config.json").write_text("{}")
+    (tmp_path / "run" / "best").mkdir(parents=True)
+    (tmp_path / "run" / "best" / "config.json").write_text("{}")
+    (tmp_path / "adapter").mkdir()
+    (tmp_path / "adapter" / "adapter_config.json").write_text("{}")
+    (tmp_path / "notes.txt").write_text("")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["start", "adapter"])
+def test_a_folder_with_a_model_is_one(models, name):
+    check_model(models / name)
+    check_model(str(models / name))
+    check_model(object())
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("strat", r"There is no folder .*strat\. Did you mean .*start\?"),
+        ("run", r"no config.json\. There is one in .*run/best"),
+        ("notes.txt", "is a file"),
+        ("a/b/c/d", "There is no folder"),
+    ],
+)
+def test_a_path_that_is_no_model_is_told_without_asking_anybody(models, monkeypatch, name, said):
+    with small_hub(monkeypatch) as asked, pytest.raises(ConfigurationError, match=said) as error:
+        check_model(models / name)
+    assert asked == []
+    assert error.value.option == "model"
+
+
+def test_a_name_that_could_be_the_hubs_is_asked_for_once_before_anything_is_loaded(models, monkeypatch):
+    monkeypatch.chdir(models)
+    with small_hub(monkeypatch, "/api/models/owner/name") as asked:
+        check_model("owner/name")
+        with pytest.raises(ConfigurationError, match=r"no such folder, and .* has no model .* Did you mean start\?"):
+            make("grpo_roc", model="strat", output_dir=str(models / "out"))
+    assert asked == ["/api/models/owner/name", "/api/models/strat"]
+    assert not (models / "out").exists()
