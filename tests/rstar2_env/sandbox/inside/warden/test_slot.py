@@ -1,0 +1,58 @@
+"""A slot says which limits hold in it unaided, so that the zygote watches the others."""
+
+from __future__ import annotations
+
+import pytest
+
+from rstar2_env.sandbox.inside.warden.slot import Slot
+
+LIMITS = {"processes": 8, "memory_bytes": 100 << 20, "file_bytes": 1 << 20}
+
+
+class Group:
+    entrances = (7,)
+
+    def __init__(self) -> None:
+        self.closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Groups:
+    """Control groups of some controllers, without a kernel's."""
+
+    def __init__(self, *controllers: str) -> None:
+        self.controllers = controllers
+        self.made = Group()
+
+    def make(self, index: int) -> Group:
+        return self.made
+
+
+@pytest.mark.parametrize(
+    ("controllers", "scratch", "own_user", "watched"),
+    [
+        (("memory", "pids"), None, False, (0, 0, 0)),
+        (("memory",), None, False, (8, 0, 0)),
+        (("pids",), None, False, (0, (100 + 64) << 20, 0)),
+        ((), None, True, (0, (100 + 64) << 20, 0)),
+        (("memory", "pids"), "/scratch", False, (0, 0, 1 << 20)),
+        ((), "/scratch", False, (8, (100 + 64) << 20, 1 << 20)),
+    ],
+)
+def test_what_the_kernel_does_not_bound_is_watched(
+    controllers: tuple[str, ...], scratch: str | None, own_user: bool, watched: tuple[int, int, int]
+) -> None:
+    groups = Groups(*controllers) if controllers else None
+    slot = Slot(0, groups, scratch, own_user)  # type: ignore[arg-type]  # no kernel's groups are needed
+    assert slot.unbounded(LIMITS) == watched
+
+
+def test_its_group_is_entered_by_its_children_and_goes_with_it() -> None:
+    groups = Groups("pids")
+    slot = Slot(0, groups, None, False)  # type: ignore[arg-type]  # no kernel's groups are needed
+    assert slot.entrances == (7,)
+    slot.close()
+    assert groups.made.closed
+    assert Slot(0, None, None, False).entrances == ()

@@ -1,0 +1,50 @@
+"""The same seed gives the same draws, of modules that were loaded before and of those that are imported later."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import json, sys
+before, seed = json.loads(sys.argv[1])
+if before:
+    import numpy.random, sympy.core.random
+from rstar2_env.sandbox.inside.zygote.seeds import seed_everything
+seed_everything(999)
+seed_everything(seed)
+import random, numpy, sympy.core.random
+draws = [random.random(), float(numpy.random.random()), sympy.core.random.random()]
+left = [finder for finder in sys.meta_path if type(finder).__name__ == "_SeedOnImport"]
+print(json.dumps([draws, len(left)]))
+"""
+
+
+def draws(before: bool, seed: int) -> tuple[list[float], int]:
+    """Draws of three generators, and how many finders stand in the way of imports."""
+    command = [sys.executable, "-c", PROGRAM, json.dumps([before, seed])]
+    found, finders = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return found, finders
+
+
+@pytest.fixture(scope="module")
+def seven() -> list[float]:
+    """The draws of seed 7, where nothing was loaded."""
+    return draws(False, 7)[0]
+
+
+def test_what_is_imported_later_draws_what_it_would_have_drawn_if_loaded_before(seven: list[float]) -> None:
+    assert draws(True, 7) == (seven, 0)
+
+
+def test_another_seed_gives_other_draws_of_every_generator(seven: list[float]) -> None:
+    other, finders = draws(False, 8)
+    assert finders == 1, "the second seed takes the first one's place"
+    assert all(one != two for one, two in zip(seven, other, strict=True))
+
+
+def test_generators_of_one_seed_do_not_draw_the_same(seven: list[float]) -> None:
+    assert len(set(seven)) == 3
