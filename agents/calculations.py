@@ -21,8 +21,8 @@ from .base import AGENTS
 class Calculations:
     """Runs the left side of each ``meta["calculations"]`` ("16-3-4=9"), then gives the problem's ``answer``.
 
-    A problem without calculations is answered at once. Whether the tool's numbers are those of the data set is not
-    checked.
+    A problem without calculations is answered at once, and so is any in an environment without tools. Whether the
+    tool's numbers are those of the data set is not checked.
 
     Args:
         corrupt: Answer with something else than the right answer.
@@ -46,8 +46,9 @@ class Calculations:
 
     def reset(self, observation: str, info: Mapping[str, Any], *, seed: int, problem: Problem) -> None:
         """Write all turns of the episode, last one first."""
-        lines = [f"print({line.partition('=')[0]})" for line in problem.meta.get("calculations", ())]
-        calls = [python_call(self._dialect, info["tools"], line) for line in lines]
+        tools = info.get("tools", ())
+        lines = [f"print({line.partition('=')[0]})" for line in problem.meta.get("calculations", ())] if tools else []
+        calls = [python_call(self._dialect, tools, line) for line in lines]
         turns = ["\n".join(calls[at : at + self._calls_per_turn]) for at in range(0, len(calls), self._calls_per_turn)]
         answer = changed_answer(problem.answer) if self._corrupt else problem.answer
         self._turns = [self._dialect.format_answer(answer), *reversed(turns)]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from rstar2_env.core.errors import UnknownNameError
 from rstar2_env.testing.checks import CHECKS
-from rstar2_env.testing.harness import ConformanceError, TextEnv, harness_for
+from rstar2_env.testing.harness import TextEnv, harness_for
+from rstar2_env.testing.runner import run_checks
 
 
 def check_text_env(
@@ -37,32 +36,5 @@ def check_text_env(
         UnknownNameError: ``skip`` names no check.
         ConfigurationError: The arguments do not fit together.
     """
-    for name in skip:
-        if name not in CHECKS:
-            raise UnknownNameError("check", name, CHECKS)
     what, harness = harness_for(env, seeds, actions, options)
-    made: list[str] = []
-    broken: list[tuple[str, Exception]] = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        # What others' modules do wrong on their way out is not this environment's.
-        for category in (ResourceWarning, DeprecationWarning, ImportWarning):
-            warnings.simplefilter("ignore", category)
-        for name, check in CHECKS.items():
-            if name in skip:
-                continue
-            made.append(name)
-            try:
-                check(harness)
-            except Exception as error:
-                broken.append((name, error))
-            finally:
-                harness.close()
-    if broken:
-        clauses = "\n".join(f"- {name}: {_told(error)}" for name, error in broken)
-        raise ConformanceError(f"{what} breaks {len(broken)} of {len(made)} checks:\n{clauses}") from broken[0][1]
-    return made
-
-
-def _told(error: Exception) -> str:
-    return str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
+    return run_checks(what, CHECKS, harness, skip=skip, after=harness.close)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from rstar2_env.core.errors import UnknownNameError
 from rstar2_env.sandbox.job import Sandbox
-from rstar2_env.testing.harness import ConformanceError
+from rstar2_env.testing.runner import run_checks
 from rstar2_env.testing.sandbox_checks import SANDBOX_CHECKS, SandboxHarness
 
 
@@ -26,28 +25,8 @@ def check_sandbox(make: Callable[[], Sandbox], *, skip: Collection[str] = ()) ->
         ConformanceError: The provider breaks the contract; the message lists every clause that it breaks.
         UnknownNameError: ``skip`` names no check.
     """
-    for name in skip:
-        if name not in SANDBOX_CHECKS:
-            raise UnknownNameError("check", name, SANDBOX_CHECKS)
     harness = SandboxHarness(make)
-    made: list[str] = []
-    broken: list[tuple[str, Exception]] = []
     try:
-        for name, check in SANDBOX_CHECKS.items():
-            if name not in skip:
-                made.append(name)
-                try:
-                    check(harness)
-                except Exception as error:
-                    broken.append((name, error))
+        return run_checks("The sandbox", SANDBOX_CHECKS, harness, skip=skip, strict=False)
     finally:
         harness.close()
-    if broken:
-        clauses = "\n".join(f"- {name}: {_told(error)}" for name, error in broken)
-        what = f"The sandbox breaks {len(broken)} of {len(made)} checks"
-        raise ConformanceError(f"{what}:\n{clauses}") from broken[0][1]
-    return made
-
-
-def _told(error: Exception) -> str:
-    return str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"

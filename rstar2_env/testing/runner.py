@@ -1,0 +1,70 @@
+"""Runs the checks of a conformance suite and tells everything that is broken at once."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Collection, Mapping
+from typing import TypeVar
+
+from rstar2_env.core.errors import UnknownNameError
+from rstar2_env.testing.harness import ConformanceError
+
+H = TypeVar("H")
+
+
+def run_checks(
+    what: str,
+    checks: Mapping[str, Callable[[H], None]],
+    harness: H,
+    *,
+    skip: Collection[str],
+    after: Callable[[], None] | None = None,
+    strict: bool = True,
+) -> list[str]:
+    """Run every check, and raise one error that lists the broken ones.
+
+    Args:
+        what: What is under test, for the message.
+        checks: Functions of the harness, by name; each raises where its clause does not hold.
+        harness: Makes what is under test.
+        skip: Names of checks to leave out.
+        after: Called after every check, to clean up.
+        strict: Whether a warning breaks a check.
+
+    Returns:
+        The names of the checks that were made.
+
+    Raises:
+        ConformanceError: A check failed; the message names each with what it found.
+        UnknownNameError: ``skip`` names no check.
+    """
+    for name in skip:
+        if name not in checks:
+            raise UnknownNameError("check", name, checks)
+    made: list[str] = []
+    broken: list[tuple[str, Exception]] = []
+    with warnings.catch_warnings():
+        if strict:
+            warnings.simplefilter("error")
+            # What others' modules do wrong on their way out is nobody's here.
+            for category in (ResourceWarning, DeprecationWarning, ImportWarning):
+                warnings.simplefilter("ignore", category)
+        for name, check in checks.items():
+            if name in skip:
+                continue
+            made.append(name)
+            try:
+                check(harness)
+            except Exception as error:
+                broken.append((name, error))
+            finally:
+                if after is not None:
+                    after()
+    if broken:
+        clauses = "\n".join(f"- {name}: {_told(error)}" for name, error in broken)
+        raise ConformanceError(f"{what} breaks {len(broken)} of {len(made)} checks:\n{clauses}") from broken[0][1]
+    return made
+
+
+def _told(error: Exception) -> str:
+    return str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
