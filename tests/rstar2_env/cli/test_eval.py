@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -71,38 +66,3 @@ def test_eval_says_what_is_wrong_in_a_line_and_exits_with_2(arguments, said):
     assert done.exit_code == 2
     assert said in " ".join(done.output.split())
     assert "Traceback" not in done.output
-
-
-@pytest.mark.slow
-def test_ctrl_c_at_the_terminal_keeps_what_was_done_and_exits_with_130(tmp_path):
-    # The terminal sends the signal to every process of the group: sandbox and verifier must survive it too.
-    out = tmp_path / "out.jsonl"
-    program = "import typer; from rstar2_env.cli.eval import eval_command; typer.run(eval_command)"
-    command = [
-        sys.executable,
-        "-c",
-        program,
-        ID,
-        "--agent",
-        "oracle",
-        "--problems",
-        "arithmetic",
-        "--episodes",
-        "20000",
-    ]
-    playing = subprocess.Popen(
-        [*command, "--out", str(out), "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-    )
-    try:
-        deadline = time.monotonic() + 60
-        while not (out.exists() and out.stat().st_size) and time.monotonic() < deadline and playing.poll() is None:
-            time.sleep(0.05)
-        os.killpg(playing.pid, signal.SIGINT)
-        stdout, stderr = playing.communicate(timeout=60)
-    finally:
-        playing.kill()
-    assert playing.returncode == 130, stderr.decode()
-    figures = json.loads(stdout)
-    assert figures["interrupted"]
-    assert figures["unavailable"] == 0
-    assert figures["played"] == len(out.read_text().splitlines()) > 0

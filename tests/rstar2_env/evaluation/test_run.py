@@ -317,3 +317,13 @@ def test_an_agent_may_be_named_with_its_options_and_an_environment_be_a_class():
     given = evaluate(ToyEnv, "random_text", agent_options={"length": 3, "answers": 0.5}, episodes=6)
     assert [episode.messages for episode in written.episodes] == [episode.messages for episode in given.episodes]
     assert written.env_id == "ToyEnv"
+
+
+def test_an_evaluation_prints_as_its_table_and_shows_without_its_conversations():
+    result = evaluate(ID, "oracle", problems="arithmetic", episodes=5)
+    lines = str(result).splitlines()
+    assert lines[0] == f"oracle on {ID}, arithmetic (test)"
+    assert "  pass rate                        100.00 ± 0.00 %" in lines
+    assert repr(result) == (
+        f"EvalResult(env_id='{ID}', agent='oracle', problems='arithmetic', split='test', episodes=5, pass_rate=1.0)"
+    )
