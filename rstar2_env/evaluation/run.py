@@ -33,14 +33,7 @@ from rstar2_env.evaluation.log import EvalLog
 from rstar2_env.evaluation.play import StopPlayingError, play_episode
 from rstar2_env.evaluation.summary import Summary, summarize
 from rstar2_env.evaluation.text import summary_rows
-from rstar2_env.problems import (
-    FiniteSource,
-    Problem,
-    ProblemSource,
-    ProblemSpec,
-    choose,
-    load_problems,
-)
+from rstar2_env.problems import FiniteSource, Problem, ProblemSource, ProblemSpec, choose, load_problems
 from rstar2_env.problems.mixture import with_split
 from rstar2_env.wrappers.make import make_env
 from rstar2_env.wrappers.registry import read_wrappers, recorded
