@@ -37,6 +37,8 @@ MIX = {
 """What a training step calls, in percent (rStar2-Agent makes up to 45,000 calls a step)."""
 MIX_LIMITS = Limits(wall_s=2.0)
 """The limits of the calls of ``MIX``."""
+_SETTLE_S = 30.0
+"""Longest wait until the number of processes stays as it is."""
 
 Progress = Callable[[float], None]
 
@@ -258,7 +260,13 @@ class _Holdings:
 
 def _holdings() -> _Holdings:
     """What this process and those below it hold, once the waiting children are as many as they will be."""
-    time.sleep(1.5)
+    looks: list[int] = []
+    until = time.monotonic() + _SETTLE_S
+    while len(set(looks[-6:])) != 1 or len(looks) < 6:
+        time.sleep(0.25)
+        looks.append(len(_family()))
+        if time.monotonic() > until:
+            break
     family = _family()
     # Waiting children come and go with the calls; what has children of its own stays.
     lasting = {pid for pid in family if _children(pid)} | {os.getpid()}

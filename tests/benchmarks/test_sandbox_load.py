@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import json
+import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -18,22 +21,23 @@ from rstar2_env.sandbox.job import Outcome
 from rstar2_env.testing import StubSandbox
 
 
-def start(*arguments: str) -> subprocess.CompletedProcess[str]:
+def start(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(BENCHMARKS / "sandbox_load.py"), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(
+        command, env={**os.environ, **variables}, capture_output=True, text=True, timeout=300, check=False
+    )
 
 
-def run(*arguments: str) -> dict[str, Any]:
-    done = start("--json", *arguments)
+def run(*arguments: str, **variables: str) -> dict[str, Any]:
+    done = start("--json", *arguments, **variables)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
 @pytest.fixture
-def measures(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    return importlib.import_module("sandbox_measures")
+def measures(benchmark_named: Callable[[str], ModuleType]) -> Any:
+    return benchmark_named("sandbox_measures")
 
 
 @pytest.mark.slow
@@ -62,9 +66,10 @@ def test_a_load_counts_every_arrival() -> None:
 
 
 @pytest.mark.slow
-def test_a_soak_finds_nothing_grown() -> None:
-    soak = run("--soak", "500")["soak"]
-    assert (soak["calls"], soak["processes_grew"], soak["restarted"]) == (500, 0, False)
+def test_a_soak_finds_nothing_grown(tmp_path: Path) -> None:
+    soak = run("--soak", "500", TMPDIR=str(tmp_path))["soak"]  # in a folder of its own it sees nobody else's files
+    assert (soak["calls"], soak["restarted"]) == (500, False)
+    assert (soak["processes_grew"], soak["files_grew"], soak["groups_grew"]) == (0, 0, 0)
 
 
 def test_a_call_that_goes_wrong_is_no_fast_call(measures: Any) -> None:
