@@ -35,6 +35,8 @@ def main() -> None:
         warm.fill_gaps()
         # Only now the modules that run in every call, anew: what they touch is to lie close together (see ``warm``).
         for module in (linux, orders):
+            package, _, name = module.__name__.rpartition(".")
+            delattr(sys.modules[package], name)  # or `from . import` would find the module there
             del sys.modules[module.__name__]
         from ..kernel.isolation import Isolation
         from ..kernel.plan import Plan
