@@ -19,7 +19,6 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 import gymnasium as gym
-import numpy as np
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
@@ -30,11 +29,11 @@ from rstar2_env.env.agent import AnyAgent
 from rstar2_env.env.named import EnvSpec, find_env
 from rstar2_env.env.options import env_options as typed_env_options
 from rstar2_env.evaluation.log import EvalLog
+from rstar2_env.evaluation.plan import Task, plan_of, source_of
 from rstar2_env.evaluation.play import StopPlayingError, play_episode
 from rstar2_env.evaluation.summary import Summary, summarize
 from rstar2_env.evaluation.text import summary_rows
-from rstar2_env.problems import FiniteSource, Problem, ProblemSource, ProblemSpec, choose, load_problems
-from rstar2_env.problems.mixture import with_split
+from rstar2_env.problems import ProblemSpec
 from rstar2_env.wrappers.make import make_env
 from rstar2_env.wrappers.registry import read_wrappers, recorded
 
@@ -179,8 +178,8 @@ def evaluate(
         players.append(_Player.make(env_id, agent, env_options, wrappers, agent_options))
         if getattr(players[0].agent, "interactive", False):
             workers = 1
-        source = _source(players[0].env, problems, split)
-        plan = _plan(source, episodes, seed)
+        source = source_of(players[0].env, problems, split)
+        plan = plan_of(source, episodes, seed)
         run: dict[str, Any] = {
             "env": env.name,
             "env_options": dict(env_options),
@@ -191,7 +190,7 @@ def evaluate(
             "split": source.split if source else "",
             "seed": seed,
         }
-        keys = {task.index: (task.seed, task.problem.id if task.problem else None) for task in plan}
+        keys = {task.index: (task.seed, task.problem_id) for task in plan}
         log = None if out is None else EvalLog(out, run=run, plan=keys, resume=resume, overwrite=overwrite)
         try:
             done = dict(log.finished) if log else {}
@@ -218,13 +217,6 @@ def evaluate(
         seconds=seconds,
         interrupted=interrupted,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    index: int
-    seed: int
-    problem: Problem | None
 
 
 @dataclass(slots=True)
@@ -256,7 +248,7 @@ class _Player:
             options.setdefault("dialect", dialect)
         return cls(env, package.make(part.name, **options))
 
-    def play(self, task: _Task, stopped: Callable[[], bool]) -> tuple[Episode, float]:
+    def play(self, task: Task, stopped: Callable[[], bool]) -> tuple[Episode, float]:
         began = time.perf_counter()
         episode = play_episode(self.env, self.agent, seed=task.seed, problem=task.problem, stopped=stopped)
         episode.group = task.index
@@ -270,7 +262,7 @@ class _Player:
 
 def _play(
     players: list[_Player],
-    todo: list[_Task],
+    todo: list[Task],
     done: dict[int, Episode],
     total: int,
     log: EvalLog | None,
@@ -278,10 +270,10 @@ def _play(
     stop: Stop,
 ) -> bool:
     """Play ``todo`` into ``done``; return whether it was interrupted."""
-    tasks: queue.SimpleQueue[_Task] = queue.SimpleQueue()
+    tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
     for task in todo:
         tasks.put(task)
-    results: queue.SimpleQueue[tuple[_Task, Episode, float] | BaseException | None] = queue.SimpleQueue()
+    results: queue.SimpleQueue[tuple[Task, Episode, float] | BaseException | None] = queue.SimpleQueue()
 
     def work(player: _Player) -> None:
         player.busy = True
@@ -299,13 +291,14 @@ def _play(
             pass
         except BaseException as error:
             if task is not None:
-                error.add_note(f"While playing episode {task.index} (seed {task.seed}, problem {_id(task)}).")
+                which = task.problem_id or "of its choice"
+                error.add_note(f"While playing episode {task.index} (seed {task.seed}, problem {which}).")
             results.put(error)
         finally:
             player.busy = False
             results.put(None)
 
-    def take(result: tuple[_Task, Episode, float]) -> None:
+    def take(result: tuple[Task, Episode, float]) -> None:
         task, episode, seconds = result
         done[task.index] = episode
         if log:
@@ -351,31 +344,6 @@ def _play(
     return len(done) < total
 
 
-def _source(env: gym.Env[str, str], problems: ProblemSpec | None, split: str) -> ProblemSource | None:
-    if problems is not None:
-        return load_problems(problems, split=split)
-    own = getattr(env.unwrapped, "problems", None)
-    return with_split(own, split) if isinstance(own, ProblemSource) else None
-
-
-def _plan(source: ProblemSource | None, episodes: int | None, seed: int) -> list[_Task]:
-    if episodes is not None and episodes < 1:
-        raise ConfigurationError(f"episodes must be at least 1, not {episodes}.")
-    problems: list[Problem] | list[None]
-    if episodes is None:
-        if not isinstance(source, FiniteSource):
-            what = f"{source.name} never ends" if source else "The environment has no list of problems"
-            raise ConfigurationError(f"{what}: say how many episodes to play.", option="episodes")
-        problems = list(source)
-    else:
-        problems = [None] * episodes if source is None else choose(source, episodes, seed=seed)
-    return [_Task(index, _seed(seed, index), problem) for index, problem in enumerate(problems)]
-
-
-def _seed(seed: int, index: int) -> int:
-    return int(np.random.SeedSequence(entropy=seed, spawn_key=(index,)).generate_state(1)[0])
-
-
 def _agent_options(agent: str | Callable[[], AnyAgent], options: Mapping[str, Any] | None) -> dict[str, Any]:
     if not isinstance(agent, str):
         if options:
@@ -388,7 +356,3 @@ def _agent_options(agent: str | Callable[[], AnyAgent], options: Mapping[str, An
 
 def _name(agent: str | Callable[[], AnyAgent]) -> str:
     return agent if isinstance(agent, str) else getattr(agent, "__qualname__", type(agent).__qualname__)
-
-
-def _id(task: _Task) -> str:
-    return task.problem.id if task.problem else "of its choice"

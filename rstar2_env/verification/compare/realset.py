@@ -1,8 +1,7 @@
 """Sets of real numbers: intervals, unions, inequalities in one variable, set-builder notation, all in one form.
 
 Covered: reading such nodes into pieces (an interval with open or closed ends, or a point), and their equality.
-Ends are expressions, so ``[k pi, k pi + 1)`` works. Not covered: solving; a condition must already be solved for its
-variable.
+Ends are expressions, so ``[k pi, k pi + 1)`` works. Not covered: solving a condition for its variable.
 """
 
 from __future__ import annotations
@@ -357,15 +356,12 @@ def merged(pieces: tuple[Piece, ...]) -> tuple[Piece, ...] | None:
 
 
 def same_set(gold: RealSet, answer: RealSet, same: Callable[[Node, Node], bool | None]) -> bool | None:
-    """Whether two sets are equal.
+    """Whether two sets are equal; ``None`` when that cannot be decided.
 
     Args:
         gold: The gold set.
         answer: The set to grade.
         same: Compares two ends of intervals; ``None`` when it cannot decide.
-
-    Returns:
-        ``None`` when the comparison of two ends cannot decide.
     """
     one, other = merged(gold.pieces), merged(answer.pieces)
     if one is None or other is None:
@@ -398,8 +394,6 @@ def _same_piece(left: Piece, right: Piece, same: Callable[[Node, Node], bool | N
         return False
     results: list[bool | None] = []
     for one, other in ((left.low, right.low), (left.high, right.high)):
-        if is_infinite(one) or is_infinite(other):
-            results.append(key(one) == key(other))
-        else:
-            results.append(same(one, other))
+        infinite = is_infinite(one) or is_infinite(other)
+        results.append(key(one) == key(other) if infinite else same(one, other))
     return False if False in results else None if None in results else True
