@@ -1,0 +1,63 @@
+"""Claims about the help of every command: an example that fits it, one name for one thing, within 80 columns."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from cli_runner import run
+from typer.main import get_command
+
+from rstar2_env.cli import _COMMANDS, build
+
+APPS = ("problems", "sandbox")
+
+
+def commands() -> dict[str, Any]:
+    """Every command by the words that call it."""
+    found: dict[str, Any] = {}
+    for name in _COMMANDS:
+        command = get_command(build([name])).commands[name]
+        inner = getattr(command, "commands", None)
+        found |= {name: command} if inner is None else {f"{name} {each}": inner[each] for each in inner}
+    return found
+
+
+COMMANDS = commands()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_fits_80_columns_and_ends_with_an_example_of_this_command(name):
+    shown = run(*name.split(), "--help").output
+    assert max(map(len, shown.splitlines())) <= 80
+    example = " ".join(shown[shown.index("Example: ") :].split())
+    assert example.startswith(f"Example: rstar2 {name}")
+    flags = {opt for parameter in COMMANDS[name].params for opt in (*parameter.opts, *parameter.secondary_opts)}
+    assert set(re.findall(r"(?<= )--?[a-z-]+", example)) <= flags
+
+
+def test_one_thing_has_one_name_in_every_command():
+    long: dict[str, set[str]] = {}
+    for command in COMMANDS.values():
+        for parameter in command.params:
+            for opt in parameter.opts:
+                if re.fullmatch("-[a-z]", opt):
+                    long.setdefault(opt, set()).add(next(other for other in parameter.opts if other[:2] == "--"))
+    assert long == {"-o": {"--out"}, "-n": {"--episodes", "--count"}, "-c": {"--code"}}
+    every = {opt for command in COMMANDS.values() for parameter in command.params for opt in parameter.opts}
+    assert every.isdisjoint({"--output-dir", "--option", "--env-option", "--agent-option", "--n"})
+    assert {"--set", "--out", "--episodes"} <= every
+
+
+@pytest.mark.parametrize("name", APPS)
+def test_an_app_lists_its_commands(name):
+    shown = run(name, "--help").output
+    assert all(each.split()[1] in shown for each in COMMANDS if each.startswith(f"{name} "))
+
+
+@pytest.mark.parametrize("name", ["agents", "trainers", "wrappers"])
+def test_lists_are_complete_within_80_columns(name):
+    lines = run(name).output.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert len({line.split()[0] for line in lines if not line.startswith(" ")}) >= 2

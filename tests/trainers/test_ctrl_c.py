@@ -1,0 +1,42 @@
+"""Claims about Ctrl-C in ``rstar2 train``: it says how to go on, and the run's folder serves to do so."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from cli_runner import run
+
+
+@pytest.mark.train
+def test_ctrl_c_ends_a_run_with_130_and_the_configuration_can_be_given_back(tiny_model, tmp_path):
+    out = tmp_path / "run"
+    words = ["train", "grpo_roc", "--model", str(tiny_model), "--problems", "arithmetic", "--out", str(out)]
+    words += ["--steps", "1000", "--group-size", "2", "--problems-per-step", "2", "--save-every", "1"]
+    words += ["--set", "max_episode_tokens=32", "--set", "threads=1"]
+    program = [sys.executable, "-c", "from rstar2_env.cli import main; main()", *words]
+    process = subprocess.Popen(program, stderr=subprocess.PIPE, start_new_session=True)
+    try:
+        deadline = time.monotonic() + 240
+        while not (out / "checkpoint-1" / "trainer_state.json").exists() and time.monotonic() < deadline:
+            assert process.poll() is None, process.communicate()[1].decode()
+            time.sleep(0.1)
+        os.killpg(process.pid, signal.SIGINT)
+        stderr = process.communicate(timeout=60)[1].decode()
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    assert process.returncode == 130
+    assert "Interrupted. The same command with --resume goes on after step" in stderr
+    assert "Traceback" not in stderr
+    assert json.loads((out / "config.json").read_text())["steps"] == 1000
+    again = run("train", "grpo_roc", "--config", out / "config.json", "--out", out)
+    assert again.exit_code == 2
+    assert "holds a run already" in again.output
+    assert "(--resume)" in again.output
