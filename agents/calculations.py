@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import Count, checked
 from rstar2_env.dialects import Dialect, make_dialect
 from rstar2_env.evaluation.play import python_call
 from rstar2_env.problems import Problem
@@ -36,9 +36,8 @@ class Calculations:
 
     needs_problem: Literal[True] = True
 
-    def __init__(self, corrupt: bool = False, calls_per_turn: int = 1, dialect: Dialect | str = "rstar2") -> None:
-        if calls_per_turn < 1:
-            raise ConfigurationError(f"calls_per_turn must be at least 1, not {calls_per_turn}.")
+    @checked
+    def __init__(self, corrupt: bool = False, calls_per_turn: Count = 1, dialect: Dialect | str = "rstar2") -> None:
         self._corrupt = corrupt
         self._calls_per_turn = calls_per_turn
         self._dialect = make_dialect(dialect)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import Count, Rule, checked
 from rstar2_env.dialects import Dialect, make_dialect
 from rstar2_env.evaluation.play import python_call
 
@@ -40,12 +41,15 @@ class RandomText:
         UnknownNameError: There is no dialect of that name.
     """
 
+    @checked
     def __init__(
-        self, length: int = 30, answers: float = 0.05, calls: float = 0.02, dialect: Dialect | str = "rstar2"
+        self,
+        length: Count = 30,
+        answers: Annotated[float, Rule(least=0, most=1)] = 0.05,
+        calls: Annotated[float, Rule(least=0, most=1)] = 0.02,
+        dialect: Dialect | str = "rstar2",
     ) -> None:
-        if length < 1:
-            raise ConfigurationError(f"length must be at least 1, not {length}.")
-        if answers < 0 or calls < 0 or answers + calls > 1:
+        if answers + calls > 1:
             raise ConfigurationError(f"answers and calls are chances, at most 1 together, not {answers} and {calls}.")
         self._length = length
         self._chances = (answers, answers + calls, answers + calls + (1 - answers - calls) / 4)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import gymnasium as gym
 
-from rstar2_env.core.options import call_with_options
+from rstar2_env.core.options import Count, Seconds, call_with_options, checked
 from rstar2_env.env.grading import GoldGrader
 from rstar2_env.env.tool_env import ToolEnv
 from rstar2_env.sandbox.job import Limits, Sandbox
@@ -69,21 +69,22 @@ class MathToolEnv(ToolEnv):
 
     tool_class: ClassVar[type[SandboxTool]] = PythonTool
 
+    @checked
     def __init__(
         self,
         *,
         problems: Any = "arithmetic",
         sandbox: Sandbox | str | Mapping[str, Any] = "local",
         limits: Limits | Mapping[str, Any] | None = None,
-        max_output: int = 4000,
+        max_output: Count = 4000,
         output_tokenizer: Tokenizer | None = None,
         traceback: bool = True,
         verifier: VerifierSpec = "rules",
-        verify_timeout: float = 5.0,
+        verify_timeout: Seconds = 5.0,
         **options: Any,
     ) -> None:
         if isinstance(limits, Mapping):
-            limits = call_with_options("limits", Limits, limits)
+            limits = call_with_options("limits", Limits, limits, prefix="limits.")
         tool = self.tool_class(
             sandbox, limits=limits, max_output=max_output, tokenizer=output_tokenizer, traceback=traceback
         )

@@ -11,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError, EpisodeOverError, UnknownNameError
-from rstar2_env.core.options import call_with_options
+from rstar2_env.core.options import call_with_options, checked, option
 from rstar2_env.dialects import Dialect, make_dialect
 from rstar2_env.env.grading import Grader
 from rstar2_env.env.spaces import UnicodeText
@@ -41,8 +41,8 @@ class Source:
     """
 
     id: str
-    weight: float = 1.0
-    scale: float = 1.0
+    weight: float = option(1.0, least=0)
+    scale: float = option(1.0, above=0)
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -93,6 +93,7 @@ class MixtureEnv(gym.Env[str, str]):
     random_baseline = 0.13
     metadata: dict[str, Any] = {"render_modes": ["ansi", "human"], "render_fps": 1}  # noqa: RUF012
 
+    @checked
     def __init__(
         self,
         *,
@@ -101,27 +102,15 @@ class MixtureEnv(gym.Env[str, str]):
         render_mode: str | None = None,
     ) -> None:
         written = DEFAULT if sources is None else sources
-        example = "{'math': {'id': 'rstar2/MathTool-v0', 'weight': 2}}"
-        if not isinstance(written, Mapping):
-            raise ConfigurationError(f"sources must map names to environments, such as {example}, not {written!r}.")
         if not written:
             raise ConfigurationError("A mixture needs at least one source.")
-        for name, spec in written.items():
-            if not isinstance(spec, Mapping):
-                raise ConfigurationError(
-                    f"Source {name!r} must be the fields of a Source, with its 'id', as in {example}, not {spec!r}."
-                )
-        if not isinstance(options, Mapping | None):
-            raise ConfigurationError(f"options must map names of gym.make's options to values, not {options!r}.")
-        self.sources = {name: call_with_options(f"source {name!r}", Source, spec) for name, spec in written.items()}
-        for name, source in self.sources.items():
+        self.sources = {
+            name: call_with_options(f"source {name!r}", Source, spec, prefix=f"sources.{name}.")
+            for name, spec in written.items()
+        }
+        for name in self.sources:
             if not isinstance(name, str) or not name or ":" in name:
                 raise ConfigurationError(f"A source's name must be text without a colon, not {name!r}.")
-            if not 0 <= source.weight < float("inf") or not 0 < source.scale < float("inf"):
-                raise ConfigurationError(
-                    f"Source {name!r}: weight must be 0 or more and scale more than 0, both finite, not "
-                    f"{source.weight!r} and {source.scale!r}."
-                )
         total = sum(source.weight for source in self.sources.values())
         if not total > 0:
             raise ConfigurationError("At least one source of a mixture must have a weight of more than 0.")

@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
+from rstar2_env.core.options import Count, Seconds, checked
 from rstar2_env.core.parts import PartSpec
 from rstar2_env.wrappers.make import make_env
 
@@ -171,11 +172,12 @@ class TextEnvClient(EnvClient):
         return TextState(**payload)
 
 
+@checked
 def make_app(
     env_id: str,
     *,
-    sessions: int = 64,
-    idle_s: float | None = None,
+    sessions: Count = 64,
+    idle_s: Seconds | None = None,
     env_options: Mapping[str, Any] | None = None,
     wrappers: str | Sequence[PartSpec] = (),
 ) -> Any:
@@ -193,10 +195,6 @@ def make_app(
         UnknownEnvError: There is no such environment.
         UnknownNameError: There is no such wrapper.
     """
-    if sessions < 1:
-        raise ConfigurationError(f"sessions must be at least 1, not {sessions}.")
-    if idle_s is not None and not idle_s > 0:
-        raise ConfigurationError(f"idle_s must be a positive number of seconds or None, not {idle_s!r}.")
     factory = partial(ServedEnvironment, env_id, dict(env_options or {}), wrappers)
     factory().close()  # so that wrong options are told now, and not to every client
     limits = ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=idle_s)

@@ -18,12 +18,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import gymnasium as gym
 
 from rstar2_env.core import ray_cluster
 from rstar2_env.core.errors import ConfigurationError, EpisodeOverError, Rstar2Error, SandboxUnavailableError
+from rstar2_env.core.options import Count, Rule, Seconds, checked
 
 _TRIES = 3
 _STOP_S = 10.0
@@ -102,21 +103,19 @@ class RayEnvs:
         SandboxUnavailableError: There is no connection, or no node.
     """
 
+    @checked
     def __init__(
         self,
         make_env: Callable[..., gym.Env[str, str]] | str,
         *,
         address: str | None = None,
         resource: str | None = None,
-        actors_per_node: int = 1,
-        threads: int = 256,
-        reserve_cpus: float = 0.0,
-        call_s: float | None = None,
-        watch_s: float = 1.0,
+        actors_per_node: Count = 1,
+        threads: Count = 256,
+        reserve_cpus: Annotated[float, Rule(least=0)] = 0.0,
+        call_s: Seconds | None = None,
+        watch_s: Seconds = 1.0,
     ) -> None:
-        for name, value in (("actors_per_node", actors_per_node), ("threads", threads)):
-            if not isinstance(value, int) or value < 1:
-                raise ConfigurationError(f"{name} must be a whole number from 1, not {value!r}.")
         if not isinstance(make_env, str) and not callable(make_env):
             raise ConfigurationError(f"make_env must be a Gymnasium id or a function, not {make_env!r}.")
         self._make_env, self._resource = make_env, resource

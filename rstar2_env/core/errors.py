@@ -84,6 +84,13 @@ class ConfigurationError(Rstar2Error, ValueError):
         return f"{message.removesuffix('.')} ({write(self.option, self.value)})." if self.option else message
 
 
+class UnknownOptionError(ConfigurationError, TypeError):
+    """There is no option of that name.
+
+    Also a ``TypeError``, which Python raises of an argument that a function does not know: one ``except`` gets both.
+    """
+
+
 class EpisodeOverError(Rstar2Error, ResetNeeded, RuntimeError):
     """``step`` was called after the end of the episode, or before the first ``reset``.
 

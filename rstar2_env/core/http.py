@@ -10,9 +10,10 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from rstar2_env.core.errors import ConfigurationError, MissingExtraError, ServiceError
+from rstar2_env.core.errors import MissingExtraError, ServiceError
+from rstar2_env.core.options import Rule, Seconds, checked
 from rstar2_env.core.retries import delay, failure, may_pass, reason, retry_after
 
 T = TypeVar("T")
@@ -36,17 +37,20 @@ class HttpClient:
         ConfigurationError: A value is out of its range.
     """
 
+    @checked
     def __init__(
-        self, *, needed_for: str, extra: str, timeout_s: float = 600.0, retries: int = 4, api_key: str | None = None
+        self,
+        *,
+        needed_for: str,
+        extra: str,
+        timeout_s: Seconds = 600.0,
+        retries: Annotated[int, Rule(least=0)] = 4,
+        api_key: str | None = None,
     ) -> None:
         try:
             import httpx
         except ModuleNotFoundError as error:
             raise MissingExtraError(extra, needed_for) from error
-        if timeout_s <= 0 or retries < 0:
-            raise ConfigurationError(
-                f"timeout_s must be positive and retries 0 or more, not {timeout_s!r} and {retries!r}."
-            )
         self._httpx = httpx
         self._timeout_s, self._retries = timeout_s, retries
         self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}

@@ -19,9 +19,9 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ParamSpec, TypeVar, cast, get_args, overload
+from typing import Annotated, Any, ParamSpec, TypeAlias, TypeVar, cast, get_args, overload
 
-from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError, UnknownOptionError
 from rstar2_env.core.option_rules import (
     NO_RULE,
     Rule,
@@ -38,9 +38,13 @@ from rstar2_env.core.option_text import UnreadableError, Written, read, read_loo
 
 __all__ = [
     "CheckedOptions",
+    "Count",
     "Rule",
+    "Seconds",
+    "Seed",
     "Written",
     "call_with_options",
+    "check_option",
     "check_options",
     "checked",
     "nested_options",
@@ -52,6 +56,13 @@ __all__ = [
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+Count: TypeAlias = Annotated[int, Rule(least=1)]
+"""A number of things, at least one."""
+Seed: TypeAlias = Annotated[int, Rule(least=0)]
+"""The root of random choices; NumPy takes no negative one."""
+Seconds: TypeAlias = Annotated[float, Rule(above=0, unit="seconds")]
+"""A time that something may take."""
 
 _MANY_NAMES = 30
 
@@ -148,6 +159,23 @@ def check_options(record: Any, prefix: str = "") -> None:
             object.__setattr__(record, name, value)
 
 
+def check_option(name: str, value: Any, hint: Any, rule: Rule = NO_RULE) -> None:
+    """Check one value, where what it may be is not known before.
+
+    Args:
+        name: The option, as the user wrote it.
+        value: What came.
+        hint: Its type.
+        rule: What the type does not say.
+
+    Raises:
+        ConfigurationError: It does not fit.
+    """
+    fits = fitness(hint, rule)
+    if fits is not None and not fits(value):
+        raise ConfigurationError(refusal(name, hint, rule, value))
+
+
 def checked(function: Callable[P, T]) -> Callable[P, T]:
     """Make a function or an ``__init__`` check its arguments against its annotations, and read those that are text.
 
@@ -159,10 +187,10 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
     def with_checks(*args: P.args, **kwargs: P.kwargs) -> T:
         own = options_of(function)
         values = [
-            _fitted(name, value, own.parameters[name]) if name in own.parameters else value
+            _fitted(name, value, own.parameters[name], passed_on=True) if name in own.parameters else value
             for name, value in zip(positions, args, strict=False)
         ]
-        named = {name: _fitted(name, value, own.parameters.get(name)) for name, value in kwargs.items()}
+        named = {name: _fitted(name, value, own.parameters.get(name), passed_on=True) for name, value in kwargs.items()}
         if not own.open and any(name not in own.parameters for name in named):
             holder = type(args[0]) if positions[:1] == ("self",) and args else function
             _refuse_unknown(holder.__name__, named, options_of(holder))
@@ -232,7 +260,7 @@ def nested_options(name: str, value: Any) -> dict[str, Any]:
     found = value
     if isinstance(value, Written):
         try:
-            found = read(value, dict, call_with_options)
+            found = read(value, dict, lambda kind, one: _record(name, kind, one))
         except UnreadableError:
             found = None
     if not isinstance(found, Mapping):
@@ -260,10 +288,17 @@ def call_with_options(what: str, function: Callable[..., T], options: Mapping[st
     return function(**typed)
 
 
-def _fitted(name: str, value: Any, parameter: Parameter | None) -> Any:
-    """The value, read where it is text, and checked; of an unknown parameter, read loosely."""
+def _fitted(name: str, value: Any, parameter: Parameter | None, *, passed_on: bool = False) -> Any:
+    """The value, read where it is text, and checked.
+
+    Args:
+        name: The option, as the user wrote it.
+        value: What came.
+        parameter: What takes it; ``None`` for an option of which nothing is known.
+        passed_on: Leave text of which nothing is known to whoever it is passed on to; else it is read loosely.
+    """
     if parameter is None:
-        return read_loosely(value)
+        return value if passed_on else read_loosely(value)
     hint = parameter.hint
     if isinstance(value, Written):
         try:
@@ -271,7 +306,7 @@ def _fitted(name: str, value: Any, parameter: Parameter | None) -> Any:
         except UnreadableError:
             raise ConfigurationError(_refusal(name, parameter, value)) from None
     if isinstance(value, Mapping):
-        value = _nested(name, value, hint)
+        value = _nested(name, value, hint, passed_on=passed_on)
     elif isinstance(value, list) and any(isinstance(member, type) and member is tuple for member in _kinds(hint)):
         value = tuple(value)
     if not parameter.admits(value):
@@ -287,10 +322,10 @@ def _kinds(hint: Any) -> list[Any]:
     return [getattr(member, "__origin__", member) for member in members(hint)]
 
 
-def _nested(name: str, value: Mapping[str, Any], hint: Any) -> Any:
+def _nested(name: str, value: Mapping[str, Any], hint: Any, *, passed_on: bool) -> Any:
     """A dict, as a record or with its values typed, where the annotation is of such."""
     if says_nothing(hint):
-        return read_loosely(value)
+        return value if passed_on else read_loosely(value)
     record = next((member for member in members(hint) if is_record(member)), None)
     mapping = any(map(is_mapping, members(hint)))
     if record is not None and not isinstance(value, record):
@@ -298,8 +333,9 @@ def _nested(name: str, value: Mapping[str, Any], hint: Any) -> Any:
         return _record(name, record, value, typed_options if mapping else call_with_options)
     if mapping and any(isinstance(one, (Written, Mapping)) for one in value.values()):
         inner = next(get_args(member)[1:] for member in members(hint) if is_mapping(member))
-        each = Parameter(name, inner[0], NO_RULE, False, None, fitness(inner[0])) if inner else None
-        return {key: _fitted(f"{name}.{key}", one, each) for key, one in value.items()}
+        known = inner and not says_nothing(inner[0])
+        each = Parameter(name, inner[0], NO_RULE, False, None, fitness(inner[0])) if known else None
+        return {key: _fitted(f"{name}.{key}", one, each, passed_on=passed_on) for key, one in value.items()}
     return value
 
 
@@ -313,7 +349,7 @@ def _refuse_unknown(what: str, given: Iterable[str], known: Options, prefix: str
     for name in given:
         if name not in known.parameters:
             near = did_you_mean(name, known.parameters)
-            raise ConfigurationError(
+            raise UnknownOptionError(
                 f"The {what} has no option {prefix + name!r}.{near}{_listing(known, short=bool(near))}"
             )
 

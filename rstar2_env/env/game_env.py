@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import Count, Rule, checked
 from rstar2_env.core.text import encodable
 from rstar2_env.dialects import make_dialect
 from rstar2_env.env.family_env import FamilyEnv, environment_class
@@ -93,20 +94,17 @@ class GameEnv(FamilyEnv):
     shared = _COMMON
     arguments = _ARGS
 
+    @checked
     def __init__(
         self,
         *,
         split: str = "train",
         tools: Sequence[Tool] = (),
-        illegal_moves: int = 3,
-        intermediate_weight: float = 0.2,
-        max_turns: int | None = None,
+        illegal_moves: Count = 3,
+        intermediate_weight: Annotated[float, Rule(least=0, most=1)] = 0.2,
+        max_turns: Count | None = None,
         **options: Any,
     ) -> None:
-        if isinstance(illegal_moves, bool) or not isinstance(illegal_moves, int) or illegal_moves < 1:
-            raise ConfigurationError(f"illegal_moves must be a positive integer, not {illegal_moves!r}.")
-        if not 0 <= intermediate_weight <= 1:
-            raise ConfigurationError(f"intermediate_weight must be from 0 to 1, not {intermediate_weight!r}.")
         knobs, options = self.own_knobs(options)
         self.family = self.family_class.with_knobs(knobs)
         name, written = options.pop("dialect", "rstar2"), options.pop("dialect_options", None)

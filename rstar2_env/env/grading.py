@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import Seconds, check_option
 from rstar2_env.problems import Problem
 from rstar2_env.verification import Verdict
 from rstar2_env.verification.named import VerifierSpec, make_verifier
@@ -34,8 +34,7 @@ class GoldGrader:
     verifier: VerifierSpec = "rules"
 
     def __post_init__(self) -> None:
-        if not self.timeout > 0:
-            raise ConfigurationError(f"verify_timeout must be a positive number of seconds, not {self.timeout!r}.")
+        check_option("verify_timeout", self.timeout, Seconds)
         object.__setattr__(self, "verifier", make_verifier(self.verifier, timeout=self.timeout))
 
     def __call__(self, problem: Problem, answer: str) -> Verdict:

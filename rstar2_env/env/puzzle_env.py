@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import gymnasium as gym
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import call_with_options
+from rstar2_env.core.options import Count, call_with_options, checked
 from rstar2_env.env.family_env import FamilyEnv, environment_class
 from rstar2_env.problems import FAMILIES, Draft, split_of
 from rstar2_env.sandbox.job import Limits, Sandbox
@@ -69,6 +69,7 @@ class PuzzleEnv(FamilyEnv):
     shared = _COMMON
     arguments = _ARGS
 
+    @checked
     def __init__(
         self,
         *,
@@ -77,7 +78,7 @@ class PuzzleEnv(FamilyEnv):
         split: str = "train",
         sandbox: Sandbox | str | Mapping[str, Any] = "local",
         limits: Limits | Mapping[str, Any] | None = None,
-        max_turns: int | None = None,
+        max_turns: Count | None = None,
         **options: Any,
     ) -> None:
         knobs, options = self.own_knobs(options)
@@ -87,7 +88,7 @@ class PuzzleEnv(FamilyEnv):
                 f"{', '.join(sorted(knobs))}: a knob of the family's own problems, and problems= is given."
             )
         if isinstance(limits, Mapping):
-            limits = call_with_options("limits", Limits, limits)
+            limits = call_with_options("limits", Limits, limits, prefix="limits.")
         super().__init__(
             problems=self.family.source(split) if problems is None else problems,
             tools=[PythonTool(sandbox, limits=limits)] if tool else [],

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import gymnasium as gym
 
 from rstar2_env.core.errors import ConfigurationError, EpisodeOverError
+from rstar2_env.core.options import Count, Rule, Seconds, check_option, checked
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.text import encodable
 from rstar2_env.dialects import Dialect, make_dialect
@@ -27,7 +28,6 @@ from rstar2_env.tools import CallContext, Tool, ToolChain, ToolResult
 from rstar2_env.tools.cut import Tokenizer, cut_middle
 from rstar2_env.verification import Reason
 
-_SHORTEST_MAX_TEXT = 1024
 _NOTE_LENGTH = 64
 """Room for the note that ``cut_middle`` puts where it cut."""
 
@@ -61,6 +61,7 @@ class ToolEnv(gym.Env[str, str]):
     # Not a ClassVar: Gymnasium declares it an instance variable.
     metadata: dict[str, Any] = {"render_modes": ["ansi", "human"], "render_fps": 1}  # noqa: RUF012
 
+    @checked
     def __init__(
         self,
         *,
@@ -70,28 +71,19 @@ class ToolEnv(gym.Env[str, str]):
         dialect: Dialect | str = "rstar2",
         dialect_options: Mapping[str, Any] | None = None,
         split: str = "train",
-        holdout: float = 0.0,
-        max_turns: int = 10,
-        max_tokens: int | None = None,
-        max_seconds: float | None = None,
+        holdout: Annotated[float, Rule(least=0, below=1)] = 0.0,
+        max_turns: Count = 10,
+        max_tokens: Count | None = None,
+        max_seconds: Seconds | None = None,
         tokenizer: Tokenizer | None = None,
         timings: bool = False,
-        max_text: int = 1 << 20,
+        max_text: Annotated[int, Rule(least=1024)] = 1 << 20,
         render_mode: str | None = None,
     ) -> None:
-        if not isinstance(max_turns, int) or max_turns < 1:
-            raise ConfigurationError(f"max_turns must be a positive integer, not {max_turns!r}.")
-        if not isinstance(max_text, int) or max_text < _SHORTEST_MAX_TEXT:
-            raise ConfigurationError(f"max_text must be an integer of at least {_SHORTEST_MAX_TEXT}, not {max_text!r}.")
-        for name, limit in (("max_tokens", max_tokens), ("max_seconds", max_seconds)):
-            if limit is not None and not limit > 0:
-                raise ConfigurationError(f"{name} must be a positive number or None, not {limit!r}.")
         if max_tokens is not None and tokenizer is None:
             raise ConfigurationError("max_tokens needs a tokenizer to count with: pass tokenizer=.")
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            raise ConfigurationError(
-                f"render_mode must be one of {self.metadata['render_modes']}, not {render_mode!r}."
-            )
+            check_option("render_mode", render_mode, str, Rule(choices=tuple(self.metadata["render_modes"])))
         if grader is None and type(self).answer_turn is ToolEnv.answer_turn:
             raise ConfigurationError("An environment without a grader must override answer_turn().")
         self.observation_space = UnicodeText(max_text)
@@ -269,8 +261,7 @@ class ToolEnv(gym.Env[str, str]):
                 f'reset(options=) takes either "problem_id" or "problem", not {sorted(map(str, options))}.'
             )
         if "problem_id" in options:
-            if not isinstance(options["problem_id"], str):
-                raise ConfigurationError(f"problem_id must be a problem's id as str, not {options['problem_id']!r}.")
+            check_option("problem_id", options["problem_id"], str)
             return self.problems.get(options["problem_id"])
         if "problem" in options:
             return load_problems([options["problem"]]).sample(self.np_random)

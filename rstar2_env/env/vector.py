@@ -19,6 +19,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.vector.utils import iterate
 
 from rstar2_env.core.errors import ConfigurationError, EpisodeOverError
+from rstar2_env.core.options import Count, checked
 
 _MODULE = "rstar2_env.env.vector"
 
@@ -35,17 +36,16 @@ class ThreadVectorEnv(SyncVectorEnv[Any, Any]):
         ConfigurationError: There is no sub-environment, or ``threads`` is not a positive integer.
     """
 
+    @checked
     def __init__(
         self,
         env_fns: Sequence[Callable[[], gym.Env[str, str]]],
         *,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
-        threads: int | None = None,
+        threads: Count | None = None,
     ) -> None:
         if not env_fns:
             raise ConfigurationError("A vector environment needs at least one sub-environment (num_envs of 1 or more).")
-        if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
-            raise ConfigurationError(f"threads must be a positive integer or None, not {threads!r}.")
         # Texts cannot be changed in place, so there is nothing to copy.
         super().__init__([partial(_ahead, env_fn) for env_fn in env_fns], copy=False, autoreset_mode=autoreset_mode)
         self._size = threads or len(env_fns)

@@ -22,7 +22,7 @@ import gymnasium as gym
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import typed_options
+from rstar2_env.core.options import Count, Seed, checked, typed_options
 from rstar2_env.core.parts import PartSpec, read_part
 from rstar2_env.core.stop import Stop
 from rstar2_env.env.agent import AnyAgent
@@ -117,15 +117,16 @@ class EvalResult:
         }
 
 
+@checked
 def evaluate(
     env_id: EnvSpec,
     agent: str | Callable[[], AnyAgent],
     *,
     problems: ProblemSpec | None = None,
     split: str = "test",
-    episodes: int | None = None,
-    seed: int = 0,
-    workers: int | None = None,
+    episodes: Count | None = None,
+    seed: Seed = 0,
+    workers: Count | None = None,
     env_options: Mapping[str, Any] | None = None,
     wrappers: str | Sequence[PartSpec] = (),
     agent_options: Mapping[str, Any] | None = None,
@@ -167,8 +168,6 @@ def evaluate(
             done.
     """
     workers = min(32, 4 * (os.cpu_count() or 1)) if workers is None else workers
-    if workers < 1:
-        raise ConfigurationError(f"workers must be at least 1, not {workers}.")
     env = find_env(env_id)
     env_options = typed_env_options(env, env_options)
     wrappers = read_wrappers(wrappers)

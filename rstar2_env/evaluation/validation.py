@@ -20,6 +20,7 @@ from typing import Any
 import gymnasium as gym
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import Count, Seed, checked
 from rstar2_env.core.parts import PartSpec
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.stop import Stop, in_order
@@ -127,14 +128,15 @@ class Validation:
         }
 
 
+@checked
 def validate(
     env_id: EnvSpec,
     *,
     problems: ProblemSpec | None = None,
     split: str = "train",
-    episodes: int | None = None,
-    seed: int = 0,
-    workers: int | None = None,
+    episodes: Count | None = None,
+    seed: Seed = 0,
+    workers: Count | None = None,
     contract: bool = True,
     env_options: Mapping[str, Any] | None = None,
     wrappers: str | Sequence[PartSpec] = (),
@@ -165,11 +167,7 @@ def validate(
     """
     began = time.perf_counter()
     stop = Stop() if stop is None else stop
-    if episodes is not None and episodes < 1:
-        raise ConfigurationError(f"episodes must be at least 1, not {episodes}.")
     workers = 2 * (os.cpu_count() or 1) if workers is None else workers
-    if workers < 1:
-        raise ConfigurationError(f"workers must be at least 1, not {workers}.")
     env = find_env(env_id)
     options = typed_env_options(env, env_options)
     wrappers = read_wrappers(wrappers)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import Count, checked
 from rstar2_env.problems.problem import Problem
 
 _WORD = re.compile(r"[^\W_]+")
@@ -84,9 +85,8 @@ class Benchmarks:
         ConfigurationError: ``ngram`` is below 1, or there are no benchmarks.
     """
 
-    def __init__(self, against: Mapping[str, Iterable[Problem]], *, ngram: int = 8) -> None:
-        if ngram < 1:
-            raise ConfigurationError(f"ngram must be at least 1 word, not {ngram}.")
+    @checked
+    def __init__(self, against: Mapping[str, Iterable[Problem]], *, ngram: Count = 8) -> None:
         if not against:
             raise ConfigurationError("Decontamination needs at least one benchmark to compare with.")
         self._ngram = ngram

@@ -8,12 +8,12 @@ changes the weights while training runs, which is a sampler's business.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import Rule, Seed, check_option
 from rstar2_env.problems.problem import Problem
 from rstar2_env.problems.procedural import ProceduralSource
 from rstar2_env.problems.source import ProblemSource, UnknownProblemError
@@ -53,15 +53,13 @@ class MixtureSource:
         self._parts = {source.name: source for source, _ in parts}
         weights = [weight for _, weight in parts]
         for weight in weights:
-            if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight < math.inf:
-                raise ConfigurationError(f"A weight of a mixture must be a number of 0 or more, not {weight!r}.")
+            check_option("weight", weight, float, Rule(least=0))
         if not sum(weights) > 0:
             raise ConfigurationError("A mixture needs at least one part of a weight above 0.")
         if len(self._parts) < len(parts):
             names = ", ".join(source.name for source, _ in parts)
             raise ConfigurationError(f"Two parts of a mixture have one name ({names}); give one of them another name=.")
-        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-            raise ConfigurationError(f"The seed of a mixture must be an integer of 0 or more, not {seed!r}.")
+        check_option("seed", seed, Seed)
         self._sources = [source for source, _ in parts]
         self._shares = np.cumsum(np.asarray(weights, dtype=float) / sum(weights))
         self._weights, self._seed, self._separator = weights, seed, separator

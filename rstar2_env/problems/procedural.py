@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import Seed, check_option
 from rstar2_env.problems.problem import Problem
 from rstar2_env.problems.source import UnknownProblemError
 
@@ -78,8 +79,7 @@ class ProceduralSource:
         """
         if self.split not in SPLITS:
             raise ConfigurationError(f"{self.name} has the splits {', '.join(SPLITS)}, not {self.split!r}.")
-        if isinstance(self.seed, bool) or not isinstance(self.seed, (int, np.integer)) or self.seed < 0:
-            raise ConfigurationError(f"The seed of {self.name} must be an integer of 0 or more, not {self.seed!r}.")
+        check_option("seed", self.seed, Seed)
         if isinstance(self.draw, partial) and self.draw.keywords.get("split", self.split) != self.split:
             object.__setattr__(self, "draw", partial(self.draw, split=self.split))
 

@@ -12,7 +12,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from rstar2_env.core.errors import ConfigurationError, ProblemFormatError, UnknownNameError
+from rstar2_env.core.errors import ProblemFormatError, UnknownNameError
+from rstar2_env.core.options import Count, check_option
 from rstar2_env.problems.problem import Problem
 
 
@@ -176,8 +177,7 @@ def choose(source: ProblemSource, count: int, *, seed: int = 0) -> list[Problem]
     Raises:
         ConfigurationError: ``count`` is below 1.
     """
-    if count < 1:
-        raise ConfigurationError(f"The number of problems must be at least 1, not {count}.")
+    check_option("count", count, Count)
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     if isinstance(source, FiniteSource):
         chosen: list[Problem] = []

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import Count, check_options, option
 
 FinishReason = Literal["stop", "length"]
 
@@ -27,10 +27,10 @@ class SamplingParams:
         seed: Makes the draws of this request reproducible, whatever else is in flight.
     """
 
-    max_tokens: int
-    temperature: float = 1.0
-    top_p: float = 1.0
-    top_k: int = 0
+    max_tokens: Count
+    temperature: float = option(1.0, least=0)
+    top_p: float = option(1.0, above=0, most=1)
+    top_k: int = option(0, least=0)
     stop_ids: tuple[int, ...] = ()
     stop: tuple[str, ...] = ()
     seed: int | None = None
@@ -41,14 +41,7 @@ class SamplingParams:
         Raises:
             ConfigurationError: A parameter is out of its range.
         """
-        if self.max_tokens < 1:
-            raise ConfigurationError(f"SamplingParams.max_tokens must be at least 1, not {self.max_tokens}.")
-        if self.temperature < 0:
-            raise ConfigurationError(f"SamplingParams.temperature must be 0 or more, not {self.temperature}.")
-        if not 0 < self.top_p <= 1:
-            raise ConfigurationError(f"SamplingParams.top_p must be in (0, 1], not {self.top_p}.")
-        if self.top_k < 0:
-            raise ConfigurationError(f"SamplingParams.top_k must be 0 or more, not {self.top_k}.")
+        check_options(self, "SamplingParams.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,13 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.errors import ConfigurationError, Rstar2Error
+from rstar2_env.core.errors import Rstar2Error
+from rstar2_env.core.options import Count, Rule, check_options, checked, option
 from rstar2_env.rollout.chat import ChatCodec
 from rstar2_env.rollout.engine import Engine, SamplingParams, Seat, open_episode
 from rstar2_env.rollout.env_pool import EnvFactory, EnvPool, LentEnv
@@ -71,10 +72,10 @@ class Budget:
             limit. What it cuts depends on the machine's load, so a run with it does not repeat exactly.
     """
 
-    tokens: int = 4096
-    turn_tokens: int | None = None
-    turns: int = 256
-    wall_s: float | None = None
+    tokens: int = option(4096, least=1)
+    turn_tokens: int | None = option(None, least=1)
+    turns: int = option(256, least=1)
+    wall_s: float | None = option(None, above=0, unit="seconds")
 
     def __post_init__(self) -> None:
         """Refuse a budget that no episode fits into.
@@ -82,12 +83,7 @@ class Budget:
         Raises:
             ConfigurationError: A part of it is not positive.
         """
-        for name in ("tokens", "turn_tokens", "turns"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ConfigurationError(f"Budget.{name} must be at least 1, not {value}.")
-        if self.wall_s is not None and not self.wall_s > 0:
-            raise ConfigurationError(f"Budget.wall_s must be a positive number of seconds, not {self.wall_s}.")
+        check_options(self, "Budget.")
 
 
 Settled = Callable[[Sequence[Episode | None]], bool]
@@ -110,6 +106,7 @@ class Player:
         ConfigurationError: ``max_in_flight`` is not positive.
     """
 
+    @checked
     def __init__(
         self,
         make_env: EnvFactory,
@@ -118,11 +115,9 @@ class Player:
         *,
         sampling: SamplingParams,
         budget: Budget | None = None,
-        max_in_flight: int = 1024,
-        max_failed: float = 0.5,
+        max_in_flight: Count = 1024,
+        max_failed: Annotated[float, Rule(least=0, most=1)] = 0.5,
     ) -> None:
-        if max_in_flight < 1:
-            raise ConfigurationError(f"Player.max_in_flight must be at least 1, not {max_in_flight}.")
         self.engine, self.chat = engine, chat
         self.sampling, self.budget = sampling, budget or Budget()
         self._max_in_flight, self._max_failed = max_in_flight, max_failed

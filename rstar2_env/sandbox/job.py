@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
-from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import check_options, option
 from rstar2_env.core.status import ToolStatus
 
 SessionState = Literal["new", "kept", "interrupted", "ended", "replaced"]
@@ -32,25 +32,20 @@ class Limits:
         file_mb: MiB that its working folder, and any one file, may hold.
     """
 
-    wall_s: float = 5.0
-    cpu_s: float | None = None
-    memory_mb: int = 512
-    processes: int = 64
-    output_bytes: int = 1 << 20
-    file_mb: int = 64
+    wall_s: float = option(5.0, above=0, unit="seconds")
+    cpu_s: float | None = option(None, above=0, unit="seconds")
+    memory_mb: int = option(512, least=1)
+    processes: int = option(64, least=1)
+    output_bytes: int = option(1 << 20, least=1)
+    file_mb: int = option(64, least=1)
 
     def __post_init__(self) -> None:
         """Refuse limits that no program could run under.
 
         Raises:
-            ConfigurationError: A limit is not a positive number.
+            ConfigurationError: A limit is not a positive number, or not an integer where it counts things.
         """
-        for name in ("wall_s", "memory_mb", "processes", "output_bytes", "file_mb"):
-            value = getattr(self, name)
-            if not value > 0:
-                raise ConfigurationError(f"Limits.{name} must be a positive number, not {value!r}.")
-        if self.cpu_s is not None and not self.cpu_s > 0:
-            raise ConfigurationError(f"Limits.cpu_s must be a positive number or None, not {self.cpu_s!r}.")
+        check_options(self, "Limits.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +69,15 @@ class Job:
     limits: Limits = field(default_factory=Limits)
     files: Mapping[str, bytes] = field(default_factory=dict)
     seed: int = 0
-    session: str | None = None
+    session: str | None = option(None, least=1, most=_LONGEST_NAME)
 
     def __post_init__(self) -> None:
-        """Refuse a session without a usable name.
+        """Refuse what no provider could run.
 
         Raises:
-            ConfigurationError: The name is empty or too long.
+            ConfigurationError: A field is of the wrong type, or the session's name is empty or too long.
         """
-        if self.session is not None and not 0 < len(self.session) <= _LONGEST_NAME:
-            raise ConfigurationError(
-                f"Job.session must be a name of 1 to {_LONGEST_NAME} characters, or None, not {self.session[:80]!r}."
-            )
+        check_options(self, "Job.")
 
 
 @dataclass(frozen=True, slots=True)

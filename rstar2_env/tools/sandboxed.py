@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import Count, checked
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox.job import Limits, Outcome, Sandbox
 from rstar2_env.tools.base import CallContext, ToolResult, ToolSpec
@@ -42,17 +42,16 @@ class SandboxTool(ABC):
     schema: ClassVar[ToolSpec]
     noun: ClassVar[str]
 
+    @checked
     def __init__(
         self,
         sandbox: Sandbox | str | Mapping[str, Any] = "local",
         *,
         limits: Limits | None = None,
-        max_output: int = 4000,
+        max_output: Count = 4000,
         tokenizer: Tokenizer | None = None,
         traceback: bool = True,
     ) -> None:
-        if not isinstance(max_output, int) or max_output < 1:
-            raise ConfigurationError(f"max_output must be a positive integer, not {max_output!r}.")
         self._choice = sandbox
         self._sandbox: Sandbox | None = None
         self._limits = limits or Limits()

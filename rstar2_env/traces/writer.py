@@ -16,13 +16,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import gymnasium as gym
 import numpy as np
 
 from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import Count, Rule, Seed, call_with_options, check_options, checked, option
 from rstar2_env.core.parts import PartSpec
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.stop import Stop, in_order
@@ -102,32 +103,29 @@ class TraceOptions:
         ConfigurationError: A rate is not in [0, 1], or a mistake is unknown.
     """
 
-    error_rate: float = 0.0
-    wrong_rate: float = 0.0
-    format_error_rate: float = 0.0
-    call_mistakes: Sequence[str] = tuple(CALL_MISTAKES)
-    format_mistakes: Sequence[str] = tuple(FORMAT_MISTAKES)
+    error_rate: float = option(0.0, least=0, most=1)
+    wrong_rate: float = option(0.0, least=0, most=1)
+    format_error_rate: float = option(0.0, least=0, most=1)
+    call_mistakes: Sequence[Annotated[str, Rule(choices=tuple(CALL_MISTAKES))]] = option(tuple(CALL_MISTAKES), least=1)
+    format_mistakes: Sequence[Annotated[str, Rule(choices=tuple(FORMAT_MISTAKES))]] = option(
+        tuple(FORMAT_MISTAKES), least=1
+    )
     one_call: bool = False
     reasons: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("error_rate", "wrong_rate", "format_error_rate"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ConfigurationError(f"{name} is a share, from 0 to 1, not {getattr(self, name)!r}.")
-        for name, known in (("call_mistakes", CALL_MISTAKES), ("format_mistakes", FORMAT_MISTAKES)):
-            chosen = getattr(self, name)
-            if isinstance(chosen, str) or not chosen or not set(chosen) <= set(known):
-                raise ConfigurationError(f"{name} must be a list of some of {', '.join(known)}, not {chosen!r}.")
+        check_options(self)
 
 
+@checked
 def generate_traces(
     env: TraceEnv,
     problems: ProblemSpec,
     *,
-    episodes: int | None = None,
-    seed: int = 0,
+    episodes: Count | None = None,
+    seed: Seed = 0,
     split: str = "train",
-    workers: int | None = None,
+    workers: Count | None = None,
     dropped: Dropped | None = None,
     start: int = 0,
     stop: Stop | None = None,
@@ -162,18 +160,12 @@ def generate_traces(
     Raises:
         ConfigurationError: An option is out of its range; an unlimited source needs ``episodes``.
     """
-    try:
-        chosen = TraceOptions(**options)
-    except TypeError as error:
-        known = ", ".join(TraceOptions.__dataclass_fields__)
-        raise ConfigurationError(f"{error}; the options of traces are {known}.") from error
+    chosen = call_with_options("writer of traces", TraceOptions, options)
     source = load_problems(problems, split=split)
     if episodes is None and not isinstance(source, FiniteSource):
         raise ConfigurationError(f"{source.name} never ends: say how many traces to write.", option="episodes")
     tasks = list(source) if episodes is None else choose(source, episodes, seed=seed)
     workers = min(32, 4 * (os.cpu_count() or 1)) if workers is None else workers
-    if workers < 1:
-        raise ConfigurationError(f"workers must be at least 1, not {workers}.")
     make: gym.Env[str, str] | Callable[[], gym.Env[str, str]]
     if not isinstance(env, gym.Env):
         make = partial(make_env, env, wrappers=read_wrappers(wrappers), **typed_env_options(env, env_options))

@@ -21,10 +21,11 @@ import time
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from rstar2_env.core.chat_endpoint import ChatEndpoint
-from rstar2_env.core.errors import ConfigurationError, ServiceError
+from rstar2_env.core.errors import ServiceError
+from rstar2_env.core.options import Rule, Seconds, checked
 from rstar2_env.verification.verdict import Reason, Verdict
 from rstar2_env.verification.verifier import RuleVerifier, Verifier
 
@@ -158,14 +159,15 @@ class ModelVerifier:
         return _read_reply(reply)
 
 
+@checked
 def model_verifier(
     url: str,
     model: str,
     *,
     api_key: str | None = None,
     rules: Verifier | None = None,
-    timeout: float = 30.0,
-    max_calls: int | None = None,
+    timeout: Seconds = 30.0,
+    max_calls: Annotated[int | None, Rule(least=0)] = None,
     cache: str | Path | None = None,
 ) -> ModelVerifier:
     """A verifier that asks a language model when the rules cannot decide.
@@ -183,10 +185,6 @@ def model_verifier(
     Raises:
         ConfigurationError: The URL is not an HTTP URL, or a number is outside its range.
     """
-    if not timeout > 0:
-        raise ConfigurationError(f"timeout must be a positive number of seconds, not {timeout!r}.")
-    if max_calls is not None and max_calls < 0:
-        raise ConfigurationError(f"max_calls must be at least 0, or None, not {max_calls!r}.")
     return ModelVerifier(
         url,
         model,

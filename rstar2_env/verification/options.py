@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
-from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import check_options, option
 
 TIMEOUT_S = 1.0
 """Default deadline of one verification, in seconds of a worker's time."""
@@ -41,11 +40,11 @@ class Options:
         timeout: Seconds that a worker may compute. Exact text and plain numbers need no worker.
     """
 
-    kind: str = "auto"
-    tolerance: float | None = None
+    kind: str = option("auto", choices=KINDS)
+    tolerance: float | None = option(None, least=0)
     strict: bool = True
-    undone: str = "arithmetic"
-    timeout: float = TIMEOUT_S
+    undone: str = option("arithmetic", choices=UNDONE)
+    timeout: float = option(TIMEOUT_S, above=0, unit="seconds")
 
     def __post_init__(self) -> None:
         """Refuse options that mean nothing.
@@ -53,14 +52,7 @@ class Options:
         Raises:
             ConfigurationError: An option is not one of its values, or out of its range.
         """
-        if self.kind not in KINDS:
-            raise ConfigurationError(f"kind must be one of {', '.join(map(repr, KINDS))}, not {self.kind!r}.")
-        if self.undone not in UNDONE:
-            raise ConfigurationError(f"undone must be one of {', '.join(map(repr, UNDONE))}, not {self.undone!r}.")
-        if self.tolerance is not None and not (math.isfinite(self.tolerance) and self.tolerance >= 0):
-            raise ConfigurationError(f"tolerance must be a number of at least 0, or None, not {self.tolerance!r}.")
-        if not (math.isfinite(self.timeout) and self.timeout > 0):
-            raise ConfigurationError(f"timeout must be a positive number of seconds, not {self.timeout!r}.")
+        check_options(self)
 
     def request(self, gold: str, answer: str, question: str | None) -> dict[str, Any]:
         """The request that a worker reads, as a JSON object.

@@ -11,9 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeVar
 
-from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.option_rules import Rule, fitness, refusal
-from rstar2_env.core.options import CheckedOptions, call_with_options, option
+from rstar2_env.core.options import CheckedOptions, Rule, call_with_options, check_option, option
 from rstar2_env.problems import source_name
 
 T = TypeVar("T")
@@ -74,8 +72,4 @@ class Family(CheckedOptions):
         Raises:
             ConfigurationError: It is not.
         """
-        rule = Rule(least, most)
-        hint = type(self.defaults()[knob])
-        fits = fitness(hint, rule)
-        if fits is not None and not fits(value := getattr(self, knob)):
-            raise ConfigurationError(refusal(knob, hint, rule, value))
+        check_option(knob, getattr(self, knob), type(self.defaults()[knob]), Rule(least, most))

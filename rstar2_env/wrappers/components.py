@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import Count, check_options
 from rstar2_env.core.own_code import Shape, is_class_with
 from rstar2_env.core.registry import Registry
 from rstar2_env.tools.cut import Tokenizer, make_tokenizer
@@ -72,7 +72,7 @@ class CosineLength:
         tokenizer: Count in its tokens instead of in characters; a tokenizer, or the folder or hub name of one.
     """
 
-    longest: int
+    longest: Count
     tokenizer: Tokenizer | str | None = None
 
     def __post_init__(self) -> None:
@@ -81,8 +81,7 @@ class CosineLength:
         Raises:
             ConfigurationError: There is none of that name, or ``longest`` is not positive.
         """
-        if not self.longest > 0:
-            raise ConfigurationError(f"longest must be a positive length, not {self.longest!r}.")
+        check_options(self)
         object.__setattr__(self, "tokenizer", make_tokenizer(self.tokenizer))
 
     def __call__(self, episode: Episode, info: Mapping[str, Any]) -> float:

@@ -10,13 +10,14 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 import gymnasium as gym
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.core.option_text import split_parts
+from rstar2_env.core.options import Rule, Seed, checked
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.tools import CallContext, ToolCall, ToolResult
 from rstar2_env.tools.chain import Handler
@@ -81,23 +82,20 @@ class FaultInjection(TextWrapper, gym.utils.RecordConstructorArgs):
         ConfigurationError: A rate is not a chance, a kind is unknown, or the environment has no tools' chain.
     """
 
+    @checked
     def __init__(
         self,
         env: TextEnv,
         rate: float | Mapping[str, float] = 0.1,
         *,
         kinds: str | Iterable[str] | None = None,
-        seed: int = 0,
-        latency_s: float = 0.5,
+        seed: Seed = 0,
+        latency_s: Annotated[float, Rule(least=0, unit="seconds")] = 0.5,
     ) -> None:
         if kinds is not None:
             kinds = tuple(split_parts(kinds) if isinstance(kinds, str) else kinds)
         gym.utils.RecordConstructorArgs.__init__(self, rate=rate, kinds=kinds, seed=seed, latency_s=latency_s)
         super().__init__(env)
-        if latency_s < 0:
-            raise ConfigurationError(f"latency_s must be seconds of 0 or more, not {latency_s!r}.")
-        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-            raise ConfigurationError(f"The seed of FaultInjection must be an integer of 0 or more, not {seed!r}.")
         self._faults = _Faults(_chances(rate, kinds), seed, latency_s)
         self._landed: dict[str, int] = {}
         use_middleware(env, self._faults, "FaultInjection")

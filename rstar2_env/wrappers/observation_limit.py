@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import gymnasium as gym
 
-from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import Count, checked
 from rstar2_env.tools import CallContext, ToolCall, ToolResult
 from rstar2_env.tools.chain import Handler
 from rstar2_env.tools.cut import Tokenizer, cut_middle, make_tokenizer
@@ -35,18 +35,15 @@ class ObservationLimit(TextWrapper, gym.utils.RecordConstructorArgs):
             tokenizer.
     """
 
+    @checked
     def __init__(
-        self, env: TextEnv, limit: int, *, cut: Cut = "middle", tokenizer: Tokenizer | str | None = None
+        self, env: TextEnv, limit: Count, *, cut: Cut = "middle", tokenizer: Tokenizer | str | None = None
     ) -> None:
         # A tokenizer is large, and nobody changes it.
         gym.utils.RecordConstructorArgs.__init__(
             self, _disable_deepcopy=True, limit=limit, cut=cut, tokenizer=tokenizer
         )
         super().__init__(env)
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise ConfigurationError(f"limit must be a positive integer, not {limit!r}.")
-        if cut not in get_args(Cut):
-            raise ConfigurationError(f'cut must be "head", "middle" or "tail", not {cut!r}.')
         self._limit = _Limit(limit, cut, make_tokenizer(tokenizer))
         tools = getattr(env.unwrapped, "tools", None)
         if tools is not None and hasattr(tools, "use"):

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import gymnasium as gym
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import Rule, checked
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.tools import CallContext, ToolCall, ToolResult
 from rstar2_env.tools.chain import Handler
 from rstar2_env.wrappers.base import Step, TextEnv, TextWrapper, use_middleware
 from rstar2_env.wrappers.registry import WRAPPERS
+
+Limit: TypeAlias = Annotated[int, Rule(least=0)]
+"""Calls that may be made; none at 0."""
 
 
 class ToolBudget(TextWrapper, gym.utils.RecordConstructorArgs):
@@ -30,14 +34,12 @@ class ToolBudget(TextWrapper, gym.utils.RecordConstructorArgs):
         ConfigurationError: Neither limit was given, one is not an integer of 0 or more, or there is no tools' chain.
     """
 
-    def __init__(self, env: TextEnv, calls: int | None = None, *, per_turn: int | None = None) -> None:
+    @checked
+    def __init__(self, env: TextEnv, calls: Limit | None = None, *, per_turn: Limit | None = None) -> None:
         gym.utils.RecordConstructorArgs.__init__(self, calls=calls, per_turn=per_turn)
         super().__init__(env)
         if calls is None and per_turn is None:
             raise ConfigurationError("ToolBudget needs calls= (in an episode), per_turn=, or both.")
-        for name, limit in (("calls", calls), ("per_turn", per_turn)):
-            if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
-                raise ConfigurationError(f"{name} must be an integer of 0 or more, or None, not {limit!r}.")
         self._budget = _Budget(calls, per_turn)
         use_middleware(env, self._budget, "ToolBudget")
 

@@ -6,11 +6,11 @@ says that the answer is wrong, and no more.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import gymnasium as gym
 
-from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import Count, Rule, checked
 from rstar2_env.wrappers.base import EpisodeSeeds, Step, TextEnv, TextWrapper, copied, log_parts
 from rstar2_env.wrappers.registry import WRAPPERS
 
@@ -41,23 +41,20 @@ class UnaryFeedback(TextWrapper, gym.utils.RecordConstructorArgs):
         ConfigurationError: An option is out of its range.
     """
 
+    @checked
     def __init__(
         self,
         env: TextEnv,
-        attempts: int = 5,
+        attempts: Count = 5,
         *,
         feedback: str = FEEDBACK,
-        decay: float = 0.5,
-        penalty: float = 0.5,
+        decay: Annotated[float, Rule(least=0, most=1)] = 0.5,
+        penalty: Annotated[float, Rule(least=0)] = 0.5,
     ) -> None:
         gym.utils.RecordConstructorArgs.__init__(
             self, attempts=attempts, feedback=feedback, decay=decay, penalty=penalty
         )
         super().__init__(env)
-        if isinstance(attempts, bool) or not isinstance(attempts, int) or attempts < 1:
-            raise ConfigurationError(f"attempts must be a positive integer, not {attempts!r}.")
-        if not 0 <= decay <= 1 or not penalty >= 0:
-            raise ConfigurationError(f"decay must be from 0 to 1 and penalty 0 or more, not {decay!r} and {penalty!r}.")
         self._attempts, self._feedback, self._decay, self._penalty = attempts, feedback, decay, penalty
         self._seeds = EpisodeSeeds()
         self._start()

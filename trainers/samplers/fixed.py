@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import CheckedOptions, Seed
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Sampler(Protocol):
 
 
 @dataclass(frozen=True)
-class SeedSampler:
+class SeedSampler(CheckedOptions):
     """A fresh seed for every group: the environment picks its problem from it.
 
     Args:
@@ -42,12 +43,7 @@ class SeedSampler:
         ConfigurationError: The seed is negative.
     """
 
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        """Refuse a seed that NumPy cannot use."""
-        if self.seed < 0:
-            raise ConfigurationError(f"The seed of a sampler must be 0 or more, not {self.seed}.")
+    seed: Seed = 0
 
     def starts(self, step: int, count: int) -> list[Start]:
         """See ``Sampler``."""

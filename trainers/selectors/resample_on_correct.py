@@ -17,6 +17,7 @@ import numpy as np
 
 from rstar2_env.core.episode import Episode, Group
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import CheckedOptions, option
 from rstar2_env.core.own_code import Shape, is_class_with
 from rstar2_env.core.registry import Registry
 
@@ -142,7 +143,7 @@ class KeepAll:
 
 
 @dataclass(frozen=True)
-class ResampleOnCorrect:
+class ResampleOnCorrect(CheckedOptions):
     """GRPO-RoC's selector: failures uniformly, successes by how cleanly they were reached.
 
     A group whose rewards are all equal is rejected; so is, in effect, one with no available episode.
@@ -158,25 +159,9 @@ class ResampleOnCorrect:
     """
 
     mode: Literal["sample", "rank"] = "sample"
-    minimum: int = 2
-    delta: float = DELTA
-    spare: float = 2.0
-
-    def __post_init__(self) -> None:
-        """Refuse what no selection can follow.
-
-        Raises:
-            ConfigurationError: The mode is neither ``"sample"`` nor ``"rank"``, delta is not positive, minimum is
-                negative, or spare is below 1.
-        """
-        if self.mode not in ("sample", "rank"):
-            raise ConfigurationError(f'ResampleOnCorrect.mode must be "sample" or "rank", not {self.mode!r}.')
-        if not self.delta > 0:
-            raise ConfigurationError(f"ResampleOnCorrect.delta must be positive, not {self.delta!r}.")
-        if self.minimum < 0:
-            raise ConfigurationError(f"ResampleOnCorrect.minimum must be 0 or more, not {self.minimum!r}.")
-        if not self.spare >= 1:
-            raise ConfigurationError(f"ResampleOnCorrect.spare must be at least 1, not {self.spare!r}.")
+    minimum: int = option(2, least=0)
+    delta: float = option(DELTA, above=0)
+    spare: float = option(2.0, least=1)
 
     def __call__(self, group: Group, keep: int, rng: np.random.Generator) -> list[int]:
         """See ``Selector``."""

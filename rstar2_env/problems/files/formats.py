@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rstar2_env.core.errors import ConfigurationError, MissingExtraError, ProblemFormatError
+from rstar2_env.core.errors import MissingExtraError, ProblemFormatError
+from rstar2_env.core.options import Rule, check_option
 from rstar2_env.problems.files.columns import Columns
 from rstar2_env.problems.files.jsonl import exact_answer, has_number, jsonl_rows, or_fault, parse_json, unreadable
 from rstar2_env.problems.filters import Condition
@@ -69,8 +70,7 @@ def format_of(path: Path, name: str | None = None) -> str:
     Raises:
         ConfigurationError: There is no format of that name.
     """
-    if name is not None and name not in READERS:
-        raise ConfigurationError(f"format must be one of {', '.join(READERS)}, not {name!r}.")
+    check_option("format", name, str | None, Rule(choices=(*READERS, None)))
     return name or _SUFFIXES.get(path.suffix.lower(), "jsonl")
 
 

@@ -14,13 +14,14 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import Count, Rule, Seed, checked
 from rstar2_env.rollout.engine import EngineStats, FinishReason, Generation, SamplingParams, settle
 from rstar2_env.rollout.engines import attention
 from rstar2_env.rollout.engines.batch import Request, RowBatch
@@ -48,23 +49,20 @@ class TransformersEngine:
         seed: Seeds the draws of requests that bring no seed.
     """
 
+    @checked
     def __init__(
         self,
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase | None = None,
         *,
-        max_rows: int = 256,
-        max_prefill_tokens: int | None = None,
-        max_tokens_in_cache: int | None = None,
-        idle_s: float = 30.0,
-        seed: int = 0,
+        max_rows: Count = 256,
+        max_prefill_tokens: Count | None = None,
+        max_tokens_in_cache: Count | None = None,
+        idle_s: Annotated[float, Rule(least=0, unit="seconds", finite=False)] = 30.0,
+        seed: Seed = 0,
     ) -> None:
         if max_prefill_tokens is None:
             max_prefill_tokens = 1 << 12 if model.device.type == "cpu" else 1 << 15
-        if max_rows < 1 or max_prefill_tokens < 1:
-            raise ConfigurationError(
-                f"max_rows and max_prefill_tokens must be positive, not {max_rows} and {max_prefill_tokens}."
-            )
         if max_tokens_in_cache is None:
             max_tokens_in_cache = room_for_tokens(model)
         self.model = model

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import typed_options
+from rstar2_env.core.options import CheckedOptions, option, typed_options
 from rstar2_env.sandbox.options import LocalOptions
 
 
 @dataclass(frozen=True)
-class RayOptions:
+class RayOptions(CheckedOptions):
     """How the ``ray`` provider runs.
 
     Attributes:
@@ -33,13 +32,13 @@ class RayOptions:
 
     address: str | None = None
     resource: str | None = None
-    reserve_cpus: float = 0.0
-    ahead: int = 4
-    retries: int = 1
-    stall_s: float = 30.0
-    start_s: float = 180.0
-    grace_s: float = 60.0
-    watch_s: float = 1.0
+    reserve_cpus: float = option(0.0, least=0)
+    ahead: int = option(4, least=1)
+    retries: int = option(1, least=0)
+    stall_s: float = option(30.0, above=0, unit="seconds", finite=False)
+    start_s: float = option(180.0, above=0, unit="seconds")
+    grace_s: float = option(60.0, above=0, unit="seconds", finite=False)
+    watch_s: float = option(1.0, above=0, unit="seconds")
     local: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -48,15 +47,7 @@ class RayOptions:
         Raises:
             ConfigurationError: A value is out of its range or of the wrong kind.
         """
-        for name in ("ahead", "retries"):
-            value, least = getattr(self, name), int(name == "ahead")
-            if not isinstance(value, int) or value < least:
-                raise ConfigurationError(f"{name} must be a whole number from {least}, not {value!r}.")
-        for name in ("stall_s", "start_s", "grace_s", "watch_s"):
-            if not getattr(self, name) > 0:
-                raise ConfigurationError(f"{name} must be a positive number of seconds, not {getattr(self, name)!r}.")
-        if not self.reserve_cpus >= 0:
-            raise ConfigurationError(f"reserve_cpus must be a number from 0, not {self.reserve_cpus!r}.")
+        super().__post_init__()
         # Paths are looked for where they will be read: on the nodes.
         LocalOptions.of({name: value for name, value in self.local.items() if name != "readable"})
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, get_args
+from typing import Any
 from urllib.parse import urlsplit
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import call_with_options
+from rstar2_env.core.options import CheckedOptions, call_with_options, option
 from rstar2_env.sandbox.job import Limits
 from rstar2_env.sandbox.options import Isolation
 
@@ -17,7 +17,7 @@ _LONGEST_PATIENCE_S = 120.0
 
 
 @dataclass(frozen=True)
-class RemoteOptions:
+class RemoteOptions(CheckedOptions):
     """How the ``remote`` provider finds its servers, and what it does when they fail.
 
     Attributes:
@@ -28,7 +28,7 @@ class RemoteOptions:
         linger_ms: How long a call waits for others while every server is busy; with an idle one it waits for none.
         retries: How often a call is started anew after its server is known to have lost it.
         patience_s: Seconds that a call waits for a server that is down, or for word of a call that it had taken; then
-            it is ``unavailable``.
+            it is ``unavailable``. At most 120, since servers remember a call for 180.
         start_s: Seconds within which a server must answer at the start.
         isolation: ``"strict"`` uses no server that lacks a required layer, ``"best"`` warns once, ``"none"`` does not
             ask.
@@ -39,11 +39,11 @@ class RemoteOptions:
     url: str | None = None
     urls: tuple[str, ...] = ()
     token: str | None = field(default=None, repr=False)
-    batch: int = 64
-    linger_ms: float = 2.0
-    retries: int = 1
-    patience_s: float = 20.0
-    start_s: float = 10.0
+    batch: int = option(64, least=1)
+    linger_ms: float = option(2.0, least=0, unit="milliseconds")
+    retries: int = option(1, least=0)
+    patience_s: float = option(20.0, above=0, most=_LONGEST_PATIENCE_S, unit="seconds")
+    start_s: float = option(10.0, above=0, unit="seconds")
     isolation: Isolation = "strict"
     limits: Limits = field(default_factory=Limits)
     ca_file: str | None = None
@@ -54,8 +54,7 @@ class RemoteOptions:
         Raises:
             ConfigurationError: A value is out of its range or of the wrong kind, or no server is named.
         """
-        if isinstance(self.urls, str):
-            raise ConfigurationError(f"urls must be a sequence of addresses, not {self.urls!r}; one alone is url=.")
+        super().__post_init__()
         if self.url is not None and self.urls:
             raise ConfigurationError("Give url, or urls for several servers, not both.")
         given = (self.url,) if self.url is not None else tuple(self.urls)
@@ -72,22 +71,6 @@ class RemoteOptions:
             object.__setattr__(self, "token", os.environ.get("RSTAR2_SANDBOX_TOKEN", "").strip() or None)
         if self.token is not None and not (self.token.isascii() and self.token.isprintable()):
             raise ConfigurationError("The token must be printable ASCII, since it travels in a header.")
-        if not isinstance(self.batch, int) or self.batch < 1:
-            raise ConfigurationError(f"batch must be a whole number from 1, not {self.batch!r}.")
-        if not isinstance(self.retries, int) or self.retries < 0:
-            raise ConfigurationError(f"retries must be a whole number from 0, not {self.retries!r}.")
-        if not self.linger_ms >= 0:
-            raise ConfigurationError(f"linger_ms must be a number from 0, not {self.linger_ms!r}.")
-        if not 0 < self.patience_s <= _LONGEST_PATIENCE_S:
-            raise ConfigurationError(
-                f"patience_s must be above 0 and at most {_LONGEST_PATIENCE_S:g}, while servers remember a call, not "
-                f"{self.patience_s!r}."
-            )
-        if not self.start_s > 0:
-            raise ConfigurationError(f"start_s must be a positive number of seconds, not {self.start_s!r}.")
-        if self.isolation not in get_args(Isolation):
-            known = ", ".join(map(repr, get_args(Isolation)))
-            raise ConfigurationError(f"isolation must be one of {known}, not {self.isolation!r}.")
         if self.ca_file is not None and not os.path.exists(self.ca_file):
             raise ConfigurationError(f"ca_file names {self.ca_file!r}, which does not exist.")
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import CheckedOptions, option
 from rstar2_env.sandbox.job import Limits
 
 
 @dataclass(frozen=True)
-class ServeOptions:
+class ServeOptions(CheckedOptions):
     """How the server listens, and how much it takes on.
 
     Attributes:
@@ -35,24 +36,24 @@ class ServeOptions:
         tls_key: File of its key.
     """
 
-    host: str = "127.0.0.1"
-    port: int = 8700
+    host: str = option("127.0.0.1", least=1)
+    port: int = option(8700, least=0, most=65535)
     token: str | None = field(default=None, repr=False)
-    queue: int = 1024
-    slots: int | None = None
-    in_flight: int | None = None
+    queue: int = option(1024, least=1)
+    slots: int | None = option(None, least=1)
+    in_flight: int | None = option(None, least=1)
     max_limits: Limits = field(
         default_factory=lambda: Limits(
             wall_s=60.0, cpu_s=120.0, memory_mb=4096, processes=256, output_bytes=16 << 20, file_mb=1024
         )
     )
     judge_limits: Limits = field(default_factory=lambda: Limits(wall_s=10.0))
-    max_request_mb: float = 64.0
-    drain_s: float = 30.0
-    orphan_s: float = 5.0
-    remember_s: float = 180.0
-    remember_mb: float = 64.0
-    beat_s: float = 2.0
+    max_request_mb: float = option(64.0, above=0)
+    drain_s: float = option(30.0, least=0, unit="seconds")
+    orphan_s: float = option(5.0, least=0, unit="seconds")
+    remember_s: float = option(180.0, above=0, unit="seconds")
+    remember_mb: float = option(64.0, above=0)
+    beat_s: float = option(2.0, above=0, unit="seconds")
     tls_cert: str | None = None
     tls_key: str | None = None
 
@@ -62,18 +63,7 @@ class ServeOptions:
         Raises:
             ConfigurationError: A value is out of its range, or the server would be open to other machines.
         """
-        for name in ("max_request_mb", "remember_s", "remember_mb", "beat_s"):
-            if not getattr(self, name) > 0:
-                raise ConfigurationError(f"{name} must be a positive number, not {getattr(self, name)!r}.")
-        for name in ("drain_s", "orphan_s"):
-            if not getattr(self, name) >= 0:
-                raise ConfigurationError(f"{name} must be a number of seconds from 0, not {getattr(self, name)!r}.")
-        for name in ("queue", "slots", "in_flight"):
-            value = getattr(self, name)
-            if value is not None and not value >= 1:
-                raise ConfigurationError(f"{name} must be a whole number from 1, not {value!r}.")
-        if not 0 <= self.port < 1 << 16:
-            raise ConfigurationError(f"port must be from 0 to 65535, not {self.port!r}.")
+        super().__post_init__()
         if self.token is not None and (not self.token.isascii() or not self.token.isprintable() or " " in self.token):
             raise ConfigurationError("The token must be printable ASCII without spaces, since it travels in a header.")
         if self.token is not None and len(self.token) < 8:

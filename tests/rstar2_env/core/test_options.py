@@ -369,6 +369,8 @@ class TestCheckedFunctions:
     def test_refuse_unknown_names_with_all_that_the_callers_class_takes(self):
         with pytest.raises(ConfigurationError, match=r"The Child has no option 'leve'. Did you mean 'level'\?.*own"):
             Child(leve=3)
+        with pytest.raises(TypeError, match="leve"):  # as Python's own refusal is
+            Child(leve=3)
 
     def test_check_positional_arguments(self):
         @checked

@@ -91,5 +91,5 @@ def test_its_class_stands_beside_the_game_documented_by_it_and_goes_through_pick
 
 
 def test_a_knob_out_of_range_is_refused(env_id):
-    with pytest.raises(ConfigurationError, match="largest of guess_of_this_test"):
+    with pytest.raises(ConfigurationError, match="largest must be an integer from 2 to 99, not 1"):
         gym.make(env_id, largest=1)

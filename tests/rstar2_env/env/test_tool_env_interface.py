@@ -123,8 +123,8 @@ class TestReset:
         ("options", "error", "words"),
         [
             ({"problem_id": "p99"}, UnknownNameError, "p99"),
-            ({"problem_id": None}, ConfigurationError, "as str"),
-            ({"problem_id": 3}, ConfigurationError, "as str"),
+            ({"problem_id": None}, ConfigurationError, "problem_id must be a string"),
+            ({"problem_id": 3}, ConfigurationError, "problem_id must be a string"),
             ({"problem_id": "p1", "problem": {}}, ConfigurationError, "either"),
             ({"difficulty": 3}, ConfigurationError, "difficulty"),
             ({"problem": {"question": "no answer"}}, ValueError, "answer"),

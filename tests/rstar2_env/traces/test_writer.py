@@ -203,8 +203,8 @@ def test_an_unavailable_tool_drops_the_trace():
     ("options", "said"),
     [
         ({"episodes": None}, "never ends"),
-        ({"error_rate": 1.5}, "error_rate is a share"),
-        ({"wrong_rate": -0.1}, "wrong_rate is a share"),
+        ({"error_rate": 1.5}, "error_rate must be a number from 0 to 1"),
+        ({"wrong_rate": -0.1}, "wrong_rate must be a number from 0 to 1"),
         ({"call_mistakes": ("typo",)}, "call_mistakes"),
         ({"format_mistakes": ()}, "format_mistakes"),
         ({"workers": 0}, "at least 1"),

@@ -170,7 +170,7 @@ class TestRewardComponents:
             ("tool_use:eech=1", ConfigurationError, "reward component 'tool_use'.*Did you mean 'each'"),
             ("tool_use:gate=never", ConfigurationError, "gate"),
             ("cosine_length", ConfigurationError, "longest"),
-            ("cosine_length:longest=0", ConfigurationError, "longest must be a positive length"),
+            ("cosine_length:longest=0", ConfigurationError, "longest must be an integer of at least 1, not 0"),
         ],
     )
     def test_a_mistake_names_the_component_and_the_option(self, written, error, said):
