@@ -11,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError, EpisodeOverError, UnknownNameError
-from rstar2_env.core.options import call_with_options, checked, option
+from rstar2_env.core.options import call_with_options, option
 from rstar2_env.dialects import Dialect, make_dialect
 from rstar2_env.env.grading import Grader
 from rstar2_env.env.spaces import UnicodeText
@@ -93,7 +93,6 @@ class MixtureEnv(gym.Env[str, str]):
     random_baseline = 0.13
     metadata: dict[str, Any] = {"render_modes": ["ansi", "human"], "render_fps": 1}  # noqa: RUF012
 
-    @checked
     def __init__(
         self,
         *,
@@ -102,8 +101,18 @@ class MixtureEnv(gym.Env[str, str]):
         render_mode: str | None = None,
     ) -> None:
         written = DEFAULT if sources is None else sources
+        example = "{'math': {'id': 'rstar2/MathTool-v0', 'weight': 2}}"
+        if not isinstance(written, Mapping):
+            raise ConfigurationError(f"sources must map names to environments, such as {example}, not {written!r}.")
         if not written:
             raise ConfigurationError("A mixture needs at least one source.")
+        for name, spec in written.items():
+            if not isinstance(spec, Mapping):
+                raise ConfigurationError(
+                    f"Source {name!r} must be the fields of a Source, with its 'id', as in {example}, not {spec!r}."
+                )
+        if not isinstance(options, Mapping | None):
+            raise ConfigurationError(f"options must map names of gym.make's options to values, not {options!r}.")
         self.sources = {
             name: call_with_options(f"source {name!r}", Source, spec, prefix=f"sources.{name}.")
             for name, spec in written.items()

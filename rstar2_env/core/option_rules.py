@@ -240,7 +240,7 @@ def _words(hint: Any, rule: Rule) -> str:
         what = parts.pop() if len(parts) == 1 else "values"
         return f"a list{_length(rule, what.removesuffix('s'))}" if rule.range_in_words() else f"a list of {what}"
     if is_mapping(hint):
-        return "a dict"
+        return f"a dict of {_plural(inner[1])}" if len(inner) == 2 and not says_nothing(inner[1]) else "a dict"
     kind = get_origin(hint) or hint
     if kind is Callable:
         return "a function"
@@ -270,6 +270,8 @@ def _length(rule: Rule, what: str) -> str:
 
 def _plural(hint: Any) -> str:
     hint, _ = unannotated(hint)
+    if is_mapping(hint) or is_list(hint):
+        return "dicts" if is_mapping(hint) else "lists"
     names = {str: "strings", int: "integers", float: "numbers", bool: "true or false"}
     return names.get(hint, f"{getattr(hint, '__name__', 'value')}s" if not says_nothing(hint) else "values")
 

@@ -257,7 +257,7 @@ def test_the_environment_names_the_servers(server: Any, monkeypatch: pytest.Monk
         ({"url": "127.0.0.1:8700"}, "looks like"),
         ({"url": "http://u:secret@host:1"}, "token="),
         ({"url": "http://host:1", "urls": ["http://host:2"]}, "not both"),
-        ({"urls": "http://host:1"}, "sequence"),
+        ({"urls": "http://host:1"}, "urls must be a list of strings"),
         ({"url": "http://host:1", "batch": 0}, "batch"),
         ({"url": "http://host:1", "patience_s": 1e4}, "patience_s"),
         ({"url": "http://host:1", "isolation": "some"}, "isolation"),
