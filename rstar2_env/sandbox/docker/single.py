@@ -7,19 +7,16 @@ container goes with it. Not covered: sessions, which would need a container for 
 from __future__ import annotations
 
 import contextlib
-import os
 import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 
 from rstar2_env.core.errors import ConfigurationError, Rstar2Error, SandboxUnavailableError
-from rstar2_env.sandbox.base import Pending
+from rstar2_env.sandbox.base import CLOSED, Pending
 from rstar2_env.sandbox.client import WardenClient
 from rstar2_env.sandbox.job import Job, Outcome
 from rstar2_env.sandbox.messages import lost
-
-_CLOSED = "The sandbox was closed."
 
 
 class _Waiting:
@@ -63,7 +60,6 @@ class SingleUse:
 
     def __init__(self, make: Callable[[], WardenClient], count: int) -> None:
         self._make = make
-        self._pid = os.getpid()
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._closed = False
         self._in_use: set[WardenClient] = set()
@@ -94,8 +90,6 @@ class SingleUse:
     def close(self) -> None:
         """Remove every container. Calls that wait or run become ``unavailable``."""
         self._closed = True
-        if os.getpid() != self._pid:
-            return
         for _ in self._threads:
             self._queue.put(None)
         for client in list(self._in_use):
@@ -108,7 +102,7 @@ class SingleUse:
         with contextlib.suppress(queue.Empty):
             while True:
                 if (waiting := self._queue.get_nowait()) is not None:
-                    waiting.resolve(lost(_CLOSED, 0))
+                    waiting.resolve(lost(CLOSED, 0))
                 elif any(thread.is_alive() for thread in self._threads):
                     self._queue.put(None)  # it is for one of them
                     return
@@ -116,7 +110,7 @@ class SingleUse:
     def _keep(self) -> None:
         """Keep one container warm, and serve one call after the other, each in a fresh one."""
         client: WardenClient | None = None
-        why = _CLOSED
+        why = CLOSED
         while not self._closed:
             try:
                 client = client or self._make()
@@ -127,7 +121,7 @@ class SingleUse:
             if waiting is None:
                 break
             if client is None or self._closed:
-                waiting.resolve(lost(why if client is None else _CLOSED, 0))
+                waiting.resolve(lost(why if client is None else CLOSED, 0))
                 continue
             if self._serve(waiting, client):
                 self._in_use.discard(client)
