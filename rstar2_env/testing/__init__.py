@@ -20,6 +20,8 @@ from rstar2_env.testing.sandbox_conformance import check_sandbox
 from rstar2_env.testing.stub_sandbox import StubSandbox
 from rstar2_env.testing.stub_tool import StubTool
 from rstar2_env.testing.toy_env import ToyEnv, same_text
+from rstar2_env.testing.wrapper_checks import WRAPPER_CHECKS
+from rstar2_env.testing.wrapper_conformance import check_wrapper
 
 __all__ = [
     "AGENT_CHECKS",
@@ -27,6 +29,7 @@ __all__ = [
     "HOSTILE_LIMITS",
     "HOSTILE_TURNS",
     "SANDBOX_CHECKS",
+    "WRAPPER_CHECKS",
     "ConformanceError",
     "HostileProgram",
     "PlainEnv",
@@ -37,6 +40,7 @@ __all__ = [
     "check_agent",
     "check_sandbox",
     "check_text_env",
+    "check_wrapper",
     "hostile_programs",
     "same_text",
 ]
