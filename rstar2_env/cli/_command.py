@@ -23,7 +23,7 @@ from rstar2_env.core.errors import ConfigurationError, Rstar2Error
 class Command(TyperCommand):
     """A command that tells its user's mistakes in one line, and speaks of the flags that were typed."""
 
-    def invoke(self, ctx: typer.Context) -> Any:
+    def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         with _told(ctx):
             return super().invoke(ctx)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -87,7 +87,7 @@ def traces_command(
     env_options = typed_env_options(env, options_of(set_, "env")["env"])
     wrappers = read_wrappers(wrap or ())
     total = episodes or (len(source) if isinstance(source, FiniteSource) else None)
-    options = {
+    options: dict[str, Any] = {
         "error_rate": error_rate,
         "wrong_rate": wrong_rate,
         "format_error_rate": format_error_rate,

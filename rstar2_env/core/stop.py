@@ -10,7 +10,7 @@ import itertools
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TypeVar
@@ -60,7 +60,7 @@ class Stop:
 
 def in_order(
     work: Callable[[T], R], tasks: Iterable[T], *, workers: int, ahead: int, stop: Stop | None = None
-) -> Iterator[tuple[T, R]]:
+) -> Generator[tuple[T, R], None, None]:
     """Do work on threads; yield each task with its result, in the order of the tasks.
 
     When ``stop`` is wished, nothing new begins, and the results end with the last task that had begun. When the

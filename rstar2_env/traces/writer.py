@@ -13,7 +13,7 @@ import contextlib
 import os
 import queue
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal, TypeAlias
@@ -132,7 +132,7 @@ def generate_traces(
     env_options: Mapping[str, Any] | None = None,
     wrappers: str | Sequence[PartSpec] = (),
     **options: Any,
-) -> Iterator[Trace]:
+) -> Generator[Trace, None, None]:
     """Write traces and replay them, many at once.
 
     The same arguments give the same traces in the same order, however many workers there are. Changing one rate leaves
@@ -188,7 +188,7 @@ def _generate(
     workers: int,
     dropped: Dropped | None,
     stop: Stop,
-) -> Iterator[Trace]:
+) -> Generator[Trace, None, None]:
     envs: queue.SimpleQueue[gym.Env[str, str]] = queue.SimpleQueue()
     made: list[gym.Env[str, str]] = []
 
