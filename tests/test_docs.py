@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import importlib
 import io
+import operator
 import re
 
 import pytest
@@ -77,3 +78,40 @@ def test_the_recipe_that_contributors_are_shown_is_a_trainer():
     assert (config.advantage, config.loss) == ("group_mean", "dr_grpo")
     assert config.advantage in ADVANTAGES
     assert config.selector in SELECTORS
+
+
+def leads_somewhere(name):
+    """Whether a dotted name is a module, or an attribute of one."""
+    parts = name.split(".")
+    for count in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:count]))
+        except ModuleNotFoundError as error:
+            if error.name != ".".join(parts[:count]):
+                return True  # a module whose extra is not installed
+            continue
+        except ImportError:
+            return True
+        try:
+            operator.attrgetter(".".join(parts[count:]))(found) if parts[count:] else found
+        except AttributeError:
+            return False
+        return True
+    return False
+
+
+@pytest.mark.slow
+def test_every_dotted_name_in_code_and_documents_leads_somewhere():
+    folders = ("rstar2_env", "agents", "envs_registry", "trainers", "docs", "benchmarks")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".md")]
+    texts = {path: path.read_text() for path in [*files, *ROOT.glob("*.md")]}
+    groups = {
+        name
+        for text in texts.values()
+        for name in re.findall(r'(?:GROUP = |entry_points=|, |^ +)"(rstar2_env\.\w+)"', text, re.MULTILINE)
+    }
+    named = {
+        name: path for path, text in texts.items() for name in re.findall(r"\brstar2_env(?:\.[A-Za-z_]\w*)+", text)
+    }
+    assert len(named) > 300
+    assert {name: path for name, path in named.items() if name not in groups and not leads_somewhere(name)} == {}

@@ -1,6 +1,6 @@
 """``register_env``: gives an environment of any kind its Gymnasium id, and its vector form.
 
-Not covered: making environments (``rstar2_env.env.make``), and finding those of other distributions
+Not covered: making environments (``rstar2_env.wrappers.make``), and finding those of other distributions
 (``rstar2_env.core.plugins``).
 """
 

@@ -1,8 +1,8 @@
 """Plays many episodes in parallel and says how they went, with standard errors.
 
-Covered: choosing the problems, one environment and one agent to each worker thread, a result file that can be resumed,
-interruption. The sandbox and the verifier are shared by all threads of the process. Not covered: the figures themselves
-(``summary``), and evaluation within training, which plays in batches with the policy's own engine.
+Covered: one environment and one agent to each worker thread, a result file that can be resumed, interruption. The
+sandbox and the verifier are shared by all threads of the process. Not covered: the choice of problems (``plan``), the
+figures themselves (``summary``), and evaluation within training, which plays in batches with the policy's own engine.
 """
 
 from __future__ import annotations
