@@ -1,6 +1,6 @@
 """Rollouts: engines, token-exact conversations, and the player of episodes.
 
-Importing this package needs the extra ``train`` (torch and transformers); making a ``VllmEngine`` needs ``vllm``.
+Importing this package needs the extra ``train`` (torch and transformers); creating a ``VllmEngine`` needs ``vllm``.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Token in, token out: turns a conversation into ids without ever re-tokenizing what the policy wrote.
+"""Token in, token out: renders a conversation as ids without ever re-tokenizing what the policy generated.
 
 The prompt is tokenized once. After each turn of the policy only the environment's new text is tokenized, as the suffix
-that the chat template puts between two turns of the policy. In that suffix the tokens that the template itself uses to
-part turns are those of the template alone: an ``<|im_end|>`` that a tool printed is plain text and ends no turn.
+that the chat template puts between two turns of the policy. Special tokens in that suffix come from the template alone:
+an ``<|im_end|>`` that a tool printed is plain text and ends no turn.
 
 Covered: templates that write system, user and assistant messages in order, whether or not they rewrite earlier turns.
-Not covered: templates that merge two messages into one, tool roles of a template's own.
+Not covered: templates that merge two messages into one, and templates with their own tool roles.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ CHATML = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-"""The ChatML template, for tokenizers that bring none."""
+"""The ChatML template, for tokenizers without a template."""
 
 
 class ChatCodec:
     """Renders conversations with a tokenizer's chat template, as ids.
 
     Args:
-        tokenizer: A Hugging Face tokenizer; it is read, never changed.
+        tokenizer: A Hugging Face tokenizer; it is not modified.
         chat_template: Replaces the tokenizer's own; ``"chatml"`` names ``CHATML``.
         chat_template_options: Passed to the template (``{"enable_thinking": False}``).
         stop_ids: Further tokens that end a turn, such as those of a model's ``generation_config.eos_token_id``.
 
     Attributes:
         stop_ids: All tokens that end a turn of the policy: the tokenizer's end of sequence, what the template writes
-            after a last assistant message, and the further ones.
+            after a final assistant message, and the further tokens given.
 
     Raises:
-        ConfigurationError: There is no chat template, or it does not render system, user and assistant in order.
+        ConfigurationError: There is no chat template, or it does not render the messages in order.
     """
 
     def __init__(
@@ -73,24 +73,24 @@ class ChatCodec:
         self.stop_ids: tuple[int, ...] = tuple(sorted({int(end) for end in ends if end is not None}))
 
     def prompt(self, system: str, user: str) -> list[int]:
-        """Ids of the conversation up to where the policy's first turn begins.
+        """Ids of the conversation up to the beginning of the policy's first turn.
 
         Args:
-            system: The system message; an empty one leaves it to the template.
+            system: The system message; if it is empty, the template may add its default.
             user: The first user message.
 
         Raises:
-            ConfigurationError: The template takes no system message.
+            ConfigurationError: The template does not accept a system message.
         """
         return self._encode(self._prompt(bool(system)), {"system": system, "user": user})
 
     def suffix(self, role: str, text: str, *, ended: bool) -> list[int]:
-        """Ids between two turns of the policy: the end of its turn if it did not write it, then ``text``.
+        """Ids between two turns of the policy: the end of its turn unless it generated that itself, then ``text``.
 
         Args:
             role: Role of the environment's message.
-            text: What the environment shows.
-            ended: Whether the policy's turn holds its own end-of-turn token already.
+            text: The environment's text.
+            ended: Whether the policy's turn already contains its end-of-turn token.
 
         Raises:
             ConfigurationError: The template does not write messages of that role.
@@ -108,17 +108,17 @@ class ChatCodec:
         return str(self.tokenizer.decode(own, skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
     def turn(self, text: str) -> list[int]:
-        """Ids of a whole turn of the policy that ends properly; for traces, not for what an engine wrote."""
+        """Ids of a complete turn of the policy with its end-of-turn token; for traces, not for generated turns."""
         return self._encode((self._head, Slot("policy", lstrip=False, rstrip=False), self._final), {"policy": text})
 
     def conversation(self, messages: Sequence[Message]) -> tuple[list[int], list[int]]:
-        """Ids and mask of a finished conversation: what an engine that wrote these turns would have left behind.
+        """Ids and mask of a finished conversation, as if an engine had generated its turns.
 
         Args:
-            messages: Perhaps a system message, a user message, then policy and environment in turn.
+            messages: Optionally a system message; a user message; then policy and environment alternately.
 
         Returns:
-            The ids, and a mask that is 1 on the policy's tokens, its ends of turn included.
+            The ids, and a mask that is 1 on the policy's tokens, including its end-of-turn tokens.
 
         Raises:
             ConfigurationError: The roles do not come in that order.
@@ -128,7 +128,7 @@ class ChatCodec:
         roles = ["assistant" if message.role == "assistant" else "other" for message in rest]
         if len(rest) < 2 or roles != ["other", "assistant"] * (len(rest) // 2):
             raise ConfigurationError(
-                "A trace must be a user message and a turn of the policy, then any number of further pairs; it has the "
+                "A trace must consist of pairs of a user message and a turn of the policy; this one has the "
                 f"roles {[message.role for message in messages]}."
             )
         ids = self.prompt(system, rest[0].content)
@@ -144,13 +144,13 @@ class ChatCodec:
         """What the template writes at the edges of a policy's turn.
 
         Returns:
-            What stands before its text and after the generation prompt; the token that closes an earlier turn; and the
-            token that closes the last turn, which is the one that the policy writes. Most templates have no first, and
-            the same token twice; GPT-OSS has ``<|channel|>final<|message|>``, ``<|end|>`` and ``<|return|>``.
+            The text between the generation prompt and the turn's text; the token that closes an earlier turn; and the
+            token that closes the last turn, which the policy generates. In most templates the first is empty, and the
+            other two are the same; GPT-OSS has ``<|channel|>final<|message|>``, ``<|end|>`` and ``<|return|>``.
         """
         last = self._reader.read([("user", "user"), ("assistant", "policy")], generate=False)
         final = self._leading_token(after(last, "policy"))
-        # Without an end of its own, what follows a turn is the head of the next message.
+        # If the template has no end-of-turn token, what follows a turn is the header of the next message.
         close = self._leading_token(self._between("user")) if final else ""
         messages = [("user", "user"), ("assistant", "policy"), ("user", "other")]
         written = leading_text(after(self._reader.read(messages, generate=True), "user"))
@@ -195,10 +195,10 @@ class ChatCodec:
     def _encode(self, scaffold: Scaffold, texts: Mapping[str, str]) -> list[int]:
         """Tokenize the template's text with the texts in it, whose guarded tokens become plain text.
 
-        Almost always no text holds a guarded token, and the whole is tokenized as the tokenizer itself would. Where the
-        guarded ids are not those of the template alone, every guarded token within a text is cut in two.
+        Usually no text contains a guarded token, and everything is tokenized at once. If guarded ids appear that do not
+        come from the template, every guarded token within a text is split in two.
         """
-        # A lone surrogate is no Unicode text, and tokenizers refuse it.
+        # A lone surrogate is not valid Unicode, and tokenizers refuse it.
         texts = {name: text.encode("utf-8", "replace").decode() for name, text in texts.items()}
         frame = [
             self._guarded[piece]
@@ -224,8 +224,8 @@ class ChatCodec:
         ids += [i for plain in run for i in self._ids(plain)]
         if self._guarded_in(ids) != frame:
             raise ConfigurationError(
-                "The tokenizer reads one of its special tokens even where its text was cut in two, so that the "
-                "environment's text could end a turn; use a tokenizer that does not normalize text before it looks for "
+                "The tokenizer recognises one of its special tokens even when its text is split in two, so the "
+                "environment's text could end a turn: use a tokenizer that does not normalize text before it looks for "
                 "special tokens."
             )
         return ids

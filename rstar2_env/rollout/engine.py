@@ -1,4 +1,4 @@
-"""What an engine is: token ids in, token ids and log-probabilities out, many requests in flight."""
+"""The interface of engines: token ids in, token ids and log-probabilities out, many requests in flight."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class SamplingParams:
     """How to sample one turn.
 
     Attributes:
-        max_tokens: Most tokens to generate.
+        max_tokens: Maximum number of tokens to generate.
         temperature: Divides the logits; 0 means greedy.
         top_p: Keep the smallest set of tokens whose probability reaches this; 1 keeps all.
-        top_k: Keep this many of the likeliest tokens; 0 keeps all.
-        stop_ids: Token ids that end the turn; the one that was generated is part of the turn.
+        top_k: Keep this many of the most likely tokens; 0 keeps all.
+        stop_ids: Token ids that end the turn; the generated one is part of the turn.
         stop: Strings that end the turn; the token that completes one is part of the turn.
-        seed: Makes the draws of this request reproducible, whatever else is in flight.
+        seed: Makes the draws of this request reproducible, independently of other requests in flight.
     """
 
     max_tokens: Count
@@ -36,10 +36,10 @@ class SamplingParams:
     seed: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse parameters that no engine can sample with.
+        """Check the ranges of the parameters.
 
         Raises:
-            ConfigurationError: A parameter is out of its range.
+            ConfigurationError: A parameter is out of range.
         """
         check_options(self, "SamplingParams.")
 
@@ -49,8 +49,8 @@ class Generation:
     """One generated turn.
 
     Attributes:
-        ids: Token ids, the end-of-turn token included when it was generated.
-        logprobs: Natural log-probability of each id under the logits divided by the temperature (by 1 where it is 0),
+        ids: Token ids, including the end-of-turn token if it was generated.
+        logprobs: Natural log-probability of each id under the logits divided by the temperature (by 1 if it is 0),
             before top-p and top-k; as long as ``ids``.
         finish_reason: ``"stop"`` (a stop id or string) or ``"length"``.
         policy_version: Version of the weights that the first token was drawn from.
@@ -64,17 +64,17 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class EngineStats:
-    """What an engine is doing, and what it has done since it was started.
+    """The present load of an engine, and its counters since it was started.
 
     Attributes:
-        running: Requests that are being computed.
-        waiting: Requests that wait for room.
-        kv_usage: Share of the KV cache in use, 0 to 1.
-        preemptions: Requests that lost their cache to others and were computed again, counted each time.
-        recomputed_tokens: Tokens computed again for that; ``None`` where the engine does not say.
-        prompt_tokens: Tokens of prompts, cached ones included.
-        cached_tokens: Those of them that the cache of prefixes spared.
-        generated_tokens: Tokens drawn.
+        running: Number of requests being computed.
+        waiting: Number of requests waiting for room.
+        kv_usage: Fraction of the KV cache in use, 0 to 1.
+        preemptions: How often a request lost its cache to others and had to be recomputed.
+        recomputed_tokens: Tokens recomputed because of that; ``None`` if the engine does not report it.
+        prompt_tokens: Tokens of prompts, including cached ones.
+        cached_tokens: Those of them that the prefix cache supplied.
+        generated_tokens: Tokens generated.
     """
 
     running: int = 0
@@ -88,7 +88,7 @@ class EngineStats:
 
 
 class Seat(Protocol):
-    """Where the turns of one episode are generated."""
+    """The place in an engine at which the turns of one episode are generated."""
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
         """Continue ``ids``."""
@@ -107,7 +107,7 @@ class Engine(Protocol):
         ...
 
     def update_weights(self, version: int, weights: Any = None) -> None:
-        """Take the policy's newest weights; an engine that shares the trainer's module only notes the version."""
+        """Load the policy's newest weights; an engine that shares the trainer's module only records the version."""
         ...
 
     def capacity(self) -> int:
@@ -115,21 +115,21 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of what it holds."""
+        """Release memory, threads and connections."""
         ...
 
 
 @runtime_checkable
 class KeepsCaches(Protocol):
-    """An engine of this process that keeps caches while it has nothing to compute."""
+    """An engine in this process that keeps caches while it is idle."""
 
     def forget(self) -> None:
-        """Let go of them; they are made again as they are needed."""
+        """Free the caches; they are recomputed when they are needed."""
         ...
 
 
 def settle(future: Future[Generation], outcome: Generation | BaseException) -> None:
-    """Deliver a result or an exception, unless nobody waits for it any more."""
+    """Deliver a result or an exception, unless the future was cancelled."""
     try:
         if isinstance(outcome, BaseException):
             future.set_exception(outcome)
@@ -141,10 +141,10 @@ def settle(future: Future[Generation], outcome: Generation | BaseException) -> N
 
 @runtime_checkable
 class EpisodeEngine(Protocol):
-    """What an engine offers besides ``Engine`` when it wants to know which requests belong to one episode.
+    """An engine that is told which requests belong to one episode.
 
-    It learns of an episode before its first turn and of its end on every way out, so that it can wait until there is
-    room, keep the episode's cache until then, and let it go afterwards.
+    It learns of an episode before its first turn and of its end, however it ends, so that it can make the episode wait
+    for room, keep its cache between turns, and free the cache afterwards.
     """
 
     def episode(self, prompt_tokens: int, max_tokens: int) -> AbstractAsyncContextManager[Seat]:
@@ -152,13 +152,19 @@ class EpisodeEngine(Protocol):
 
         Args:
             prompt_tokens: Tokens of the prompt.
-            max_tokens: Most tokens that may follow, the policy's and the environment's together.
+            max_tokens: Maximum number of tokens that may follow, the policy's and the environment's together.
         """
         ...
 
 
 def open_episode(engine: Engine, prompt_tokens: int, max_tokens: int) -> AbstractAsyncContextManager[Seat]:
-    """A place for one episode on any engine: see ``EpisodeEngine``; another engine serves every turn for itself."""
+    """A place for one episode on any engine; an engine that is not an ``EpisodeEngine`` treats every turn separately.
+
+    Args:
+        engine: The engine.
+        prompt_tokens: Tokens of the prompt.
+        max_tokens: Maximum number of tokens that may follow, the policy's and the environment's together.
+    """
     if isinstance(engine, EpisodeEngine):
         return engine.episode(prompt_tokens, max_tokens)
     return nullcontext(engine)

@@ -1,8 +1,8 @@
-"""Environments for episodes: each belongs to one episode at a time, and every call of it runs in a thread.
+"""Environments for episodes: each is used by one episode at a time, and every call of it runs in a thread.
 
-Covered: environments are reused once an episode has ended well; one whose call failed, or was abandoned while it ran,
-is closed as soon as that call is over, and never lent again. An abandoned call keeps its thread until then, and takes
-none away from other episodes. Not covered: ending a call that runs (its tool has a time limit of its own).
+Covered: environments are reused after an episode ends normally. One whose call failed, or was abandoned while it ran,
+is closed when that call ends, and never reused. An abandoned call keeps its thread until then, without taking threads
+from other episodes. Not covered: ending a running call (the tool has its own time limit).
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ T = TypeVar("T")
 EnvFactory = Callable[[], "gym.Env[str, str]"]
 
 _MOST_THREADS = 1 << 16
-"""No limit that is ever reached: the pool starts a thread only when all others are inside a call."""
+"""Never reached in practice: the pool starts a thread only when all others are inside a call."""
 
 _log = logging.getLogger(__name__)
 
 
 class EnvPool:
-    """Lends environments, and makes new ones when none is idle.
+    """Lends environments, and creates new ones when none is idle.
 
     Args:
-        make_env: Makes one environment.
+        make_env: Creates one environment.
     """
 
     def __init__(self, make_env: EnvFactory) -> None:
@@ -39,11 +39,11 @@ class EnvPool:
         self._threads: ThreadPoolExecutor | None = None
 
     def lend(self) -> LentEnv:
-        """An environment for one episode; hand it back with ``LentEnv.release``."""
+        """An environment for one episode; return it with ``LentEnv.release``."""
         return LentEnv(self)
 
     def close(self) -> None:
-        """Wait for the calls that still run, close every environment, and end the threads."""
+        """Wait for running calls, close every environment, and end the threads."""
         threads, self._threads = self._threads, None
         if threads is not None:
             threads.shutdown(wait=True)
@@ -57,22 +57,22 @@ class EnvPool:
             return self._make_env()
 
     def _submit(self, function: Callable[[], T]) -> Future[T]:
-        # asyncio's own pool is far too small: a step waits for a tool, and every episode may be waiting. A fixed size
-        # would let abandoned calls, which still hold their threads, keep other episodes waiting.
+        # asyncio's own pool is too small: a step waits for a tool, and all episodes may wait at once. With a fixed
+        # size, abandoned calls, which still hold their threads, would delay other episodes.
         if self._threads is None:
             self._threads = ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="rstar2-env")
         return self._threads.submit(function)
 
 
 class LentEnv:
-    """One environment in the hands of one episode; ``reset`` and ``step`` are Gymnasium's, awaited."""
+    """One environment lent to one episode; ``reset`` and ``step`` are coroutines with Gymnasium's results."""
 
     def __init__(self, pool: EnvPool) -> None:
         self._pool = pool
         self._env: gym.Env[str, str] | None = None
         self._call: Future[Any] | None = None  # the newest
         self._sound = True
-        # Guards the two flags: of a call that ends and an episode that abandons it, exactly one disposes.
+        # Guards the two flags: either the call that ends or the episode that abandons it closes the environment.
         self._lock = threading.Lock()
         self._inside = self._abandoned = False
 
@@ -95,13 +95,13 @@ class LentEnv:
         return text, float(reward), terminated, truncated, info
 
     def release(self) -> None:
-        """Hand the environment back, or have it closed when it cannot be trusted any more. Never blocks."""
+        """Return the environment, or have it closed if its state is not reliable any more. Never blocks."""
         if self._call is None:
             return
         with self._lock:
             self._abandoned = True
             if self._inside and not self._call.cancel():
-                return  # the call that runs closes the environment when it ends
+                return  # the running call closes the environment when it ends
         if self._sound and self._env is not None:
             self._pool._idle.append(self._env)
         elif self._env is not None:

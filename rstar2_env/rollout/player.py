@@ -1,9 +1,9 @@
-"""Plays episodes: an engine on one side, Gymnasium environments on the other, every episode its own coroutine.
+"""Plays episodes with an engine and Gymnasium environments; every episode is a coroutine of its own.
 
-Covered: any environment with text in and text out, through ``reset`` and ``step`` alone; generation and tool calls of
-different episodes overlap; an exception ends its own episode as ``unavailable`` and no other; budgets of tokens, turns
-and time; cancelling the rest of a group that needs no more. Not covered: admission by the engine's memory, which is the
-engine's (``scheduler.py`` does it for several).
+Covered: any environment with text observations and text actions, through ``reset`` and ``step`` alone; generation and
+tool calls of different episodes overlap; an exception ends its own episode as ``unavailable`` and no other; budgets of
+tokens, turns and time; cancelling the rest of a group that needs no more episodes. Not covered: admission by the
+engine's memory, which engines do themselves (``scheduler.py`` does it for several).
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from rstar2_env.rollout.env_pool import EnvFactory, EnvPool, LentEnv
 
 
 class RolloutError(Rstar2Error, RuntimeError):
-    """More episodes failed by our own fault than a run may lose.
+    """More episodes ended ``unavailable`` than ``max_failed`` allows.
 
     Attributes:
-        episodes: All of them, the failed ones with their tracebacks.
+        episodes: All episodes, the failed ones with their tracebacks.
     """
 
     def __init__(self, episodes: Sequence[Episode]) -> None:
@@ -39,7 +39,7 @@ class RolloutError(Rstar2Error, RuntimeError):
         failed = [episode for episode in episodes if episode.failed]
         causes = (episode.error for episode in failed if episode.error)
         cause = next(causes, "the tool or the grader did not answer")
-        super().__init__(f"{len(failed)} of {len(episodes)} episodes failed by our own fault, for example:\n{cause}")
+        super().__init__(f"{len(failed)} of {len(episodes)} episodes ended as unavailable, for example:\n{cause}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,10 @@ class EpisodeRequest:
     """One episode to play.
 
     Attributes:
-        group: Number of its group.
+        group: Index of its group.
         seed: Seed of the environment's ``reset``; the same for a whole group.
         options: Options of ``reset``.
-        sampling_seed: Seeds the policy's draws; different for each episode of a group. ``None`` leaves it to the
+        sampling_seed: Seeds the policy's draws; different for each episode of a group. ``None`` leaves the seed to the
             engine.
     """
 
@@ -62,14 +62,14 @@ class EpisodeRequest:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What one episode may use; the environment's own budgets come on top.
+    """Limits of one episode, in addition to the environment's own budgets.
 
     Attributes:
-        tokens: Tokens after the prompt, the policy's and the environment's together.
-        turn_tokens: Tokens of one turn; ``None`` for what is left of the episode's.
-        turns: A guard against an environment without a budget of its own.
+        tokens: Maximum number of tokens after the prompt, the policy's and the environment's together.
+        turn_tokens: Maximum number of tokens of one turn; ``None`` means the rest of ``tokens``.
+        turns: Maximum number of turns, for environments without a budget of their own.
         wall_s: Wall-clock seconds from the ``reset`` on, without the wait for a place on the engine; ``None`` for no
-            limit. What it cuts depends on the machine's load, so a run with it does not repeat exactly.
+            limit. Its effect depends on the machine's load, so a run with this limit is not exactly reproducible.
     """
 
     tokens: int = option(4096, least=1)
@@ -78,29 +78,29 @@ class Budget:
     wall_s: float | None = option(None, above=0, unit="seconds")
 
     def __post_init__(self) -> None:
-        """Refuse a budget that no episode fits into.
+        """Check that every limit is positive.
 
         Raises:
-            ConfigurationError: A part of it is not positive.
+            ConfigurationError: A limit is not positive.
         """
         check_options(self, "Budget.")
 
 
 Settled = Callable[[Sequence[Episode | None]], bool]
-"""Whether a group needs no more: gets its episodes in the order of their requests, ``None`` for what still plays."""
+"""Whether a group needs no more episodes, given those in the order of their requests (``None``: still running)."""
 
 
 class Player:
     """Keeps a pool of environments and plays episodes in them; close it, or use it in a ``with`` statement.
 
     Args:
-        make_env: Makes one environment; it is called as often as episodes are in flight.
+        make_env: Creates one environment; called at most once for each episode in flight.
         engine: Generates the turns.
         chat: Renders the conversation as ids.
-        sampling: How to sample; ``max_tokens`` and ``seed`` are filled in, and the chat's ``stop_ids`` added.
-        budget: What one episode may use.
-        max_in_flight: Episodes that play at once.
-        max_failed: Share of a batch that may end ``unavailable`` before ``play`` raises.
+        sampling: How to sample; ``max_tokens`` and ``seed`` are set for each turn, and the chat's ``stop_ids`` added.
+        budget: Limits of one episode.
+        max_in_flight: Maximum number of episodes played at the same time.
+        max_failed: Fraction of a batch, 0 to 1, that may end ``unavailable`` before ``play`` raises.
 
     Raises:
         ConfigurationError: ``max_in_flight`` is not positive.
@@ -130,12 +130,26 @@ class Player:
         sampling: SamplingParams | None = None,
         settled: Settled | None = None,
     ) -> list[Episode]:
-        """Play every request; episodes come in the order of the requests. See ``aplay``."""
+        """Play every request and wait for the end. See ``aplay``, of which this is the blocking form.
+
+        Args:
+            requests: The episodes to play.
+            sampling: Overrides the player's sampling parameters.
+            settled: Called about a group whenever an episode of it has ended; if it returns ``True``, the rest of the
+                group ends as ``cancelled``.
+
+        Returns:
+            The episodes, in the order of the requests.
+
+        Raises:
+            RolloutError: More than ``max_failed`` of the episodes ended ``unavailable``; the message contains one
+                cause.
+        """
         try:
             asyncio.get_running_loop()
         except RuntimeError:
             return asyncio.run(self.aplay(requests, sampling=sampling, settled=settled))
-        # A notebook has a running loop already: play in a thread with a loop of its own.
+        # A notebook already has a running loop: play in a thread with a loop of its own.
         tasks: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[list[Episode]]]] = []
 
         async def in_own_loop() -> list[Episode]:
@@ -149,7 +163,7 @@ class Player:
                 return playing.result()
             except KeyboardInterrupt:
                 for loop, task in tasks:
-                    with contextlib.suppress(RuntimeError):  # the loop has just closed: everything is over
+                    with contextlib.suppress(RuntimeError):  # the loop has just closed: everything has ended
                         loop.call_soon_threadsafe(task.cancel)
                 raise
 
@@ -160,16 +174,20 @@ class Player:
         sampling: SamplingParams | None = None,
         settled: Settled | None = None,
     ) -> list[Episode]:
-        """Play every request. Cancelling it cancels every request of the engine.
+        """Play every request. Cancelling this coroutine cancels every request to the engine.
 
         Args:
             requests: The episodes to play.
-            sampling: Overrides the player's.
-            settled: Asked about a group whenever an episode of it has ended; once it says yes, the rest of the group
-                ends as ``cancelled``.
+            sampling: Overrides the player's sampling parameters.
+            settled: Called about a group whenever an episode of it has ended; if it returns ``True``, the rest of the
+                group ends as ``cancelled``.
+
+        Returns:
+            The episodes, in the order of the requests.
 
         Raises:
-            RolloutError: More than ``max_failed`` of the episodes ended ``unavailable``; the message holds one cause.
+            RolloutError: More than ``max_failed`` of the episodes ended ``unavailable``; the message contains one
+                cause.
         """
         room = asyncio.Semaphore(self._max_in_flight)
         chosen = sampling or self.sampling
@@ -216,13 +234,13 @@ class Player:
         self._envs.close()
 
     def __enter__(self) -> Self:
-        """Start using it."""
+        """Return the player itself."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None, /
     ) -> None:
-        """Close it."""
+        """Close the player."""
         self.close()
 
     async def _play(self, episode: Episode, request: EpisodeRequest, sampling: SamplingParams) -> None:
@@ -255,7 +273,7 @@ class Player:
         )
         until, now = clock.when(), asyncio.get_running_loop().time
         left = None if until is None else until - now()
-        # Waiting for a place is nobody's turn.
+        # The time spent waiting for a place does not count as anybody's turn.
         clock.reschedule(None)
         async with open_episode(self.engine, len(episode.prompt_ids), self.budget.tokens) as seat:
             clock.reschedule(None if left is None else now() + left)

@@ -1,7 +1,7 @@
-"""What a chat template writes around the texts of a conversation, found by rendering marks in their place.
+"""The text that a chat template writes around the messages of a conversation, found by rendering placeholders.
 
-Covered: templates that write each message's text as it is, or trimmed of white space. Not covered: templates that
-change a text in any other way, or leave it out; they are refused.
+Covered: templates that write each message's text unchanged, or with white space stripped. Not covered: templates that
+change a text in any other way, or omit it; they are refused.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from transformers import PreTrainedTokenizerBase
 from rstar2_env.core.errors import ConfigurationError
 
 _OPEN, _CLOSE = "\ue000", '"<\\\ue001'
-"""Private-use characters, to which no template gives a meaning, and some that quoting would change."""
+"""Private-use characters, which have no meaning in templates, and some characters that quoting would change."""
 
 _MARGIN = "\t\v\t"
-"""White space that no template writes itself: where it is gone, the template trimmed it."""
+"""White space that templates do not write themselves: if it is missing, the template stripped it."""
 
 _MARK = re.compile(f"({_MARGIN})?{_OPEN}(\\w+){re.escape(_CLOSE)}({_MARGIN})?")
 
@@ -30,9 +30,9 @@ class Slot:
     """The place of one message's text.
 
     Attributes:
-        name: What the text is called.
-        lstrip: Whether the template trims it on the left.
-        rstrip: Whether the template trims it on the right.
+        name: Name of the text.
+        lstrip: Whether the template strips it on the left.
+        rstrip: Whether the template strips it on the right.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Slot:
 
 
 Scaffold = tuple[str | Slot, ...]
-"""What a template writes, with slots for the texts."""
+"""The text that a template writes, with slots for the messages."""
 
 
 def fill(scaffold: Scaffold, texts: Mapping[str, str]) -> str:
@@ -55,13 +55,13 @@ def fill(scaffold: Scaffold, texts: Mapping[str, str]) -> str:
 
 
 def after(scaffold: Scaffold, name: str) -> Scaffold:
-    """What follows the slot of that name."""
+    """The part after the slot of that name."""
     place = next(i for i, part in enumerate(scaffold) if isinstance(part, Slot) and part.name == name)
     return scaffold[place + 1 :]
 
 
 def leading_text(scaffold: Scaffold) -> str:
-    """What the template writes before the first slot."""
+    """The text before the first slot."""
     return scaffold[0] if scaffold and isinstance(scaffold[0], str) else ""
 
 
@@ -69,7 +69,7 @@ class TemplateReader:
     """Reads the scaffolds of one chat template.
 
     Args:
-        tokenizer: The tokenizer whose template it is.
+        tokenizer: The tokenizer that has the template.
         template: Replaces the tokenizer's own template.
         options: Passed to the template.
     """
@@ -82,7 +82,7 @@ class TemplateReader:
 
         Args:
             messages: Role and slot name of each message.
-            generate: Whether it ends where the policy's next turn begins.
+            generate: Whether it ends with the generation prompt, where the policy's next turn begins.
 
         Raises:
             ConfigurationError: The template does not write every text once, in the order of the messages.
@@ -115,7 +115,7 @@ class TemplateReader:
 
 def _unfit(what: str) -> ConfigurationError:
     return ConfigurationError(
-        f"The chat template {what}. Mend it with chat_template_options, or choose another one.",
+        f"The chat template {what}. Correct it with chat_template_options, or choose another template.",
         option="chat_template",
         value="chatml",
     )

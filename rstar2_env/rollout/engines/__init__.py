@@ -1,1 +1,1 @@
-"""Engines: transformers in the trainer's process, vLLM in it, vLLM servers; and their registry."""
+"""Engines: transformers or vLLM in the trainer's process, vLLM servers; and their registry."""

@@ -1,11 +1,11 @@
 """Attention for single tokens that does not copy the cache for every query head.
 
-Several query heads share one head of keys and values in most models. transformers copies keys and values for each of
-them as soon as there is a mask, at every step and in every layer; that is most of what a step of a small model costs,
-and most of the memory traffic of a large one. Here the query heads of a group stand beside each other, as if they were
-several tokens, and the cache is read as it is. Covered: models that look their attention up by name and run with
-``sdpa``; a module is switched while the engine computes with it, and back. Not covered: prompts, whose cost is
-elsewhere, and models with parts of their own configuration (vision, audio).
+In most models several query heads share one head of keys and values (grouped-query attention). With a mask,
+transformers copies keys and values for each query head, at every step and in every layer; that is most of the cost of a
+step of a small model, and most of the memory traffic of a large one. Here the query heads of a group are arranged as if
+they were several tokens, and the cache is read in place. Covered: models that look up their attention by name and run
+with ``sdpa``; a module is switched while the engine computes with it, and switched back. Not covered: prompts, whose
+cost is elsewhere, and models whose parts have configurations of their own (vision, audio).
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ def grouped_attention(
     scaling: float | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """As transformers' ``sdpa``, without copies where every row has one query.
+    """The same as transformers' ``sdpa``, without copies when every row has one query token.
 
     Args:
         module: The attention layer.
         query: (rows, query heads, tokens, head size).
         key: (rows, heads, cached tokens, head size).
         value: As ``key``.
-        attention_mask: (rows, 1, tokens, cached tokens), or none.
+        attention_mask: (rows, 1, tokens, cached tokens), or ``None``.
         dropout: Not used in evaluation.
-        scaling: Of the scores.
-        **kwargs: What else the model passes.
+        scaling: Factor of the attention scores; ``None`` means one over the square root of the head size.
+        **kwargs: Further arguments of the model.
 
     Returns:
-        (rows, tokens, query heads, head size), and no weights.
+        The output, (rows, tokens, query heads, head size), and ``None`` in place of attention weights.
     """
     rows, heads, tokens, size = query.shape
     plain = attention_mask is None or attention_mask.shape[1:3] == (1, 1)
@@ -64,7 +64,7 @@ AttentionMaskInterface.register(NAME, sdpa_mask)
 
 
 def can_group(model: PreTrainedModel) -> bool:
-    """Whether a model can be switched."""
+    """Whether a model can run with ``grouped_attention``."""
     config = model.config
     looks_up = getattr(model, "_can_set_attn_implementation", None)
     return (

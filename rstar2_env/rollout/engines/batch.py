@@ -1,11 +1,11 @@
 """The running rows of ``TransformersEngine``: their cache, their positions, and the forward passes.
 
-A row is a place in the batch. A request that ends leaves its row dead; the next that comes takes it. Only when more
-than a share of the rows is dead, or the cache has no room for another token, are the live ones copied together.
+A row is a place in the batch. When a request ends, its row becomes dead until a new request takes it. Only when more
+than a given share of the rows is dead, or the cache has no room for another token, are the live rows copied together.
 
-The cache of a request that ends is kept apart, and a prompt that begins with ids that are kept, or that another row
-holds, begins with a copy: of each prompt, only what was never computed is computed. Not covered: keeping caches that
-cannot be cut anywhere (sliding windows, recurrent layers), or whose keys depend on how long the whole is.
+The cache of an ended request is kept separately. A prompt that begins with ids that are kept, or that another row
+holds, starts with a copy, so only the rest of each prompt is computed. Not covered: keeping caches that cannot be cut
+at any token (sliding windows, recurrent layers), or whose keys depend on the length of the whole sequence.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from rstar2_env.rollout.engines.prefix import Kept, Key, Layers, PrefixIndex, Pr
 from rstar2_env.rollout.engines.sampling import Sampler
 
 MAX_DEAD = 0.25
-"""Share of dead rows from which on computing them costs more than copying the others."""
+"""Share of dead rows above which computing them costs more than copying the others."""
 
 MIN_REUSE = 8
-"""Tokens up to which computing them again costs less than finding room for their copy."""
+"""Shortest cached beginning, in tokens, that is reused; recomputing a shorter one costs less than copying it."""
 
 MAX_PADDING = 256
-"""Tokens of padding in a pass from which on another pass costs less."""
+"""Tokens of padding in a pass above which a second pass costs less."""
 
 
 @dataclass(eq=False)
@@ -41,12 +41,12 @@ class Request:
     Attributes:
         prompt: The ids to continue.
         params: How to sample.
-        draws: One number in [0, 1) for each token that may come.
-        future: Where the result goes; cancelled by whoever does not want it any more.
+        draws: One random number in [0, 1) for each token that may be generated.
+        future: Receives the result; cancelled by a caller that no longer needs it.
         version: Version of the weights that the first token is drawn from.
         ids: The tokens so far.
         logprobs: Their log-probabilities.
-        keep: Whether its cache is of the weights that the next requests are computed with.
+        keep: Whether its cache was computed with the weights that the next requests will use.
     """
 
     prompt: list[int]
@@ -59,20 +59,20 @@ class Request:
     keep: bool = True
 
     def result(self, reason: FinishReason) -> Generation:
-        """The generation as it stands."""
+        """The generation so far."""
         return Generation(self.ids, self.logprobs, reason, self.version)
 
 
 @dataclass(eq=False)
 class _Prompt:
-    """A prompt to compute, and what is known of it already.
+    """A prompt to compute, and the part of it that is cached.
 
     Attributes:
-        key: Its ids, as the key of what is kept.
+        key: Its ids, as a key of the pool.
         ids: Its ids.
-        requests: Those that begin with it.
-        source: Who holds its beginning: an entry of the pool, or a request that runs.
-        known: How many tokens of it.
+        requests: The requests that begin with it.
+        source: Holder of its cached beginning: an entry of the pool, or a running request.
+        known: Number of cached tokens.
     """
 
     key: Key
@@ -83,7 +83,7 @@ class _Prompt:
 
     @property
     def rest(self) -> int:
-        """Tokens that must be computed."""
+        """Number of tokens that must be computed."""
         return len(self.ids) - self.known
 
 
@@ -92,12 +92,13 @@ class RowBatch:
 
     Args:
         model: A causal language model.
-        max_prefill_tokens: Most tokens of prompts, padding included, in one forward pass (one prompt may have more).
-        max_tokens: Tokens, of requests that run and of caches that are kept, up to which caches are kept.
+        max_prefill_tokens: Maximum number of prompt tokens, padding included, in one forward pass (a single prompt may
+            have more).
+        max_tokens: Maximum number of tokens of running requests and kept caches together; 0 keeps no caches.
 
     Attributes:
-        joins: Whether requests may join others that run.
-        pool: The caches that are kept; none where the model's cannot be reused.
+        joins: Whether requests may join running ones.
+        pool: The caches that are kept; ``None`` if the model's caches cannot be reused.
         prompt_tokens: Tokens of all prompts so far.
         computed_tokens: Those of them that were computed.
         generated_tokens: Tokens drawn so far.
@@ -113,7 +114,7 @@ class RowBatch:
         self.clear()
 
     def clear(self) -> None:
-        """Forget every row, but not what is kept."""
+        """Drop every row, but not the kept caches."""
         self._running.clear()
         self._rows: list[Request | None] = []
         self._starts: list[int] = []
@@ -125,7 +126,7 @@ class RowBatch:
         self._starts_tensor: Tensor | None = None
 
     def forget(self) -> None:
-        """Let go of every cache that is kept, and keep none of what was computed up to now."""
+        """Free every kept cache, and keep no cache of anything computed until now."""
         self.pool.clear()
         self._running.clear()
         for request in self.live:
@@ -140,7 +141,7 @@ class RowBatch:
         return sum(request is not None for request in self._rows)
 
     def admit(self, fresh: Sequence[Request]) -> None:
-        """Compute the prompts of new requests and let them in; rows that cannot join need an empty batch."""
+        """Compute the prompts of new requests and add them; a batch that cannot be joined must be empty."""
         # The episodes of a group begin with the same prompt: it is computed once.
         same: dict[Key, _Prompt] = {}
         for request in fresh:
@@ -149,7 +150,7 @@ class RowBatch:
                 same[key].requests.append(request)
             else:
                 same[key] = self._look_up(_Prompt(key, request.prompt, [request]))
-        # Prompts of which as much is left to compute share a pass; the longest come first, so that the others fit.
+        # Prompts with a similar number of tokens left to compute share a pass, the longest first.
         waiting = sorted(same.values(), key=lambda prompt: -prompt.rest)
         while waiting:
             count = self._fitting(waiting)
@@ -157,7 +158,7 @@ class RowBatch:
             waiting = waiting[count:]
 
     def sample(self) -> list[Request]:
-        """Draw each request's next token, and append it; returns the requests in the order of their rows."""
+        """Draw each request's next token and append it; return the requests in the order of their rows."""
         if self._sampler is None:
             params = [SamplingParams(1, temperature=0.0) if r is None else r.params for r in self._rows]
             self._sampler = Sampler(params, self._logits.device)
@@ -175,7 +176,7 @@ class RowBatch:
         return live
 
     def leave(self, gone: Sequence[Request], *, keep: bool = False) -> None:
-        """Take requests out, and keep their caches if asked to; their rows are dead from now on."""
+        """Remove requests, and keep their caches if ``keep`` is set; their rows become dead."""
         if not gone:
             return
         left = set(map(id, gone))
@@ -184,7 +185,7 @@ class RowBatch:
                 if self._keeps:
                     self._retire(row, request, keep=keep and request.keep)
                 self._rows[row] = None
-                # From here on the row sees only what is computed for it in vain, at the first positions.
+                # From here on the row attends only to what is computed for it without use, at the first positions.
                 self._starts[row] = self._width
         self._changed()
         if not len(self):
@@ -203,19 +204,19 @@ class RowBatch:
         self._logits = self._run(self._last[:, None], mask, positions, cache)
 
     def _look_up(self, prompt: _Prompt) -> _Prompt:
-        """Find out how much of a prompt is known."""
+        """Find out how much of a prompt is cached."""
         if self._keeps:
             kept, common = self.pool.best(prompt.key)
             running, shared = self._running.best(prompt.key)
             source: Kept | Request | None = kept if common >= shared else running
-            # The last token is always computed: its logits are what generation begins with.
+            # The last token is always computed: generation begins with its logits.
             known = min(max(common, shared), len(prompt.ids) - 1)
             if known >= MIN_REUSE:
                 prompt.source, prompt.known = source, known
         return prompt
 
     def _fitting(self, waiting: Sequence[_Prompt]) -> int:
-        """How many of these prompts, which come with the longest rest first, go into one pass."""
+        """How many of these prompts, sorted by decreasing number of tokens to compute, go into one pass."""
         if not self.joins:
             return len(waiting)
         width = waiting[0].rest
@@ -226,10 +227,10 @@ class RowBatch:
         return count
 
     def _prefill(self, fresh: Sequence[_Prompt]) -> None:
-        """Compute different prompts in one pass, and let in the requests that begin with each."""
+        """Compute different prompts in one pass, and add the requests that begin with each."""
         width = max(len(prompt.ids) for prompt in fresh)
         rest = max(prompt.rest for prompt in fresh)
-        # All rows end in the same column; what comes before the last ``rest`` was computed before, or is padding.
+        # All rows end in the same column; what comes before the last ``rest`` columns is cached or padding.
         done = width - rest
         ids = torch.zeros(len(fresh), rest, dtype=torch.long)
         for row, prompt in enumerate(fresh):
@@ -265,17 +266,17 @@ class RowBatch:
             self._note(fresh)
 
     def _known(self, prompt: _Prompt, tokens: int) -> Layers | None:
-        """The cache of a prompt's first tokens, from whoever holds them."""
+        """The cache of a prompt's first tokens, from its holder."""
         if prompt.source is None or tokens <= 0:
             return None
         if isinstance(prompt.source, Kept):
             return crop(prompt.source.layers, tokens)
-        assert self._cache is not None  # a request that runs has its cache there
+        assert self._cache is not None  # a running request has its cache there
         row = self._rows.index(prompt.source)
         return self._cache.view(row, self._starts[row], self._starts[row] + tokens)
 
     def _note(self, fresh: Sequence[_Prompt]) -> None:
-        """Remember who holds these prompts now, and that the caches that they continue are no longer needed."""
+        """Record the holders of these prompts, and that the caches that they continue are no longer needed."""
         for prompt in fresh:
             if prompt.key not in self._running:
                 self._running.add(prompt.key, prompt.requests[0])
@@ -284,31 +285,31 @@ class RowBatch:
         self.pool.shrink(self._room)
 
     def _retire(self, row: int, request: Request, *, keep: bool) -> None:
-        """Forget that a request runs, and keep its cache if it is wanted."""
+        """Remove a request from the running ones, and keep its cache if ``keep`` is set."""
         key = key_of(request.prompt)
         if self._running.get(key) is request:
             self._running.pop(key)
         if keep and self._cache is not None:
             cache, start, width = self._cache, self._starts[row], self._width
-            # The token drawn last was not computed with yet.
+            # The token drawn last has not been computed yet.
             done = key_of([*request.prompt, *request.ids[:-1]])
             room = self._room + len(request.prompt) + len(request.ids)
             self.pool.keep(done, lambda: copied(cache.view(row, start, width)), room)
 
     @property
     def tokens(self) -> int:
-        """Tokens of the requests that run."""
+        """Number of tokens of the running requests."""
         return sum(len(request.prompt) + len(request.ids) for request in self.live)
 
     @property
     def _room(self) -> int:
-        """Tokens that may be kept beside the requests that run."""
+        """Number of tokens that may be kept besides the running requests."""
         return self._max_tokens - self.tokens
 
     def _join(
         self, fresh: Sequence[Request], starts: Sequence[int], cache: RowCache, logits: Tensor, width: int
     ) -> None:
-        assert self._cache is not None  # whoever joins joins a running batch
+        assert self._cache is not None  # requests join only a running batch
         wider = max(0, width - self._width)
         shift = max(0, self._width - width)
         self._width += wider
@@ -340,7 +341,7 @@ class RowBatch:
         else:
             self._plain.batch_select_indices(rows)
         self._changed()
-        # What runs has grown since the last prompt came in.
+        # The running requests have grown since the last prompt came in.
         self.pool.shrink(self._room)
 
     def _changed(self) -> None:

@@ -1,11 +1,11 @@
-"""A batched KV cache whose rows come and go: the memory of ``TransformersEngine``.
+"""A batched KV cache to which rows can be added and from which they can be removed; used by ``TransformersEngine``.
 
-Every layer keeps its keys and values in a buffer with room for more tokens and more rows, so that a new token copies
-itself alone, and a row that joins is written into the place of one that left. transformers' own layer copies the whole
-cache for every new token.
+Every layer keeps its keys and values in a buffer with room for more tokens and more rows. A new token is copied alone,
+and a row that joins is written into the place of one that left. transformers' own layer copies the whole cache for
+every new token.
 
 Covered: models whose layers all attend to everything (transformers' ``DynamicLayer``). Not covered: sliding windows and
-recurrent layers; ``supports`` says so, and the engine then runs one batch after the other.
+recurrent layers; ``supports`` returns ``False`` for them, and the engine then runs one batch after the other.
 """
 
 from __future__ import annotations
@@ -23,17 +23,24 @@ from transformers.cache_utils import DynamicLayer
 from rstar2_env.rollout.engines.prefix import KeysValues, Layers
 
 TOKEN_ROOM = 64
-"""Tokens that a fresh buffer has room for beyond those it holds."""
+"""Room of a new buffer beyond the tokens that it holds, in tokens."""
 
 
 class RowLayer(DynamicLayer):
-    """Keys and values of one layer, (rows, heads, tokens, head size), as views of buffers with room to grow."""
+    """Keys and values of one layer, (rows, heads, tokens, head size), as views of larger buffers."""
 
     keys: Tensor
     values: Tensor
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-        """Append the new tokens of every row; return all keys and values."""
+        """Append the new tokens of every row; return all keys and values.
+
+        Args:
+            key_states: New keys, (rows, heads, new tokens, head size).
+            value_states: New values, of the same shape.
+            *args: Ignored; part of transformers' interface.
+            **kwargs: Ignored; part of transformers' interface.
+        """
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
             self.hold(key_states, value_states)
@@ -48,20 +55,40 @@ class RowLayer(DynamicLayer):
         return self.keys, self.values
 
     def hold(self, keys: Tensor, values: Tensor, *, spare_rows: int = 0, room: int = TOKEN_ROOM) -> None:
-        """Hold a copy of these keys and values instead, with that much room."""
-        # Room is zeroed: a stray NaN would survive even a weight of zero.
+        """Replace the contents by a copy of these keys and values.
+
+        Args:
+            keys: (rows, heads, tokens, head size).
+            values: Of the same shape.
+            spare_rows: Room for further rows.
+            room: Room for further tokens in each row.
+        """
+        # The spare room is zeroed: a NaN in it would survive even an attention weight of zero.
         self._buffers = [pad(states, (0, 0, 0, room, 0, 0, 0, spare_rows)) for states in (keys, values)]
         self._show(keys.shape[0], keys.shape[2])
 
     def put(self, slots: Tensor, keys: Tensor, values: Tensor, rows: int) -> None:
-        """Write rows into slots, their last tokens beside everybody's last; ``rows`` is how many there are then."""
+        """Write rows into slots, aligned at the last token.
+
+        Args:
+            slots: Indices of the rows to write, (new rows,).
+            keys: (new rows, heads, tokens, head size), with at most as many tokens as the layer holds.
+            values: Of the same shape.
+            rows: Number of rows of the layer afterwards.
+        """
         tokens, new = self.keys.shape[2], keys.shape[2]
         for buffer, states in zip(self._buffers, (keys, values), strict=True):
             buffer[slots, :, tokens - new : tokens] = states
         self._show(rows, tokens)
 
     def begin(self, pieces: Sequence[KeysValues | None], tokens: int, room: int) -> None:
-        """Hold ``tokens`` columns whose last are these pieces, a row each, with room for as many again as given."""
+        """Replace the contents by one row for each piece, aligned at the last token.
+
+        Args:
+            pieces: Keys and values of each row, (heads, tokens, head size) each; ``None`` for a row without any.
+            tokens: Number of columns; rows with shorter pieces are padded on the left.
+            room: Room for further tokens in each row.
+        """
         like = next((piece for piece in pieces if piece is not None), None)
         if like is None:
             return
@@ -78,7 +105,7 @@ class RowLayer(DynamicLayer):
 
     @property
     def row_capacity(self) -> int:
-        """Rows that the buffers have room for."""
+        """Number of rows that the buffers have room for."""
         return int(self._buffers[0].shape[0])
 
     def _show(self, rows: int, tokens: int) -> None:
@@ -92,7 +119,7 @@ class RowCache:
         config: The model's configuration.
 
     Attributes:
-        hf: The object that the model is called with.
+        hf: The cache object to pass to the model.
     """
 
     def __init__(self, config: PreTrainedConfig) -> None:
@@ -101,12 +128,12 @@ class RowCache:
 
     @property
     def tokens(self) -> int:
-        """Tokens that every row holds, padding on the left included."""
+        """Number of tokens of every row, including padding on the left."""
         return next((layer.keys.shape[2] for layer in self._layers), 0)
 
     @property
     def full(self) -> bool:
-        """Whether one more token makes the buffers grow."""
+        """Whether the buffers have no room for one more token."""
         return any(layer.keys.shape[2] == layer._buffers[0].shape[2] for layer in self._layers)
 
     def select(self, rows: Tensor, skip: int) -> None:
@@ -115,24 +142,42 @@ class RowCache:
             layer.hold(layer.keys[rows, :, skip:], layer.values[rows, :, skip:])
 
     def put(self, slots: Tensor, other: RowCache, rows: int) -> None:
-        """Write the rows of ``other`` into slots; there are ``rows`` then. The shorter is padded on the left."""
+        """Write the rows of another cache into slots; the shorter of the two is padded on the left.
+
+        Args:
+            slots: Indices of the rows to write, (rows of ``other``,).
+            other: The cache to copy from.
+            rows: Number of rows of this cache afterwards.
+        """
         for layer, new in zip(self._layers, other._layers, strict=True):
             left = max(0, new.keys.shape[2] - layer.keys.shape[2])
             spare = max(0, rows - layer.row_capacity)
             if left or spare:
                 wide = (pad(states, (0, 0, left, 0)) for states in (layer.keys, layer.values))
-                # Half as many rows again, lest a batch that grows row by row be copied for each.
+                # Room for half as many rows again, so that a batch that grows row by row is not copied for each.
                 layer.hold(*wide, spare_rows=rows - layer.keys.shape[0] + (rows // 2 if spare else 0))
             layer.put(slots, new.keys, new.values, rows)
 
     def begin(self, pieces: Sequence[Layers | None], tokens: int, room: int) -> None:
-        """Hold ``tokens`` columns, computed earlier: the last of each row are its piece, which may be none or short."""
+        """Replace the contents by one row for each piece, aligned at the last token.
+
+        Args:
+            pieces: Keys and values of each row, computed earlier; ``None`` for a row without any.
+            tokens: Number of columns; rows with shorter pieces are padded on the left.
+            room: Room for further tokens in each row, beyond ``TOKEN_ROOM``.
+        """
         for number, layer in enumerate(self.hf.layers):
             assert isinstance(layer, RowLayer)  # __init__ made them
             layer.begin([None if piece is None else piece[number] for piece in pieces], tokens, room + TOKEN_ROOM)
 
     def view(self, row: int, start: int, stop: int) -> Layers:
-        """Keys and values of a row's tokens, as views that change with the cache."""
+        """Keys and values of a range of a row's tokens, as views that change with the cache.
+
+        Args:
+            row: Index of the row.
+            start: First column.
+            stop: Column after the last one.
+        """
         return [
             (layer.keys[row, :, start:stop], layer.values[row, :, start:stop]) if layer.is_initialized else None
             for layer in self.hf.layers
@@ -141,7 +186,7 @@ class RowCache:
 
     @property
     def _layers(self) -> Iterator[RowLayer]:
-        # A layer that shares another's cache never gets any keys of its own.
+        # A layer that shares another layer's cache never gets keys of its own.
         return (layer for layer in self.hf.layers if isinstance(layer, RowLayer) and layer.is_initialized)
 
 
@@ -151,18 +196,18 @@ def crop(layers: Layers, tokens: int) -> Layers:
 
 
 def copied(layers: Layers) -> Layers:
-    """Copies that hold no more memory than they need."""
+    """Copies that do not keep the larger buffers alive."""
     return [None if pair is None else (pair[0].clone(), pair[1].clone()) for pair in layers]
 
 
 def supports(config: PreTrainedConfig) -> bool:
-    """Whether every layer of such a model keeps a plain cache, so that rows can join and leave."""
+    """Whether every layer of such a model has a plain cache, so that rows can be added and removed."""
     layers = DynamicCache(config=config).layers
     return bool(layers) and all(type(layer) is DynamicLayer for layer in layers)
 
 
 def reusable(config: PreTrainedConfig) -> bool:
-    """Whether a token's keys do not depend on how many tokens follow, as some rotary embeddings' do."""
+    """Whether a token's keys are independent of the number of tokens after it (not so with some rotary embeddings)."""
     text = config.get_text_config()
     rope = getattr(text, "rope_parameters", None) or getattr(text, "rope_scaling", None) or {}
     return not any(kind in ("dynamic", "longrope") for kind in _rope_types(rope))
@@ -175,7 +220,7 @@ def _rope_types(rope: Mapping[str, Any]) -> list[Any]:
 
 
 def room_for_tokens(model: PreTrainedModel) -> int:
-    """Tokens whose caches fit into a quarter of the free memory (on a CPU: of the machine's), at most 2**20."""
+    """Number of tokens whose cache fits into a quarter of the free memory (CPU: of all memory), at most 2**20."""
     most = 1 << 20
     if not supports(model.config):
         return most

@@ -1,11 +1,11 @@
-"""What ``TransformersEngine`` remembers between turns: caches of token sequences, found by how they begin.
+"""The caches that ``TransformersEngine`` keeps between turns, found by the longest common prefix of token ids.
 
-A conversation's next prompt begins with all that was computed for it so far, so an entry is found by its ids, exactly,
-and nobody has to name a conversation. An entry serves as far as its ids agree with the prompt: the turns that follow
-it, another episode of the same group, another prompt under the same system message.
+A conversation's next prompt begins with everything that was computed for it so far, so an entry is found by its ids,
+and conversations need no names. An entry serves as far as its ids agree with the prompt: for the following turns,
+another episode of the same group, another prompt with the same system message.
 
-Covered: finding the longest common beginning, and letting go of the entries used longest ago. Not covered: sharing
-memory between entries that begin alike (each holds a copy of its own).
+Covered: finding the longest common prefix, and evicting the least recently used entries. Not covered: sharing memory
+between entries with a common prefix (each holds a copy of its own).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from torch import Tensor
 V = TypeVar("V")
 
 Key = bytes
-"""Token ids as bytes, so that comparing two sequences is one call."""
+"""Token ids as bytes, so that two sequences are compared in one call."""
 
 _ID = array("i").itemsize
 
@@ -30,7 +30,7 @@ KeysValues = tuple[Tensor, Tensor]
 """Keys and values of one sequence in one layer, (heads, tokens, head size) each."""
 
 Layers = Sequence["KeysValues | None"]
-"""Those of every layer; ``None`` for one without keys of its own."""
+"""Keys and values of every layer; ``None`` for a layer without keys of its own."""
 
 
 def key_of(ids: Sequence[int]) -> Key:
@@ -39,10 +39,10 @@ def key_of(ids: Sequence[int]) -> Key:
 
 
 class PrefixIndex(Generic[V]):
-    """A mapping by key that finds the one with the longest common beginning, in logarithmic time."""
+    """A mapping that finds the key with the longest common prefix, in logarithmic time."""
 
     def __init__(self) -> None:
-        # In the order of their bytes, the key that shares most with another is a neighbour of its place.
+        # In the order of their bytes, the key with the longest common prefix is a neighbour of a key's place.
         self._keys: list[Key] = []
         self._values: dict[Key, V] = {}
 
@@ -53,21 +53,21 @@ class PrefixIndex(Generic[V]):
         return key in self._values
 
     def add(self, key: Key, value: V) -> None:
-        """Put a value under a new key."""
+        """Add a value under a new key."""
         self._keys.insert(bisect_left(self._keys, key), key)
         self._values[key] = value
 
     def pop(self, key: Key) -> V:
-        """Take out the value of a key that is there."""
+        """Remove a key that is present, and return its value."""
         del self._keys[bisect_left(self._keys, key)]
         return self._values.pop(key)
 
     def get(self, key: Key) -> V | None:
-        """The value of a key, if it is there."""
+        """The value of a key; ``None`` if it is absent."""
         return self._values.get(key)
 
     def best(self, key: Key) -> tuple[V | None, int]:
-        """The value whose key agrees longest with this one, and on how many tokens."""
+        """The value whose key has the longest common prefix with this one, and the number of common tokens."""
         longest, found = 0, None
         for neighbour in self.neighbours(key):
             common = _common(neighbour, key)
@@ -76,12 +76,12 @@ class PrefixIndex(Generic[V]):
         return found, longest
 
     def neighbours(self, key: Key) -> list[Key]:
-        """The last key up to this one and the first after it, if there are such."""
+        """The last key up to this one and the first after it, if they exist."""
         place = bisect_right(self._keys, key)
         return self._keys[max(0, place - 1) : place + 1]
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all keys."""
         self._keys.clear()
         self._values.clear()
 
@@ -100,15 +100,15 @@ class Kept:
 
     @property
     def tokens(self) -> int:
-        """How many."""
+        """Number of tokens."""
         return len(self.key) // _ID
 
 
 class PrefixPool:
-    """Caches of token sequences that no request uses, none of which begins another.
+    """Caches of token sequences that no request uses; no entry is a prefix of another.
 
     Attributes:
-        tokens: Tokens of all entries together.
+        tokens: Number of tokens of all entries together.
     """
 
     def __init__(self) -> None:
@@ -120,19 +120,19 @@ class PrefixPool:
         return len(self._by_use)
 
     def best(self, key: Key) -> tuple[Kept | None, int]:
-        """The entry that agrees longest with a key, and on how many tokens; it counts as used now."""
+        """The entry with the longest common prefix, and the number of common tokens; the entry counts as used now."""
         entry, common = self._index.best(key)
         if entry is not None:
             self._by_use.move_to_end(entry.key)
         return entry, common
 
     def keep(self, key: Key, layers: Callable[[], Layers], room: int) -> None:
-        """Keep a sequence, and let go of those used longest ago.
+        """Keep a sequence, and evict the least recently used ones.
 
         Args:
-            key: The ids; entries that they begin with are superseded.
-            layers: Copies the keys and values; called only when they are wanted.
-            room: Most tokens of all entries together.
+            key: The ids; entries that are prefixes of them are removed.
+            layers: Returns copies of the keys and values; called only if they are kept.
+            room: Maximum number of tokens of all entries together.
         """
         tokens = len(key) // _ID
         for neighbour in self._index.neighbours(key):
@@ -149,25 +149,25 @@ class PrefixPool:
             self.tokens += tokens
 
     def drop(self, key: Key) -> None:
-        """Let go of one entry, if it is there."""
+        """Remove one entry, if it is present."""
         if key in self._index:
             self.tokens -= self._index.pop(key).tokens
             del self._by_use[key]
 
     def shrink(self, room: int) -> None:
-        """Let go of entries, those used longest ago first, until no more tokens than ``room`` are left."""
+        """Evict entries, the least recently used first, until at most ``room`` tokens are left."""
         while self._by_use and self.tokens > room:
             self.drop(next(iter(self._by_use)))
 
     def clear(self) -> None:
-        """Let go of all."""
+        """Remove all entries."""
         self._index.clear()
         self._by_use.clear()
         self.tokens = 0
 
 
 def _common(one: Key, other: Key) -> int:
-    """Tokens that two sequences begin with alike."""
+    """Number of tokens of the common prefix of two sequences."""
     low, high = 0, min(len(one), len(other))
     if one[:high] == other[:high]:
         return high // _ID

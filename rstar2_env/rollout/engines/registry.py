@@ -1,6 +1,6 @@
-"""Engines by name: what a trainer, a benchmark or a user asks for with one word.
+"""Engines by name.
 
-Another distribution adds one through the entry-point group ``rstar2_env.engines``: a module that calls
+An installed package adds one through the entry-point group ``rstar2_env.engines``: a module that calls
 ``engines.register``.
 """
 
@@ -20,7 +20,7 @@ from rstar2_env.rollout.engine import Engine
 
 
 class MakeEngine(Protocol):
-    """Makes an engine for a policy."""
+    """Creates an engine for a policy."""
 
     def __call__(
         self,
@@ -36,9 +36,9 @@ class MakeEngine(Protocol):
         Args:
             model: The policy's module.
             tokenizer: Its tokenizer.
-            max_rows: Requests that may be in flight at once.
-            seed: Of the draws of requests that bring none.
-            options: Of that engine.
+            max_rows: Maximum number of requests in flight.
+            seed: Seeds the draws of requests without a seed of their own.
+            options: The engine's options.
         """
         ...
 
@@ -49,10 +49,10 @@ class EngineKind:
 
     Attributes:
         summary: One line for lists.
-        make: Makes one.
-        takes: Gives the function or class whose options it takes; imported no sooner.
-        shares_weights: Whether it computes with the module that it was given. Else whoever trains that module must hand
-            over the weights after each step, and correct for what the two compute differently.
+        make: Creates one.
+        takes: Returns the function or class whose options it takes; delays its import.
+        shares_weights: Whether it computes with the module that it was given. If not, a trainer must pass it the
+            weights after each step, and correct for the differences between the two computations.
     """
 
     summary: str
@@ -79,23 +79,23 @@ def make_engine(
         name: One of ``ENGINES.names()``.
         model: The policy's module.
         tokenizer: Its tokenizer.
-        max_rows: Requests that may be in flight at once.
-        seed: Of the draws of requests that bring none.
-        **options: Of that engine.
+        max_rows: Maximum number of requests in flight.
+        seed: Seeds the draws of requests without a seed of their own.
+        **options: The engine's options.
 
     Raises:
-        UnknownNameError: No engine has that name; the message suggests the nearest.
+        UnknownNameError: No engine has that name; the message suggests the closest one.
         ConfigurationError: The engine has no such option, or refuses its value.
-        MissingExtraError: What it needs is not installed.
+        MissingExtraError: A package that the engine needs is not installed.
     """
     return ENGINES.get(name).make(model, tokenizer, max_rows=max_rows, seed=seed, options=options)
 
 
 def typed_engine_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of an engine, typed and checked without making it.
+    """The options of an engine, typed and checked without creating it.
 
     Raises:
-        UnknownNameError: No engine has that name; the message suggests the nearest.
+        UnknownNameError: No engine has that name; the message suggests the closest one.
         ConfigurationError: The engine has no such option, or refuses its value.
     """
     return typed_options(f"engine {name!r}", ENGINES.get(name).takes(), options, prefix="engine_options.")
@@ -156,14 +156,14 @@ def _vllm_server(
     from rstar2_env.rollout.engines.server_engine import VllmServerEngine
     from rstar2_env.rollout.scheduling.scheduler import Scheduler
 
-    # The servers have the model, the tokenizer, and a queue for what they cannot take at once.
+    # The servers have the model, the tokenizer, and a queue for requests that do not run at once.
     options = dict(options)
     policy, bases = options.pop("scheduler", None), options.get("base_urls")
     if policy is None:
         return _with("vllm-server", VllmServerEngine, {"seed": seed}, options)
     if not isinstance(bases, list | tuple):
         raise ConfigurationError(
-            f"The option scheduler={policy!r} parts episodes between servers: give base_urls as a list, not {bases!r}."
+            f"scheduler={policy!r} divides episodes between servers: give base_urls as a list, not {bases!r}."
         )
     with ExitStack() as made:
         each: list[Engine] = []
@@ -180,7 +180,7 @@ def _vllm_server_takes() -> Callable[..., Any]:
     from rstar2_env.rollout.engines.server_engine import VllmServerEngine
 
     class Served:
-        """The options of the servers' engine, and the policy that parts episodes between several."""
+        """The options of the servers' engine, and the policy that divides episodes between several."""
 
         def __init__(self, *, scheduler: str | None = None) -> None: ...
 
@@ -194,7 +194,7 @@ def _vllm_server_takes() -> Callable[..., Any]:
 ENGINES.register(
     "transformers",
     EngineKind(
-        "a transformers model of this process; the trainer's own module",
+        "a transformers model in this process: the trainer's own module",
         _transformers,
         shares_weights=True,
         takes=_transformers_takes,
@@ -202,5 +202,5 @@ ENGINES.register(
 )
 ENGINES.register("vllm", EngineKind("vLLM in this process, on one device", _vllm, False, _vllm_takes))
 ENGINES.register(
-    "vllm-server", EngineKind("one or many `vllm serve`, over HTTP", _vllm_server, False, _vllm_server_takes)
+    "vllm-server", EngineKind("one or more `vllm serve`, over HTTP", _vllm_server, False, _vllm_server_takes)
 )

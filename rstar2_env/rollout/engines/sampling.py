@@ -1,4 +1,4 @@
-"""Draws each row's next token from the model's logits, with a random number that belongs to the row alone."""
+"""Draws each row's next token from the model's logits, with a random number of that row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Sampler:
 
     Args:
         params: How to sample, row by row.
-        device: Where the logits are.
+        device: Device of the logits.
     """
 
     def __init__(self, params: Sequence[SamplingParams], device: torch.device) -> None:
@@ -37,7 +37,7 @@ class Sampler:
         Returns:
             The tokens, (rows,), and their log-probabilities under the logits divided by the temperature, (rows,).
         """
-        # The greedy choice is made before anything is divided, lest rounding make a tie of two logits.
+        # The greedy choice is made before the division, whose rounding could make two logits equal.
         best = logits.argmax(-1)
         logprobs = torch.log_softmax(logits / self._divisor, dim=-1)
         tokens = best
@@ -47,7 +47,7 @@ class Sampler:
         return tokens, logprobs.gather(1, tokens[:, None])[:, 0]
 
     def _filtered(self, logprobs: Tensor) -> Tensor:
-        """Set what top-k and top-p leave out to minus infinity."""
+        """Set the tokens that top-k and top-p exclude to minus infinity."""
         if self._top_k is None:
             return logprobs
         ordered, order = logprobs.sort(dim=-1, descending=True, stable=True)
@@ -61,6 +61,6 @@ def _invert(weights: Tensor, uniform: Tensor) -> Tensor:
     """Invert each row's cumulative distribution at its number: (rows, vocabulary), (rows,) to (rows,)."""
     total = weights.double().cumsum(-1)
     index = torch.searchsorted(total, (uniform * total[:, -1])[:, None], right=True)[:, 0]
-    # Rounding may point past the last token with any weight.
+    # Rounding may lead past the last token with a positive weight.
     last = weights.shape[1] - 1 - (weights.flip(-1) > 0).int().argmax(-1)
     return torch.minimum(index, last)

@@ -1,9 +1,9 @@
-"""``VllmServerEngine``: one or many ``vllm serve``, token ids in and out over HTTP.
+"""``VllmServerEngine``: one or more ``vllm serve``, token ids in and out over HTTP.
 
-Covered: several servers, balanced by requests in flight, an episode's turns going to the server that holds its prefix;
-connection loss, overload and restarts, by retries at the same or another server; log-probabilities as the protocol
-promises them, or a refusal; new weights through a folder that trainer and servers share (a tmpfs will do). Not covered:
-weights sent over NCCL or RCCL, servers that are no vLLM (they give no token ids), starting the servers.
+Covered: several servers, balanced by requests in flight, with the turns of an episode going to the server that holds
+its prefix; lost connections, overload and restarts, by retries at the same or another server; log-probabilities as the
+protocol promises them, or a refusal; new weights through a folder that trainer and servers share (a tmpfs is enough).
+Not covered: weights sent over NCCL or RCCL, servers other than vLLM (they return no token ids), starting the servers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rstar2_env.rollout.engines.vllm_engine import SEED_BITS, check_temperature
 from rstar2_env.rollout.engines.weights import write_weights
 
 _BLOCK = 64
-"""Tokens of a prefix that are remembered together."""
+"""Block size, in tokens, in which prefixes are recorded."""
 
 _MOST_BLOCKS = 1 << 18
 _SLACK = 8
@@ -49,20 +49,20 @@ class VllmServerEngine:
     """Generates with ``vllm serve``, on this machine or others.
 
     Args:
-        base_urls: Address of each server, without ``/v1``; one as text will do. All must serve the same model.
+        base_urls: Address of each server, without ``/v1``; a single one may be a string. All must serve the same model.
         model: The name under which they serve it; ``None`` takes the first.
-        weights_dir: Folder that trainer and servers see under the same path, best on a tmpfs: ``update_weights`` writes
-            there, and the servers read. They must run in development mode (``VLLM_SERVER_DEV_MODE=1``), in which
-            anybody who reaches them can give orders: keep them on a private network.
-        api_key_env: Environment variable that holds the servers' key, when they want one.
-        timeout_s: Longest time for one turn.
+        weights_dir: Folder that trainer and servers see under the same path, preferably on a tmpfs: ``update_weights``
+            writes there, and the servers read it. They must run in development mode (``VLLM_SERVER_DEV_MODE=1``), in
+            which anyone who can reach them can control them: keep them on a private network.
+        api_key_env: Environment variable that holds the servers' API key, if they require one.
+        timeout_s: Maximum time for one turn, in seconds.
         retries: Further attempts when a server is lost or overloaded.
-        wait_s: How long to wait for servers that do not answer yet.
-        seed: Seeds the draws of requests that bring no seed.
+        wait_s: Seconds to wait for servers that do not answer yet.
+        seed: Seeds the draws of requests without a seed of their own.
 
     Raises:
         MissingExtraError: httpx is not installed.
-        ServiceError: A server does not answer, or is no vLLM.
+        ServiceError: A server does not answer, or is not vLLM.
         ConfigurationError: The servers do not serve the same model.
     """
 
@@ -100,7 +100,7 @@ class VllmServerEngine:
         except BaseException:
             self._http.close()
             raise
-        # Everything below is touched in the loop of the HTTP client alone.
+        # Everything below is accessed only in the event loop of the HTTP client.
         self._servers = [_Server(base, found) for base, found in zip(bases, facts, strict=True)]
         self._holders: OrderedDict[int, _Server] = OrderedDict()
         self._ready = asyncio.Event()
@@ -108,17 +108,18 @@ class VllmServerEngine:
 
     @property
     def max_model_len(self) -> int:
-        """Most tokens of a prompt and its turn together."""
+        """Maximum number of tokens of a prompt and its turn together."""
         return min(server.facts.max_model_len for server in self._servers)
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
-        """Continue ``ids``, at the server that holds most of them unless it has much more to do than another.
+        """Continue ``ids`` at the server that caches most of them, unless it has many more requests than another.
 
-        ``policy_version`` is that of the weights when the request was sent.
+        ``policy_version`` is the version of the weights when the request was sent.
 
         Raises:
-            ConfigurationError: The prompt is empty or too long, or the servers cannot keep what the parameters promise.
-            ServiceError: No attempt was answered, or the server refused.
+            ConfigurationError: The prompt is empty or too long, or the servers cannot give the log-probabilities that
+                the protocol promises for these parameters.
+            ServiceError: No attempt was answered, or the server refused the request.
         """
         self._check(ids, params)
         seed = params.seed
@@ -127,26 +128,26 @@ class VllmServerEngine:
         return await self._http.run(self._generate(list(ids), params, seed % (1 << SEED_BITS)))
 
     def update_weights(self, version: int, weights: Any = None) -> None:
-        """Note the version; with ``weights``, write them to ``weights_dir`` and have every server read them.
+        """Record the version; with ``weights``, write them to ``weights_dir`` and make every server load them.
 
-        Returns once they are in everywhere; requests that come meanwhile wait. Requests in flight go on with the new
-        weights and the cache of the old ones; later ones find nothing of the old weights in the cache of prefixes.
+        Returns when all servers have loaded them; new requests wait meanwhile. Requests in flight continue with the new
+        weights and the cache of the old ones; later requests do not reuse a prefix cache of the old weights.
 
         Args:
-            version: Given to every generation sent from now on.
-            weights: A module, or what its ``state_dict`` has: a mapping or an iterable of names and tensors, tied ones
-                under both names.
+            version: Reported by every generation sent from now on.
+            weights: A module, or the contents of its ``state_dict``: a mapping or an iterable of names and tensors,
+                with tied ones under both names.
 
         Raises:
             ConfigurationError: There is no ``weights_dir``.
-            ServiceError: A server could not read them; it may then have other weights than the rest.
+            ServiceError: A server could not load them; its weights may then differ from those of the others.
         """
         if weights is None:
             self._version = version
             return
         if self._weights_dir is None:
             raise ConfigurationError(
-                "The servers can take new weights only through a folder: pass weights_dir=, a folder that they see "
+                "The servers can load new weights only from a folder: pass weights_dir=, a folder that they see "
                 "under the same path (/dev/shm on one machine), and start them with VLLM_SERVER_DEV_MODE=1."
             )
         folder = self._weights_dir / f"rstar2-weights-{self._run_id}-{version}"
@@ -157,21 +158,21 @@ class VllmServerEngine:
             shutil.rmtree(folder, ignore_errors=True)
 
     def capacity(self) -> int:
-        """Tokens that fit into the servers' KV caches at once, all together.
+        """Total number of tokens that fit into the servers' KV caches.
 
         Raises:
-            ServiceError: A server does not tell its own.
+            ServiceError: A server does not report its capacity.
         """
         found = [server.facts.capacity for server in self._servers]
         if None in found:
-            raise ServiceError("A server's /metrics does not tell the size of its KV cache (was it started without?).")
+            raise ServiceError("A server's /metrics does not report its KV cache; start it with metrics enabled.")
         return sum(tokens for tokens in found if tokens is not None)
 
     def stats(self) -> EngineStats:
-        """What the servers are doing and have done since they were started, all together; asks them now.
+        """The load and counters of all servers together, requested from them now.
 
         Raises:
-            ServiceError: One does not answer.
+            ServiceError: A server does not answer.
         """
 
         async def every() -> list[list[tuple[str, dict[str, str], float]]]:
@@ -180,7 +181,7 @@ class VllmServerEngine:
         return stats_of([line for lines in self._http.run_now(every()) for line in lines])
 
     def close(self) -> None:
-        """Cancel what is in flight and close the connections; the servers live on."""
+        """Cancel requests in flight and close the connections; the servers keep running."""
         self._http.close()
 
     async def _find(self, bases: Sequence[str], model: str | None, wait_s: float) -> list[ServerFacts]:
@@ -197,7 +198,7 @@ class VllmServerEngine:
         facts = await asyncio.gather(*(one(base) for base in bases))
         names = sorted({found.model for found in facts})
         if len(names) > 1:
-            raise ConfigurationError(f"The servers serve different models: {', '.join(names)}; say which with model=.")
+            raise ConfigurationError(f"The servers serve different models: {', '.join(names)}; choose one with model=.")
         return list(facts)
 
     def _check(self, ids: Sequence[int], params: SamplingParams) -> None:
@@ -205,8 +206,8 @@ class VllmServerEngine:
             raise ConfigurationError("An engine cannot continue an empty prompt.")
         if len(ids) >= self.max_model_len:
             raise ConfigurationError(
-                f"The conversation has {len(ids)} tokens and the servers take {self.max_model_len}, their own turn "
-                "included: start them with a larger --max-model-len, or lower the budget of an episode."
+                f"The conversation has {len(ids)} tokens; the servers accept {self.max_model_len}, including the turn "
+                "to generate: start them with a larger --max-model-len, or lower the token budget of an episode."
             )
         check_temperature(params.temperature)
         facts = [server.facts for server in self._servers]
@@ -217,7 +218,7 @@ class VllmServerEngine:
             )
         if (params.top_k or params.top_p < 1) and params.temperature and not all(found.full for found in facts):
             raise ConfigurationError(
-                "With top_p or top_k a server's log-probabilities are those of the tokens that are left, and not of "
+                "With top_p or top_k a server normalises log-probabilities over the remaining tokens, not over "
                 "all: sample with top_p=1 and top_k=0, or start it with VLLM_SERVER_DEV_MODE=1 "
                 "VLLM_USE_V2_MODEL_RUNNER=0 and "
                 "--worker-extension-cls rstar2_env.rollout.engines.vllm_worker.FullLogprobs."
@@ -237,14 +238,14 @@ class VllmServerEngine:
             "seed": seed,
             "stop": list(params.stop),
             "stop_token_ids": list(params.stop_ids),
-            # Only the ids asked for end a turn, whatever the model's own configuration says.
+            # Only the requested ids end a turn, whatever the model's own configuration says.
             "ignore_eos": True,
             "include_stop_str_in_output": True,
             "skip_special_tokens": False,
             "spaces_between_special_tokens": False,
             "logprobs": 0,
             "return_token_ids": True,
-            # Keeps what other weights computed out of the way of this version's requests.
+            # Separates the prefix cache of this version of the weights from those of others.
             "cache_salt": f"{self._run_id} {version}",
         }
         chain = _chain(ids) if len(self._servers) > 1 else []
@@ -297,8 +298,8 @@ class VllmServerEngine:
             outcomes = await asyncio.gather(*asked, return_exceptions=True)
             for outcome in outcomes:
                 if isinstance(outcome, BaseException):
-                    hint = " Is VLLM_SERVER_DEV_MODE=1 set where it runs?" if "404" in str(outcome) else ""
-                    raise ServiceError(f"A server did not take the new weights.{hint} {outcome}") from outcome
+                    hint = " Was the server started with VLLM_SERVER_DEV_MODE=1?" if "404" in str(outcome) else ""
+                    raise ServiceError(f"A server did not load the new weights.{hint} {outcome}") from outcome
             self._version = version
             self._holders.clear()
         finally:
@@ -306,7 +307,7 @@ class VllmServerEngine:
 
 
 def _chain(ids: Sequence[int]) -> list[int]:
-    """A number for each whole block of ids, which stands for everything up to its end."""
+    """A hash for each whole block of ids, of everything up to its end."""
     chain: list[int] = []
     before = 0
     for end in range(_BLOCK, len(ids) + 1, _BLOCK):
@@ -320,9 +321,9 @@ def _generation(answer: Any, base: str, version: int) -> Generation:
     ids, logprobs = choice.get("token_ids"), (choice.get("logprobs") or {}).get("token_logprobs")
     if ids is None or logprobs is None or len(ids) != len(logprobs):
         raise ServiceError(
-            f"{base} gives no token ids with log-probabilities; a rollout needs `vllm serve`, 0.22 or newer."
+            f"{base} returns no token ids with log-probabilities; rollouts need `vllm serve`, version 0.22 or newer."
         )
     reason = choice.get("finish_reason")
     if reason not in ("stop", "length"):
-        raise ServiceError(f"{base} ended a request by itself: {reason}.")
+        raise ServiceError(f"{base} ended a request on its own: {reason}.")
     return Generation(list(ids), list(map(float, logprobs)), "stop" if reason == "stop" else "length", version)

@@ -1,4 +1,4 @@
-"""What a ``vllm serve`` is: its model, its room, and what its log-probabilities mean, found by asking it."""
+"""The properties of a ``vllm serve``, found by requests: its model, its capacity, how it scales log-probabilities."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _SAME = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class ServerFacts:
-    """What one server is.
+    """The properties of one server.
 
     Attributes:
         model: The name under which it serves the model.
-        max_model_len: Most tokens of a prompt and its turn together.
-        capacity: Tokens that fit into its KV cache; ``None`` where it does not say.
+        max_model_len: Maximum number of tokens of a prompt and its turn together.
+        capacity: Number of tokens that fit into its KV cache; ``None`` if it does not report it.
         scaled: Whether its log-probabilities are those of the logits divided by the temperature.
-        full: Whether they are normalised over all tokens, also with top-p and top-k.
+        full: Whether they are normalised over all tokens, even with top-p and top-k.
     """
 
     model: str
@@ -36,16 +36,16 @@ class ServerFacts:
 
 
 async def find_facts(http: HttpClient, base: str, model: str | None, *, retries: int) -> ServerFacts:
-    """Ask a server what it is; to be awaited in the client's loop.
+    """Find out the properties of a server; must be awaited in the client's event loop.
 
     Args:
-        http: Asks.
-        base: Its address.
-        model: The name that it must serve; ``None`` takes the first.
+        http: The client that sends the requests.
+        base: The server's address.
+        model: The model that it must serve; ``None`` takes the first.
         retries: Attempts while it does not answer yet.
 
     Raises:
-        ServiceError: It does not answer, or is no vLLM.
+        ServiceError: It does not answer, or is not vLLM.
         ConfigurationError: It does not serve that model.
     """
     listing = await http.ask("GET", base, "/v1/models", retries=retries)
@@ -54,9 +54,9 @@ async def find_facts(http: HttpClient, base: str, model: str | None, *, retries:
     if name not in cards:
         raise ConfigurationError(f"{base} serves {', '.join(cards) or 'nothing'}, and not {model!r}.")
     if "max_model_len" not in cards[name]:
-        raise ServiceError(f"{base} does not say how long a conversation may be: it is no `vllm serve`.")
+        raise ServiceError(f"{base} does not report max_model_len: it is not a `vllm serve`.")
     plain = await _probe(http, base, name, temperature=1.0)
-    # Where the model is least sure, temperature and top-k change most.
+    # Temperature and top-k change most where the model is least certain.
     at = plain.index(min(plain))
     warm = (await _probe(http, base, name, temperature=2.0))[at]
     cut = (await _probe(http, base, name, temperature=1.0, top_k=1))[at]
@@ -68,29 +68,29 @@ async def find_facts(http: HttpClient, base: str, model: str | None, *, retries:
         max_model_len=int(cards[name]["max_model_len"]),
         capacity=_capacity(metrics),
         scaled=abs(warm - plain[at]) > _SAME,
-        # Of a model that is sure whatever comes, nothing can be told.
+        # If the model is certain at every prompt, the effect cannot be seen.
         full=abs(cut - plain[at]) <= _SAME < -plain[at],
     )
 
 
 async def keep_full_logprobs(http: HttpClient, base: str) -> bool:
-    """Ask a server for log-probabilities of all tokens, also with top-p and top-k; returns whether it obliges."""
+    """Ask a server to normalise log-probabilities over all tokens despite top-p and top-k; return whether it does."""
     try:
         answer = await http.ask("POST", base, "/collective_rpc", {"method": "keep_full_logprobs"}, retries=0)
     except ServiceError:
-        # It is not in development mode, or was started without our extension of its workers.
+        # It is not in development mode, or was started without our worker extension.
         return False
     return all(result.get("kept") for result in answer["results"])
 
 
 async def read_metrics(http: HttpClient, base: str) -> list[tuple[str, dict[str, str], float]]:
-    """Name, labels and value of everything that ``/metrics`` tells of vLLM."""
+    """Name, labels and value of every vLLM metric of ``/metrics``."""
     text = str(await http.ask("GET", base, "/metrics"))
     return [(name, dict(_LABEL.findall(labels)), float(value)) for name, labels, value in _METRIC.findall(text)]
 
 
 def stats_of(metrics: list[tuple[str, dict[str, str], float]]) -> EngineStats:
-    """The same in our words; a server does not say how many tokens it computed again."""
+    """The metrics as ``EngineStats``; a server does not report how many tokens it recomputed."""
 
     def total(name: str) -> int:
         return int(sum(value for found, _, value in metrics if found == f"vllm:{name}"))
@@ -109,7 +109,7 @@ def stats_of(metrics: list[tuple[str, dict[str, str], float]]) -> EngineStats:
 
 
 def _capacity(metrics: list[tuple[str, dict[str, str], float]]) -> int | None:
-    """Summed over the engines behind one address (data parallel)."""
+    """The capacity in tokens, summed over the engines behind one address (data parallel)."""
     found = []
     for name, labels, _ in metrics:
         if name == "vllm:cache_config_info":
@@ -123,14 +123,14 @@ def _capacity(metrics: list[tuple[str, dict[str, str], float]]) -> int | None:
 
 
 async def _probe(http: HttpClient, base: str, model: str, **sampling: Any) -> list[float]:
-    """The log-probability of the likeliest next token after each of three prompts, as the server reports it."""
+    """The log-probability of the most likely next token after each of three prompts, as the server reports it."""
     prompts = [[1], [2], [3]]
     body = {"model": model, "prompt": prompts, "max_tokens": 1, "logprobs": 1, "ignore_eos": True, "seed": 0}
     answer = await http.ask("POST", base, "/v1/completions", {**NEUTRAL, **body, **sampling})
     try:
         return [float(max(choice["logprobs"]["top_logprobs"][0].values())) for choice in answer["choices"]]
     except (KeyError, IndexError, TypeError) as error:
-        raise ServiceError(f"{base} gives no log-probabilities; an engine of a rollout needs them.") from error
+        raise ServiceError(f"{base} returns no log-probabilities; rollouts need them.") from error
 
 
 NEUTRAL: Mapping[str, Any] = {
@@ -141,4 +141,4 @@ NEUTRAL: Mapping[str, Any] = {
     "top_p": 1.0,
     "top_k": 0,
 }
-"""Said with every request: a server fills what is missing from the model's own ``generation_config.json``."""
+"""Sent with every request: a server takes what is missing from the model's own ``generation_config.json``."""

@@ -1,8 +1,8 @@
 """``TransformersEngine``: continuous batching over a Hugging Face causal model, on CPU, CUDA and ROCm.
 
-Covered: requests join the running batch as they arrive and leave it as they end; draws that depend on a request's own
-seed alone; the trainer's module can be the engine's, so that weights are never copied; the cache of a turn is kept, so
-that the next turn of its episode computes only what is new. Not covered: tensor parallelism, paged attention, keeping
+Covered: requests join the running batch as they arrive and leave it as they end; draws depend only on a request's own
+seed; the engine can use the trainer's module, so that weights are never copied; the cache of a turn is kept, so that
+the next turn of its episode computes only what is new. Not covered: tensor parallelism, paged attention, keeping
 the caches of models with sliding windows or recurrent layers.
 """
 
@@ -31,22 +31,22 @@ from rstar2_env.rollout.engines.kv import room_for_tokens
 class TransformersEngine:
     """Generates with a ``transformers`` model that lives in this process.
 
-    One thread of the engine's own computes, as long as there is anything to do; requests may come from any thread and
-    any event loop.
+    The engine computes in a thread of its own while there are requests, which may come from any thread and any event
+    loop.
 
     Args:
-        model: A causal language model; it is used in place, on whatever device it is. While there is anything to
-            generate, its modules are in evaluation mode.
+        model: A causal language model; it is used in place, on the device where it is. While the engine generates, its
+            modules are in evaluation mode.
         tokenizer: Its tokenizer, needed only for stop strings.
-        max_rows: Requests that run at once; more wait, first come, first served.
-        max_prefill_tokens: Most tokens of prompts, padding included, in one forward pass (a longer prompt has one of
-            its own). It bounds the memory of a pass, and keeps prompts of unlike length apart. ``None`` is 4,096 on a
-            CPU and 32,768 elsewhere.
-        max_tokens_in_cache: What ``capacity`` reports: the caches of ended turns are kept for the turns that follow as
-            long as they and the requests that run have no more tokens together. 0 keeps none. ``None`` is what fits
-            into a quarter of the memory that the device has free now (of a CPU's, that the machine has), at most 2**20.
-        idle_s: Seconds without a request after which what is kept is let go.
-        seed: Seeds the draws of requests that bring no seed.
+        max_rows: Maximum number of running requests; further ones wait, first come, first served.
+        max_prefill_tokens: Maximum number of prompt tokens, padding included, in one forward pass (a longer prompt has
+            a pass of its own). It bounds the memory of a pass and separates prompts of different lengths. ``None``
+            means 4,096 on a CPU and 32,768 elsewhere.
+        max_tokens_in_cache: The value of ``capacity``: caches of ended turns are kept for later turns as long as they
+            and the running requests have at most this many tokens together. 0 keeps none. ``None`` means as many as
+            fit into a quarter of the device's free memory (on a CPU, of the machine's memory), at most 2**20.
+        idle_s: Seconds without a request after which the kept caches are freed.
+        seed: Seeds the draws of requests without a seed of their own.
     """
 
     @checked
@@ -70,7 +70,7 @@ class TransformersEngine:
         self._max_rows, self._capacity, self._idle_s = max_rows, max_tokens_in_cache, idle_s
         self._version = 0
         self._seeds = np.random.SeedSequence(seed)
-        # The lock guards the queue and the flags below it; the engine's thread alone touches the batch.
+        # The lock guards the queue and the flags below it; only the engine's thread accesses the batch.
         self._lock = threading.Lock()
         self._waiting: deque[Request] = deque()
         self._updates: list[tuple[int, Any, Future[None]]] = []
@@ -90,7 +90,7 @@ class TransformersEngine:
         """Continue ``ids``; requests in flight are computed together.
 
         Raises:
-            ConfigurationError: The prompt is empty, or stop strings were asked for without a tokenizer.
+            ConfigurationError: The prompt is empty, or stop strings were given without a tokenizer.
         """
         if not ids:
             raise ConfigurationError("An engine cannot continue an empty prompt.")
@@ -108,14 +108,14 @@ class TransformersEngine:
         try:
             return await asyncio.wrap_future(request.future)
         finally:
-            # Whoever stops waiting does not want the rest.
+            # A caller that stops waiting does not need the rest.
             request.future.cancel()
 
     def update_weights(self, version: int, weights: Any = None) -> None:
-        """Note the version; with ``weights`` (a state dict), load them into the model, between two forward passes.
+        """Record the version; with ``weights`` (a state dict), load them into the model, between two forward passes.
 
-        Returns once they are in. Requests in flight go on with the new weights and the cache of the old ones; nothing
-        that the old ones computed is reused by later requests.
+        Returns when they are loaded. Requests in flight continue with the new weights and the cache of the old ones;
+        later requests do not reuse caches of the old weights.
         """
         with self._lock:
             if not self._running:
@@ -126,11 +126,11 @@ class TransformersEngine:
         done.result()
 
     def capacity(self) -> int:
-        """Tokens that fit into the cache, as configured."""
+        """Number of tokens that fit into the cache, as configured."""
         return self._capacity
 
     def forget(self) -> None:
-        """Let go of the caches that are kept between turns; a trainer does so before it needs the memory itself."""
+        """Free the caches that are kept between turns; a trainer calls this before it needs the memory itself."""
         with self._lock:
             if self._running:
                 self._forgetting = True
@@ -138,7 +138,7 @@ class TransformersEngine:
                 self._batch.forget()
 
     def stats(self) -> EngineStats:
-        """What it is doing and has done; it neither pre-empts nor computes anything twice for want of room."""
+        """The engine's load and counters; it never preempts requests or recomputes tokens for lack of room."""
         batch = self._batch
         return EngineStats(
             running=len(batch),
@@ -150,7 +150,7 @@ class TransformersEngine:
         )
 
     def close(self) -> None:
-        """Cancel what is in flight, free the caches, and end the threads. It starts again when it is used again."""
+        """Cancel requests in flight, free the caches, and end the threads. The engine restarts when it is next used."""
         self.forget()
         with self._lock:
             thread, self._thread = self._thread, None
@@ -162,11 +162,11 @@ class TransformersEngine:
             idle.join()
         if thread is not None:
             thread.shutdown(wait=True)
-        # What was in flight when everything was cancelled may have ended all the same.
+        # Requests that were in flight when everything was cancelled may have ended regularly.
         self.forget()
 
     def _run(self) -> None:
-        """Compute until there is nothing left to do; runs in the engine's thread."""
+        """Compute until no requests are left; runs in the engine's thread."""
         while True:
             with self._lock:
                 updates, self._updates = self._updates, []
@@ -188,7 +188,7 @@ class TransformersEngine:
                 self._to_evaluation_mode()
                 ended = self._step(taken)
             except BaseException as error:
-                # Whoever waits must hear of it; afterwards the engine is empty and usable again.
+                # Every waiting caller gets the error; afterwards the engine is empty and usable again.
                 failed = {id(request): request for request in (*taken, *self._batch.live)}
                 self._batch.forget()
                 self._batch.clear()
@@ -197,14 +197,14 @@ class TransformersEngine:
                     settle(request.future, error)
                 continue
             if not len(self._batch):
-                # Before the last results go out, since who receives them may train the same modules at once.
+                # Before the last results are delivered, since their receiver may train the same modules at once.
                 self._to_former_mode()
             for request, reason in ended:
                 settle(request.future, request.result(reason))
 
     @torch.no_grad()
     def _step(self, taken: list[Request]) -> list[tuple[Request, FinishReason]]:
-        """One token for every row, after letting waiting requests in, which are noted in ``taken``."""
+        """Add waiting requests, which are recorded in ``taken``, and generate one token for every row."""
         batch = self._batch
         if not len(batch):
             self._notice_new_weights()
@@ -230,7 +230,7 @@ class TransformersEngine:
         longest = 0
         while self._waiting and len(self._batch) + len(taken) < self._max_rows:
             longest = max(longest, len(self._waiting[0].prompt))
-            # A batch that nobody can join later must be computed in one pass.
+            # A batch that cannot be joined later must be computed in one pass.
             if taken and not self._batch.joins and longest * (len(taken) + 1) > self._max_prefill_tokens:
                 break
             request = self._waiting.popleft()
@@ -257,24 +257,24 @@ class TransformersEngine:
         self._version = version
 
     def _notice_new_weights(self) -> None:
-        """Forget what was computed with weights that somebody has changed in place since, without telling."""
+        """Drop caches if the weights were changed in place without a call of ``update_weights``."""
         mark = self._weights_mark()
         if mark != self._weights_seen:
             self._weights_seen = mark
             self._batch.forget()
 
     def _weights_mark(self) -> int:
-        # torch counts the changes of every tensor in place, but of those made in inference mode.
+        # torch counts in-place changes of every tensor, except those made in inference mode.
         return sum(0 if p.is_inference() else p._version for p in self._parameters)
 
     def _watch_idleness(self) -> None:
-        """See to it that what is kept is let go after a while; called with the lock held."""
+        """Schedule the freeing of kept caches after ``idle_s`` seconds; called with the lock held."""
         self._used_at = time.monotonic()
         if self._idle is None and self._batch.pool.tokens and self._thread is not None:
             self._set_timer(self._idle_s)
 
     def _set_timer(self, seconds: float) -> None:
-        # A daemon, lest an engine that nobody closed hold up the end of the program.
+        # A daemon, so that an engine that was not closed does not delay the end of the program.
         self._idle = threading.Timer(seconds, self._when_idle)
         self._idle.name, self._idle.daemon = "rstar2-engine-idle", True
         self._idle.start()

@@ -1,9 +1,9 @@
-"""``VllmEngine``: vLLM in this process, stepped by hand: continuous batching, paged attention, a cache of prefixes.
+"""``VllmEngine``: vLLM in this process, stepped explicitly: continuous batching, paged attention, prefix caching.
 
-Covered: requests from any event loop, which join as they come; new weights from a module or a state dict, handed over
-in memory between two steps; a cache of prefixes that outlives a turn and never mixes weights; log-probabilities as the
-protocol promises them, with top-p and top-k as well (see ``vllm_worker``). CPU, CUDA and ROCm, whatever the installed
-vLLM was built for. Not covered: more than one device (``VllmServerEngine`` does), speculative decoding, images.
+Covered: requests from any event loop, which join as they arrive; new weights from a module or a state dict, passed in
+memory between two steps; a prefix cache that outlives a turn and never mixes weights; log-probabilities as the protocol
+promises them, with top-p and top-k too (see ``vllm_worker``). CPU, CUDA or ROCm, whichever the installed vLLM was built
+for. Not covered: more than one device (use ``VllmServerEngine``), speculative decoding, images.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from rstar2_env.rollout.engines.vllm_worker import keep_full_logprobs
 from rstar2_env.rollout.engines.weights import named_weights
 
 MAX_TEMPERATURE, MIN_TEMPERATURE = 2.0, 0.01
-"""vLLM refuses higher temperatures, and silently raises lower ones (0, greedy, aside)."""
+"""vLLM refuses higher temperatures, and silently raises lower ones except 0 (greedy)."""
 
 SEED_BITS = 63
-"""vLLM takes seeds as signed numbers of 64 bits."""
+"""vLLM seeds are signed 64-bit integers."""
 
 
 @dataclass(eq=False)
@@ -48,20 +48,22 @@ class _Request:
 class VllmEngine:
     """Generates with vLLM in this process.
 
-    One thread of the engine's own computes, as long as there is anything to do; requests may come from any thread and
-    any event loop. A process holds one such engine at a time.
+    The engine computes in a thread of its own while there are requests, which may come from any thread and any event
+    loop. A process can have one such engine at a time.
 
     Args:
-        model: Folder or hub name of a model; or a module, whose weights are handed over at once, and again with
+        model: Folder or Hub name of a model; or a module, whose weights are copied now and again by
             ``update_weights``.
-        tokenizer: Needed for stop strings where ``model`` is a module; else the model's own is used.
-        max_rows: Requests that run at once; more wait, first come, first served.
-        max_model_len: Most tokens of a prompt and its turn together; ``None`` is the model's own limit.
-        kv_cache_gib: Size of the KV cache in GiB; ``None`` is what ``gpu_memory_utilization`` leaves, and 1 on a CPU.
-        gpu_memory_utilization: Share of the device that vLLM may use, weights and cache together. The trainer needs the
-            rest.
-        sleep: Let ``sleep`` give the device's memory back between rollouts (vLLM's sleep mode; not on a CPU).
-        seed: Seeds the draws of requests that bring no seed.
+        tokenizer: Needed for stop strings if ``model`` is a module; otherwise the model's own is used.
+        max_rows: Maximum number of running requests; further ones wait, first come, first served.
+        max_model_len: Maximum number of tokens of a prompt and its turn together; ``None`` means the model's own limit.
+        kv_cache_gib: Size of the KV cache in GiB; ``None`` means what ``gpu_memory_utilization`` leaves, and 1 on a
+            CPU.
+        gpu_memory_utilization: Fraction of the device's memory for vLLM's weights and cache together. The trainer
+            needs the rest.
+        sleep: Enable the method ``sleep``, which frees the device's memory between rollouts (vLLM's sleep mode; not on
+            a CPU).
+        seed: Seeds the draws of requests without a seed of their own.
         **vllm_options: Passed to ``vllm.EngineArgs`` (``dtype``, ``block_size``, ``quantization``, ...).
 
     Raises:
@@ -86,7 +88,7 @@ class VllmEngine:
         self._tally = Tally()
         self._seeds = np.random.SeedSequence(seed)
         self._keys = itertools.count()
-        # The lock guards what requests and updates come in by; the engine's thread alone touches the rest.
+        # The lock guards the queues of requests and updates; only the engine's thread accesses the rest.
         self._lock = threading.Lock()
         self._fresh: list[_Request] = []
         self._updates: list[tuple[int, Any, Future[None]]] = []
@@ -96,7 +98,7 @@ class VllmEngine:
         self._live: dict[str, _Request] = {}
         self._names: frozenset[str] | None = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="rstar2-vllm")
-        # vLLM, and the device context, belong to the thread that made them.
+        # vLLM and the device context belong to the thread that created them.
         try:
             self._core: Any = self._thread.submit(
                 start,
@@ -119,7 +121,7 @@ class VllmEngine:
 
     @property
     def max_model_len(self) -> int:
-        """Most tokens of a prompt and its turn together."""
+        """Maximum number of tokens of a prompt and its turn together."""
         return int(self._config.model_config.max_model_len)
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
@@ -128,13 +130,14 @@ class VllmEngine:
         A turn that reaches ``max_model_len`` ends there, with ``"length"``.
 
         Raises:
-            ConfigurationError: The prompt is empty, leaves no room for a token, or has one that the model does not
-                know; or vLLM cannot keep what the parameters promise; or the engine is closed or asleep.
+            ConfigurationError: The prompt is empty, leaves no room for a token, or contains one that the model does not
+                have; or vLLM cannot give the log-probabilities that the protocol promises for these parameters; or the
+                engine is closed or asleep.
         """
         self._check(ids, params)
         with self._lock:
             if self._closed or self._asleep:
-                what = "closed" if self._closed else "asleep; give it weights with update_weights, which wakes it"
+                what = "closed" if self._closed else "asleep; call update_weights with weights to wake it"
                 raise ConfigurationError(f"The engine is {what}.")
             seed = params.seed
             if seed is None:
@@ -145,23 +148,23 @@ class VllmEngine:
         try:
             return await asyncio.wrap_future(request.future)
         finally:
-            # Whoever stops waiting does not want the rest.
+            # A caller that stops waiting does not need the rest.
             request.future.cancel()
 
     def update_weights(self, version: int, weights: Any = None) -> None:
-        """Note the version; with ``weights``, load them between two steps.
+        """Record the version; with ``weights``, load them between two steps.
 
-        Returns once they are in. Requests in flight go on with the new weights and the cache of the old ones; later
-        ones find nothing of the old weights in the cache of prefixes. An engine that sleeps wakes up.
+        Returns when they are loaded. Requests in flight continue with the new weights and the cache of the old ones;
+        later requests do not reuse a prefix cache of the old weights. A sleeping engine wakes up.
 
         Args:
-            version: Given to every generation whose first token is drawn from now on.
-            weights: A module, or what its ``state_dict`` has: a mapping or an iterable of names and tensors, tied ones
-                under both names.
+            version: Reported by every generation whose first token is drawn from now on.
+            weights: A module, or the contents of its ``state_dict``: a mapping or an iterable of names and tensors,
+                with tied ones under both names.
 
         Raises:
-            ConfigurationError: The names are not those of the weights before; or the engine is closed, or slept and got
-                no weights.
+            ConfigurationError: The names differ from those of the present weights; or the engine is closed, or asleep
+                and got no weights.
         """
         done: Future[None] = Future()
         with self._lock:
@@ -172,18 +175,18 @@ class VllmEngine:
         done.result()
 
     def sleep(self) -> None:
-        """Give the device's memory back until the next ``update_weights``; without ``sleep=True`` nothing happens.
+        """Free the device's memory until the next ``update_weights``; without ``sleep=True`` nothing happens.
 
         Waits for requests in flight.
 
         Raises:
-            ConfigurationError: New requests came meanwhile; or the engine is closed.
+            ConfigurationError: New requests arrived meanwhile; or the engine is closed.
         """
         if not self.sleeps:
             return
         if self._closed:
             raise ConfigurationError("The engine is closed.")
-        # In the engine's thread, after everything that it has to do.
+        # In the engine's thread, after all its other work.
         self._on_thread(self._fall_asleep)
 
     def _fall_asleep(self) -> None:
@@ -191,20 +194,20 @@ class VllmEngine:
             if self._fresh:
                 raise ConfigurationError("The engine cannot sleep while requests come in.")
             self._asleep = True
-        # Level 2 drops the weights as well: new ones come before the next request.
+        # Level 2 drops the weights too: new ones are loaded before the next request.
         self._core.sleep(2)
 
     def capacity(self) -> int:
-        """Tokens that fit into vLLM's KV cache at once."""
+        """Number of tokens that fit into vLLM's KV cache."""
         cache = self._config.cache_config
         return int(getattr(cache, "kv_cache_size_tokens", None) or cache.num_gpu_blocks * cache.block_size)
 
     def stats(self) -> EngineStats:
-        """What vLLM is doing and has done since the start."""
+        """The load of vLLM, and its counters since the start."""
         return self._tally.stats
 
     def close(self) -> None:
-        """Cancel what is in flight, and give everything back that vLLM holds."""
+        """Cancel requests in flight and free everything that vLLM holds."""
         with self._lock:
             if self._closed:
                 return
@@ -219,21 +222,21 @@ class VllmEngine:
             raise ConfigurationError("An engine cannot continue an empty prompt.")
         if len(ids) >= self.max_model_len:
             raise ConfigurationError(
-                f"The conversation has {len(ids)} tokens and the engine takes {self.max_model_len}, its own turn "
-                "included: raise max_model_len, or lower the budget of an episode."
+                f"The conversation has {len(ids)} tokens; the engine accepts {self.max_model_len}, including the turn "
+                "to generate: raise max_model_len, or lower the token budget of an episode."
             )
         vocabulary = int(self._config.model_config.get_vocab_size())
         if not 0 <= min(ids) <= max(ids) < vocabulary:
-            # vLLM looks only where it has a tokenizer, and else fails with everything that is in flight.
+            # vLLM checks this only if it has a tokenizer; otherwise all requests in flight would fail.
             odd = min(ids) if min(ids) < 0 else max(ids)
-            raise ConfigurationError(f"The model knows {vocabulary} tokens, and the prompt has token {odd}.")
+            raise ConfigurationError(f"The prompt has the token id {odd}, but the model has only {vocabulary} tokens.")
         if params.stop and self._core.tokenizer is None:
             raise ConfigurationError("Stop strings need a tokenizer: pass tokenizer= to VllmEngine.")
         check_temperature(params.temperature)
         if (params.top_k or params.top_p < 1) and not self._full_logprobs:
             raise ConfigurationError(
-                "With top_p or top_k this build of vLLM reports log-probabilities of the tokens that are left, and not "
-                "of all: sample with top_p=1 and top_k=0, or set VLLM_USE_V2_MODEL_RUNNER=0 before the engine starts."
+                "With top_p or top_k this build of vLLM normalises log-probabilities over the remaining tokens, not "
+                "over all: sample with top_p=1 and top_k=0, or set VLLM_USE_V2_MODEL_RUNNER=0 before the engine starts."
             )
 
     def _wake_thread(self) -> None:
@@ -245,7 +248,7 @@ class VllmEngine:
         return self._thread.submit(call, *args).result()
 
     def _run(self) -> None:
-        """Compute until there is nothing left to do; runs in the engine's thread."""
+        """Compute until no requests are left; runs in the engine's thread."""
         while True:
             with self._lock:
                 updates, self._updates = self._updates, []
@@ -262,7 +265,7 @@ class VllmEngine:
             try:
                 self._load(weights)
                 self._last_version, self._version = self._version, version
-                # With asynchronous scheduling one step is under way already, with the weights from before.
+                # With asynchronous scheduling one step with the old weights is already running.
                 asynchronous = bool(self._config.scheduler_config.async_scheduling)
                 self._overdue_steps = int(asynchronous and bool(self._live))
                 done.set_result(None)
@@ -272,7 +275,7 @@ class VllmEngine:
     def _load(self, weights: Any) -> None:
         if weights is None:
             if self._asleep:
-                raise ConfigurationError("The engine has slept, which dropped its weights: give it new ones.")
+                raise ConfigurationError("The engine was asleep, which dropped its weights: give it new ones.")
             return
         items = list(named_weights(weights))
         names = frozenset(name for name, _ in items)
@@ -291,7 +294,7 @@ class VllmEngine:
             self._asleep = False
 
     def _advance(self, fresh: Iterable[_Request]) -> list[tuple[_Request, Generation]]:
-        """Take in new requests, drop unwanted ones, compute one step; returns what ended."""
+        """Add new requests, drop cancelled ones and compute one step; return those that ended."""
         ended: list[tuple[_Request, Generation]] = []
         for request in fresh:
             if request.future.cancelled():
@@ -316,7 +319,7 @@ class VllmEngine:
                     ended.append((live, _result(live, output.outputs[0].finish_reason)))
                     del self._live[live.key]
         except BaseException as error:
-            # Whoever waits must hear of it; afterwards the engine is empty, and usable if vLLM still is.
+            # Every waiting caller gets the error; afterwards the engine is empty, and usable if vLLM still is.
             failed = list(self._live.values())
             for request in failed:
                 settle(request.future, error)
@@ -332,7 +335,7 @@ class VllmEngine:
     def _prompt(self, request: _Request) -> Any:
         from vllm.inputs import tokens_input
 
-        # The salt keeps what other weights computed out of the way of this version's requests.
+        # The salt separates the prefix cache of this version of the weights from those of others.
         return tokens_input(request.prompt, cache_salt=f"version {self._version}")
 
     def _params(self, request: _Request) -> Any:
@@ -347,7 +350,7 @@ class VllmEngine:
             seed=request.seed,
             stop_token_ids=list(params.stop_ids),
             stop=list(params.stop) or None,
-            # Only the ids asked for end a turn, whatever the model's own configuration says.
+            # Only the requested ids end a turn, whatever the model's own configuration says.
             ignore_eos=True,
             include_stop_str_in_output=True,
             detokenize=bool(params.stop),
@@ -371,13 +374,13 @@ def check_temperature(temperature: float) -> None:
     """
     if temperature > MAX_TEMPERATURE or 0 < temperature < MIN_TEMPERATURE:
         raise ConfigurationError(
-            f"vLLM samples at temperatures from {MIN_TEMPERATURE} to {MAX_TEMPERATURE}, and greedily at 0; not at "
+            f"vLLM samples at temperatures from {MIN_TEMPERATURE} to {MAX_TEMPERATURE}, and greedily at 0; got "
             f"{temperature}."
         )
 
 
 def _take(request: _Request, output: Any, version: int) -> bool:
-    """Add new tokens to a request; returns whether it has ended."""
+    """Add new tokens to a request; return whether it has ended."""
     new = output.outputs[0]
     if request.version is None:
         request.version = version
@@ -390,6 +393,6 @@ def _result(request: _Request, reason: str | None) -> Generation:
     if any(logprob != logprob for logprob in request.logprobs):
         raise FloatingPointError("The model's logits are not numbers; its weights may have diverged.")
     if reason not in ("stop", "length"):
-        raise RuntimeError(f"vLLM ended a request by itself: {reason}.")
-    assert request.version is not None  # the last output holds at least one token
+        raise RuntimeError(f"vLLM ended a request on its own: {reason}.")
+    assert request.version is not None  # the last output contains at least one token
     return Generation(request.ids, request.logprobs, "stop" if reason == "stop" else "length", request.version)

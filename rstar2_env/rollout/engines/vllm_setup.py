@@ -1,9 +1,9 @@
-"""Starts vLLM inside this process, and keeps what it does to the process to itself.
+"""Starts vLLM inside this process, and undoes its changes to the process.
 
 vLLM expects to own its process: it seeds every random generator, sets environment variables, replaces
-``torch.set_num_threads`` on a CPU, and logs a lot. A trainer lives here too, so all of that is put back once the engine
-stands. Covered: one device; a module's configuration, whose weights come later. Not covered: tensor, pipeline and data
-parallelism, which need processes of their own: use servers for them.
+``torch.set_num_threads`` on a CPU, and logs a lot. The trainer runs in the same process, so all of that is restored
+once the engine is ready. Covered: one device; a module's configuration, whose weights are loaded later. Not covered:
+tensor, pipeline and data parallelism, which need processes of their own: use servers for them.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 from rstar2_env.rollout.engine import EngineStats
 
 _ENVIRONMENT = {
-    # The engine in this very process: only there can weights be handed over as they are.
+    # The engine core in this process: only there can weights be passed in memory.
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     "VLLM_NO_USAGE_STATS": "1",
 }
 _DEFAULTS = {
-    # Else this process, the trainer's computing included, is bound to the cores that vLLM chooses.
+    # Otherwise this process, including the trainer's computations, is bound to the cores that vLLM chooses.
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
 }
 _CPU_CACHE_GIB = 1.0
@@ -44,11 +44,11 @@ class Tally:
         self.stats = EngineStats()
 
     def __call__(self, vllm_config: Any, engine_index: int = 0) -> Tally:
-        """Return the logger, for which vLLM asks a factory: this is both."""
+        """Return the logger itself: vLLM asks for a factory of loggers, and this object is both."""
         return self
 
     def record(self, scheduler_stats: Any, iteration_stats: Any, *_: Any, **__: Any) -> None:
-        """Add one step."""
+        """Add the figures of one step."""
         old = self.stats
         running, waiting, usage, recomputed = old.running, old.waiting, old.kv_usage, old.recomputed_tokens or 0
         if scheduler_stats is not None:
@@ -74,13 +74,13 @@ class Tally:
         )
 
     def log_engine_initialized(self) -> None:
-        """Nothing to say."""
+        """Do nothing; part of vLLM's interface."""
 
     def log(self) -> None:
-        """Nothing to say."""
+        """Do nothing; part of vLLM's interface."""
 
     def record_sleep_state(self, *_: Any) -> None:
-        """Nothing to count."""
+        """Do nothing; part of vLLM's interface."""
 
 
 def start(
@@ -93,7 +93,16 @@ def start(
     kv_cache_gib: float | None,
     options: Mapping[str, Any],
 ) -> Any:
-    """Return vLLM's engine; to be called in the thread that will step it.
+    """Return vLLM's engine; must be called in the thread that will step it.
+
+    Args:
+        model: Folder or Hub name of a model; or a module, of which only the configuration is used.
+        tokenizer: Needed for stop strings if ``model`` is a module.
+        tally: Receives vLLM's statistics after every step.
+        max_rows: Maximum number of running requests.
+        max_model_len: Maximum number of tokens of a prompt and its turn together; ``None`` means the model's own limit.
+        kv_cache_gib: Size of the KV cache in GiB; ``None`` leaves it to vLLM, and means 1 on a CPU.
+        options: Further arguments of ``vllm.EngineArgs``.
 
     Raises:
         MissingExtraError: vLLM is not installed.
@@ -102,13 +111,13 @@ def start(
     for name in ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"):
         if int(options.get(name, 1)) != 1:
             raise ConfigurationError(
-                f"{name}={options[name]}: the engine in this process has one device. Start `vllm serve` with it, and "
+                f"{name}={options[name]}: the engine 'vllm' has one device. Start `vllm serve` with this option, and "
                 "use the engine 'vllm-server'."
             )
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         raise ConfigurationError(
-            "The engine 'vllm' lives in a process of its own kind of distribution, and this one is part of a "
-            "distributed run (torchrun, or another vLLM engine) already. Use the engine 'vllm-server' there."
+            "The engine 'vllm' needs a process that is not part of a distributed run, and this one already is "
+            "(torchrun, or another vLLM engine). Use the engine 'vllm-server' instead."
         )
     with _quiet_guest(), tempfile.TemporaryDirectory(prefix="rstar2-vllm-") as folder:
         try:
@@ -122,12 +131,12 @@ def start(
             raise
         chosen: dict[str, Any] = {
             "model": str(model),
-            # The logits divided by the temperature; what top-p and top-k do to them is undone by our own sampler.
+            # Of the logits divided by the temperature; the effect of top-p and top-k is undone by our own sampler.
             "logprobs_mode": "processed_logprobs",
             "enable_prefix_caching": True,
             "max_num_seqs": max_rows,
             "max_model_len": max_model_len,
-            # Tokens are handed out when a turn begins and when it ends; nobody reads those between.
+            # Tokens are returned when a turn begins and when it ends; those in between are not needed.
             "stream_interval": 1 << 30,
             "disable_log_stats": False,
         }
@@ -138,7 +147,7 @@ def start(
             tokenizer.save_pretrained(folder)
             chosen["tokenizer"] = folder
         if current_platform.is_cpu():
-            # Behind a prompt that is computed in parts, a CPU cannot draw with a seed of the request's own (vLLM 0.32:
+            # After a prompt that is computed in parts, a CPU cannot draw with a seed of the request's own (vLLM 0.32:
             # the step fails with "CPU Generator does not use offset").
             chosen |= {"enforce_eager": True, "enable_chunked_prefill": False}
             kv_cache_gib = _CPU_CACHE_GIB if kv_cache_gib is None else kv_cache_gib
@@ -146,7 +155,7 @@ def start(
             chosen["kv_cache_memory_bytes"] = int(kv_cache_gib * 2**30)
         try:
             arguments = EngineArgs(**{**chosen, **options})
-            # A stat logger in all but its base class, which only vLLM could give it.
+            # A stat logger except for its base class, which would need an import of vLLM.
             loggers: Any = [tally]
             return LLMEngine.from_vllm_config(arguments.create_engine_config(), stat_loggers=loggers)
         except BaseException as error:
@@ -166,7 +175,7 @@ def _write_config(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | N
 
 @contextmanager
 def _quiet_guest() -> Iterator[None]:
-    """Give vLLM the environment it wants, and put everything back that is not its own."""
+    """Set the environment that vLLM needs, and restore the state of the process afterwards."""
     before = dict(os.environ)
     set_threads, threads = torch.set_num_threads, torch.get_num_threads()
     states = random.getstate(), np.random.get_state()
@@ -191,7 +200,7 @@ def _quiet_guest() -> Iterator[None]:
 
 @contextmanager
 def same_draws() -> Iterator[None]:
-    """Leave torch's generators as they were: a trainer's draws must not depend on how many steps an engine made."""
+    """Restore torch's generators: a trainer's draws must not depend on how many steps an engine made."""
     devices = [torch.cuda.current_device()] if torch.cuda.is_available() and torch.cuda.is_initialized() else []
     with torch.random.fork_rng(devices=devices):
         yield

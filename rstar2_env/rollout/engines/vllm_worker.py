@@ -1,9 +1,9 @@
-"""What runs inside vLLM's workers: log-probabilities of the whole distribution, also where top-p or top-k cut it.
+"""Code that runs inside vLLM's workers: log-probabilities of the whole distribution, even with top-p or top-k.
 
 vLLM's ``processed_logprobs`` are those of the logits divided by the temperature, normalised over the tokens that top-p
-and top-k leave. An engine of ours promises them before that cut. Covered: vLLM's first model runner (CPUs; others with
-``VLLM_USE_V2_MODEL_RUNNER=0``). Not covered: its second one, whose sampler is built otherwise; there an engine refuses
-top-p and top-k, and everything else is exact as it is.
+and top-k leave. The protocol ``Engine`` promises them before that cut. Covered: vLLM's V1 model runner (CPUs; other
+devices with ``VLLM_USE_V2_MODEL_RUNNER=0``). Not covered: its V2 model runner, whose sampler is different; there an
+engine refuses top-p and top-k, and everything else is exact without this.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any
 
 
 def keep_full_logprobs(worker: Any) -> bool:
-    """Make a worker report log-probabilities of the whole distribution; returns whether its sampler allows that.
+    """Make a worker report log-probabilities of the whole distribution; return whether its sampler allows that.
 
     Args:
-        worker: A worker of vLLM, as ``collective_rpc`` hands it to a function.
+        worker: A worker of vLLM, as ``collective_rpc`` passes it to a function.
     """
     sampler = getattr(getattr(worker.model_runner, "sampler", None), "topk_topp_sampler", None)
     if sampler is None:
@@ -29,7 +29,7 @@ def keep_full_logprobs(worker: Any) -> bool:
 
         if k is None and p is None:
             return cut_and_draw(logits, generators, k, p)
-        # Before the draw: it writes into the logits.
+        # Before the draw, which writes into the logits.
         full = logits.log_softmax(dim=-1, dtype=torch.float32)
         drawn, _ = cut_and_draw(logits, generators, k, p)
         return drawn, full
@@ -40,8 +40,8 @@ def keep_full_logprobs(worker: Any) -> bool:
 
 
 class FullLogprobs:
-    """The same for a server: its class goes to ``vllm serve --worker-extension-cls`` as module and name."""
+    """The same for a server: the class to pass to ``vllm serve --worker-extension-cls``."""
 
     def keep_full_logprobs(self) -> dict[str, bool]:
-        """Called by ``VllmServerEngine`` through ``/collective_rpc``, which a server in development mode offers."""
+        """Called by ``VllmServerEngine`` through ``/collective_rpc``, which servers have in development mode."""
         return {"kept": keep_full_logprobs(self)}

@@ -1,8 +1,8 @@
-"""A module's weights as a checkpoint would hold them, for an engine that has a copy of its own.
+"""A module's weights in the layout of a checkpoint, for an engine that has a copy of its own.
 
-Covered: plain modules, modules whose weights a checkpoint holds in another layout (transformers' own conversions, as
-for mixtures of experts), LoRA adapters of peft (merged on the way out, without touching the module). Not covered:
-modules whose weights are spread over processes (FSDP, ZeRO-3).
+Covered: plain modules, modules whose checkpoints have another layout (transformers' own conversions, as for mixtures of
+experts), LoRA adapters of peft (merged into copies, without changing the module). Not covered: modules whose weights
+are sharded over processes (FSDP, ZeRO-3).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from transformers.core_model_loading import revert_weight_conversion
 
 @torch.no_grad()
 def checkpoint_weights(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Names and weights of a module, under the names that its checkpoint on disk would have.
+    """Names and weights of a module, with the names of its checkpoint on disk.
 
-    The tensors may be the module's own: whoever keeps them must copy.
+    The tensors may be the module's own: copy them to keep them.
     """
     base: Any = module
     state = module.state_dict()
     if hasattr(module, "peft_config"):
-        base = module.get_base_model()  # type: ignore[operator]  # peft's models have it; nn.Module does not say so
+        base = module.get_base_model()  # type: ignore[operator]  # peft's models have it; nn.Module does not declare it
         state = dict(_merged(module))
     yield from dict(revert_weight_conversion(base, state)).items()
 
@@ -44,7 +44,7 @@ def _merged(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
                     delta = part.get_delta_weight(adapter)
                     deltas[name] = deltas[name] + delta if name in deltas else delta
         elif isinstance(part, BaseTunerLayer | AuxiliaryTrainingWrapper):
-            raise NotImplementedError(f"{type(part).__name__}: only plain LoRA adapters can be handed to an engine.")
+            raise NotImplementedError(f"{type(part).__name__}: only plain LoRA adapters can be merged for an engine.")
     prefix = "base_model.model."
     for name, tensor in module.state_dict().items():
         if ".lora_" in name or not name.startswith(prefix):
@@ -56,7 +56,7 @@ def _merged(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
 
 
 def named_weights(weights: Any) -> Iterator[tuple[str, Tensor]]:
-    """Names and tensors of what an engine's ``update_weights`` takes: a module, a mapping or an iterable of pairs."""
+    """Names and tensors of an argument of ``update_weights``: a module, a mapping or an iterable of pairs."""
     if isinstance(weights, nn.Module):
         yield from checkpoint_weights(weights)
     else:
@@ -68,8 +68,8 @@ def write_weights(weights: Any, folder: Path, *, shard_bytes: int = 4 << 30) -> 
 
     Args:
         weights: A module, a mapping or an iterable of names and tensors.
-        folder: Made if it is not there.
-        shard_bytes: A file is closed once it holds this much.
+        folder: Created if it does not exist.
+        shard_bytes: Size, in bytes, above which a new file is started.
     """
     from safetensors.torch import save_file
 
@@ -80,7 +80,7 @@ def write_weights(weights: Any, folder: Path, *, shard_bytes: int = 4 << 30) -> 
     for name, tensor in named_weights(weights):
         tensor = tensor.detach().contiguous()
         # Tied weights are one tensor with two names. A checkpoint has it once, but then vLLM on a CPU, which keeps a
-        # packed copy for the second, would go on with the old one (seen with 0.32).
+        # packed copy for the second name, would continue with the old weights (seen with 0.32).
         shard[name] = tensor.clone() if tensor.data_ptr() in seen else tensor
         seen.add(tensor.data_ptr())
         size += tensor.nbytes

@@ -1,1 +1,1 @@
-"""Several engines behind one: which episode plays where, and when it may begin."""
+"""Several engines behind one interface: the engine on which each episode plays, and when it may begin."""

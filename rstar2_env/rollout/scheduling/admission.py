@@ -1,8 +1,8 @@
-"""Which engine an episode plays on, and when it may begin: bookkeeping without a clock, a thread or an engine.
+"""The engine on which an episode plays, and when it may begin: bookkeeping without clocks, threads or engines.
 
-Covered: a queue that is first come, first served; policies by name, of which ``least_requests`` and ``static`` are
-here, and ``kv_aware`` is in ``kv_aware.py``. ``scheduler.py`` drives it for real and ``benchmarks/scheduler_sim.py`` in
-simulated time. Not covered: changing the order of the queue.
+Covered: a first-come, first-served queue; policies by name, of which ``least_requests`` and ``static`` are here and
+``kv_aware`` is in ``kv_aware.py``. ``scheduler.py`` uses it with engines, ``benchmarks/scheduler_sim.py`` in simulated
+time. Not covered: changing the order of the queue.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from rstar2_env.core.registry import Registry
 
 @dataclass(eq=False, slots=True)
 class Stay:
-    """One episode, from its asking for a place to its end.
+    """One episode, from its request for a place to its end.
 
     Attributes:
-        number: Its place in the order of asking.
-        prompt: Tokens of its prompt.
-        most: Most tokens that may follow.
-        tokens: Tokens that followed so far.
-        engine: Where it plays; ``None`` while it waits.
-        avoid: Engines that failed it.
+        number: Its position in the order of requests.
+        prompt: Number of tokens of its prompt.
+        most: Maximum number of tokens that may follow.
+        tokens: Number of tokens that have followed so far.
+        engine: Index of the engine on which it plays; ``None`` while it waits.
+        avoid: Engines on which a request of it failed.
     """
 
     number: int
@@ -38,30 +38,30 @@ class Stay:
 
 
 class Policy(Protocol):
-    """Chooses places. Made with the capacity of each engine in tokens; told of everything that happens."""
+    """Chooses engines for episodes. Created with the capacity of each engine in tokens; notified of every event."""
 
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:
         """The engine for the first in the queue, one of ``usable``, or ``None`` to let it wait.
 
-        Whoever waits is asked about again when anything has changed. When nobody plays on the usable engines it must
-        choose one, or all would wait for ever.
+        A waiting episode is considered again after every change. If no episode plays on the usable engines, the policy
+        must choose one of them, or all episodes would wait forever.
         """
         ...
 
     def enter(self, stay: Stay) -> None:
-        """It plays on ``stay.engine`` from now on."""
+        """The episode plays on ``stay.engine`` from now on."""
         ...
 
     def turn_begins(self, stay: Stay) -> None:
-        """Its engine begins to generate a turn, after ``stay.tokens``."""
+        """The engine begins to generate a turn, after ``stay.tokens`` tokens."""
         ...
 
     def turn_ends(self, stay: Stay, tokens: int) -> None:
-        """The turn made so many tokens; ``stay.tokens`` are all, with them."""
+        """The turn had this many tokens; ``stay.tokens`` already includes them."""
         ...
 
     def leave(self, stay: Stay, *, ended: bool) -> None:
-        """It left its engine: at its own end, or cut off."""
+        """The episode left its engine: it ended normally (``ended``), or was cut off."""
         ...
 
 
@@ -69,11 +69,11 @@ POLICIES: Registry[type[Policy]] = Registry("scheduling policy")
 
 
 class Admission:
-    """The queue, and who plays where.
+    """The queue, and the engine of each episode.
 
     Args:
-        capacities: Tokens that the cache of each engine holds.
-        policy: Chooses places.
+        capacities: Number of tokens that the cache of each engine holds.
+        policy: Chooses engines for episodes.
     """
 
     def __init__(self, capacities: Sequence[int], policy: Policy) -> None:
@@ -84,12 +84,12 @@ class Admission:
 
     @property
     def waiting(self) -> int:
-        """Episodes that wait for a place."""
+        """Number of episodes that wait for a place."""
         return len(self._queue)
 
     @property
     def in_use(self) -> list[int]:
-        """Engines that take episodes."""
+        """Indices of the engines that take new episodes."""
         return [engine for engine in range(len(self.capacities)) if engine not in self._left_out]
 
     def ask(self, prompt: int, most: int) -> Stay:
@@ -101,7 +101,7 @@ class Admission:
         if prompt >= max(self.capacities):
             raise ConfigurationError(
                 f"A prompt of {prompt} tokens and a turn do not fit into the cache of any engine; the largest holds "
-                f"{max(self.capacities)}. Shorten the prompt, or give the engines more memory."
+                f"{max(self.capacities)} tokens. Shorten the prompt, or give the engines more memory."
             )
         stay = Stay(self._asked, prompt, most)
         self._asked += 1
@@ -109,7 +109,7 @@ class Admission:
         return stay
 
     def admit(self) -> list[Stay]:
-        """Give places to as many as there are places for, in the order of their asking."""
+        """Give places to as many episodes as the policy allows, in the order of their requests; return them."""
         placed = []
         while self._queue:
             stay = self._queue[0][1]
@@ -124,17 +124,17 @@ class Admission:
         return placed
 
     def turn_begins(self, stay: Stay, tokens: int) -> None:
-        """An episode that plays, with so many tokens after its prompt, asks its engine for a turn."""
+        """Record that a playing episode, with this many tokens after its prompt, asks its engine for a turn."""
         stay.tokens = tokens
         self.policy.turn_begins(stay)
 
     def turn_ends(self, stay: Stay, tokens: int) -> None:
-        """Its turn is there; it has so many tokens after its prompt now."""
+        """Record the end of its turn; it now has this many tokens after its prompt."""
         made, stay.tokens = tokens - stay.tokens, tokens
         self.policy.turn_ends(stay, made)
 
     def leave(self, stay: Stay, *, ended: bool) -> None:
-        """Give the place back, or leave the queue. Leaving twice is harmless."""
+        """Free the place, or leave the queue. Leaving twice is harmless."""
         if stay.engine is not None:
             self.policy.leave(stay, ended=ended)
             stay.engine = None
@@ -143,18 +143,18 @@ class Admission:
             heapq.heapify(self._queue)
 
     def move(self, stay: Stay) -> None:
-        """Give the place back and ask for one on another engine, before all who asked later."""
+        """Free the place and request one on another engine, before all later requests."""
         if stay.engine is not None:
             stay.avoid.add(stay.engine)
         self.leave(stay, ended=False)
         heapq.heappush(self._queue, (stay.number, stay))
 
     def leave_out(self, engine: int) -> None:
-        """Give nobody else a place on that engine; whoever plays there may stay."""
+        """Give no more places on that engine; episodes that play there may stay."""
         self._left_out.add(engine)
 
     def take_back(self, engine: int) -> None:
-        """Give places on it again."""
+        """Give places on that engine again."""
         self._left_out.discard(engine)
 
 
@@ -182,7 +182,7 @@ class _Counting:
 
 
 class Static(_Counting):
-    """Deal the episodes out one after the other, whatever becomes of them; nobody waits."""
+    """Assign episodes to the engines in turn; no episode waits."""
 
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:
         """See ``Policy``."""
@@ -190,7 +190,7 @@ class Static(_Counting):
 
 
 class LeastRequests(_Counting):
-    """The engine with the fewest episodes; nobody waits."""
+    """Choose the engine with the fewest episodes; no episode waits."""
 
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:
         """See ``Policy``."""

@@ -1,8 +1,8 @@
-"""``kv_aware``: episodes go where the cache has room for what they will still need, and wait when none has.
+"""``kv_aware``: episodes go to the engine whose cache has room for what they will still need, and wait if none has.
 
-Covered: a forecast from the lengths seen so far, which lets in more than the worst case would, and never so many that
-the cache is likely to overflow. Not covered: episodes of a group that share the cache of their prompt (each is counted
-with a prompt of its own, which errs on the safe side).
+Covered: a forecast from the lengths seen so far, which admits more episodes than the worst case would, but not so many
+that the cache is likely to overflow. Not covered: episodes of a group that share the cache of their prompt (each is
+counted with a prompt of its own, which overestimates the need).
 """
 
 from __future__ import annotations
@@ -18,29 +18,30 @@ from rstar2_env.rollout.scheduling.admission import POLICIES, Stay
 from rstar2_env.rollout.scheduling.lengths import BUCKETS, Lengths, bucket
 
 BLOCK = 32
-"""Tokens of a block of a paged cache: an episode wastes at most one."""
+"""Tokens of a block of a paged cache; an episode wastes at most one block."""
 
 
 @dataclass(eq=False, slots=True)
 class _Row:
-    """An episode on an engine: the bucket that it is counted in, and its engine's steps when its turn began."""
+    """An episode on an engine: the bucket in which it is counted, and its engine's step count when its turn began."""
 
     at: int
     since: int | None = None
 
 
 class KvAware:
-    """The engine with the most room for what its episodes will still need; wait when none has enough.
+    """Choose the engine with the most room for what its episodes will still need; wait if none has enough.
 
-    What an engine's episodes will need is forecast from the lengths seen so far: for each moment ahead, the sum over
-    its episodes of what each has by then times the chance that it still plays, and ``margin`` standard deviations of
-    that sum; the highest of these moments counts. Without observations this is every episode's most.
+    The need of an engine's episodes is forecast from the lengths seen so far: for each future moment, the sum over its
+    episodes of the tokens that each will have times the probability that it still plays, plus ``margin`` standard
+    deviations of that sum; the maximum over these moments is the forecast. Without observations every episode is
+    assumed to reach its maximum.
 
     Args:
-        capacities: Tokens that the cache of each engine holds.
-        margin: Standard deviations kept free.
-        overcommit: The most tokens that an engine's episodes could ever have, as a multiple of its capacity, are at
-            most this, whatever the forecast says.
+        capacities: Number of tokens that the cache of each engine holds.
+        margin: Safety margin of the forecast, in standard deviations.
+        overcommit: Upper limit of the sum of the maximum lengths of an engine's episodes, as a multiple of its
+            capacity, whatever the forecast is.
     """
 
     def __init__(self, capacities: Sequence[int], *, margin: float = 3.0, overcommit: float = 16.0) -> None:
@@ -61,14 +62,14 @@ class KvAware:
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:
         """See ``Policy``."""
         self._refresh()
-        # The same episode adds about as much anywhere: where there is most room it fits best.
+        # The same episode adds about as much on every engine, so it fits best where there is most room.
         engine = max(usable, key=lambda e: self._capacities[e] - self._need[e])
         with_it = self._sums[engine].copy()
         _add(with_it, stay, bucket(stay.tokens, stay.most), 1)
         capacity = self._capacities[engine]
         if self._forecast(with_it) <= capacity and with_it[1:3].sum() <= self._overcommit * capacity:
             return engine
-        # What no engine has room for, even empty, plays alone.
+        # An episode that does not fit on any empty engine plays alone.
         empty = not self._sums[engine, 0].any()
         return engine if empty and capacity >= max(self._capacities[list(usable)]) else None
 
@@ -94,7 +95,7 @@ class KvAware:
         engine = self._engine(stay)
         row = self._rows[engine][stay]
         if row.since is not None:
-            # All rows of an engine get a token in each step, so a turn that ended tells how far the others are.
+            # All rows of an engine get one token in each step, so a turn that ended shows the progress of the others.
             self._steps[engine] = max(self._steps[engine], row.since + tokens)
             row.since = None
         self._stale[engine] = True
@@ -109,17 +110,17 @@ class KvAware:
         self._note(self.lengths.end(row.at, seen=ended))
 
     def need(self, engine: int) -> float:
-        """Tokens that the episodes of an engine are forecast to need at once."""
+        """Number of tokens that the episodes of an engine are forecast to need at the same time."""
         self._refresh()
         return float(self._need[engine])
 
     @staticmethod
     def _engine(stay: Stay) -> int:
-        assert stay.engine is not None, "it has no place"
+        assert stay.engine is not None, "the episode has no place"
         return stay.engine
 
     def _count(self, engine: int, stay: Stay, row: _Row, tokens: int) -> None:
-        """Count an episode as having so many tokens, if it was not counted as having more."""
+        """Count an episode with this many tokens, unless it is already counted with more."""
         now = bucket(tokens, stay.most)
         if now > row.at:
             sums = self._sums[engine]

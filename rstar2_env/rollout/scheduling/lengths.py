@@ -1,10 +1,10 @@
-"""How long episodes become: a survival estimate from those that ended and those that still play.
+"""The distribution of episode lengths: a survival estimate from ended and running episodes.
 
-Lengths are shares of what an episode may have at most, in ``BUCKETS`` equal steps. Short episodes end first, so a mean
-over those that have ended is too low whenever many still play; the life-table estimate (E. L. Kaplan and P. Meier,
-Nonparametric estimation from incomplete observations, 1958; with the actuarial half for those inside a bucket) counts
-what the others have reached already. Where nothing was seen an episode is taken to go on. Old episodes are forgotten
-slowly, since lengths change as a policy learns. Not covered: lengths that depend on the problem.
+Lengths are fractions of the maximum length of an episode, in ``BUCKETS`` equal steps. Short episodes end first, so a
+mean over ended episodes is too low while many still run; the life-table estimate (E. L. Kaplan and P. Meier,
+Nonparametric estimation from incomplete observations, 1958; with the actuarial half for those inside a bucket) includes
+the lengths that running episodes have already reached. Without observations an episode is assumed to continue. Old
+episodes lose weight slowly, since lengths change as a policy learns. Not covered: lengths that depend on the problem.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from numpy.typing import NDArray
 BUCKETS = 64
 
 _DOUBT = 16
-"""Episodes that are taken to have gone on, besides those that were seen: without any, all reach their most."""
+"""Number of assumed episodes that continue, added to the observed ones: without observations, all reach the maximum."""
 
 _REFRESH = 0.02
-"""The tables are worked out again when the observations have changed by this share."""
+"""The tables are recomputed when the observations have changed by this fraction."""
 
 
 def bucket(tokens: int, most: int) -> int:
-    """The bucket that an episode of so many tokens, of at most ``most``, is in."""
+    """The bucket of an episode with this many tokens out of at most ``most``."""
     return min(BUCKETS - 1, tokens * BUCKETS // max(most, 1))
 
 
 class Lengths:
-    """What was seen, and what it says of episodes that play.
+    """The observed lengths, and the forecast for running episodes.
 
     Args:
-        memory: Episodes that weigh in; older ones fade.
+        memory: Effective number of episodes in the estimate; the weight of older ones decays.
 
     Attributes:
-        alive: (BUCKETS, BUCKETS); ``alive[b, h]`` is the chance that an episode which is in bucket ``b`` now still
-            plays when it has passed ``h`` more.
-        mean_table: (2 * BUCKETS, BUCKETS); sums over the episodes in each bucket of their prompts, and of their most
-            tokens, one after the other, times this are the tokens expected at each ``h``.
-        variance_table: (3 * BUCKETS, BUCKETS); the same for the variance, from the sums of the squared prompts, of the
-            products of prompt and most, and of the squared mosts.
+        alive: (BUCKETS, BUCKETS); ``alive[b, h]`` is the probability that an episode in bucket ``b`` still runs after
+            ``h`` more buckets.
+        mean_table: (2 * BUCKETS, BUCKETS); the sums over the episodes in each bucket of their prompt lengths, followed
+            by those of their maximum lengths, times this matrix are the expected numbers of tokens at each ``h``.
+        variance_table: (3 * BUCKETS, BUCKETS); the same for the variance, from the sums of the squared prompt lengths,
+            of the products of prompt length and maximum, and of the squared maxima.
     """
 
     def __init__(self, memory: float = 4096.0) -> None:
@@ -49,7 +49,7 @@ class Lengths:
         self._changes = 0.0
         start = np.arange(BUCKETS)[:, None]
         self._ahead = start + np.arange(BUCKETS)[None, :]
-        # The share of its most tokens that an episode has by then, at the bucket's upper edge.
+        # The fraction of its maximum length that an episode has then, at the bucket's upper edge.
         self._size = np.minimum(self._ahead + 1, BUCKETS) / BUCKETS
         self.alive: NDArray[np.float64]
         self.mean_table: NDArray[np.float64]
@@ -57,18 +57,18 @@ class Lengths:
         self._tabulate()
 
     def begin(self) -> None:
-        """An episode begins."""
+        """Record that an episode begins."""
         self._inside[0] += 1
 
     def grow(self, before: int, now: int) -> bool:
-        """An episode went from one bucket to another; returns whether the tables changed."""
+        """Record that an episode went from one bucket to another; return whether the tables changed."""
         self._inside[before] -= 1
         self._inside[now] += 1
         self._passed[before:now] += 1
         return self._changed(now - before)
 
     def end(self, at: int, *, seen: bool) -> bool:
-        """An episode ended in that bucket, by itself or (not ``seen``) because it was cut off.
+        """Record that an episode ended in that bucket, normally or (not ``seen``) because it was cut off.
 
         Returns:
             Whether the tables changed.
@@ -82,7 +82,7 @@ class Lengths:
         return self._changed(1)
 
     def mean(self) -> float:
-        """Expected length of a new episode, as a share of the most it may have."""
+        """Expected length of a new episode, as a fraction of its maximum."""
         return float(self.alive[0].sum() / BUCKETS)
 
     def _changed(self, by: int) -> bool:
@@ -94,11 +94,11 @@ class Lengths:
         return True
 
     def _tabulate(self) -> None:
-        # Where few were, as ahead of a first wave of episodes, chance must not make all look short.
+        # With few observations, as before a first wave of episodes, chance must not make all look short.
         left = self._passed + self._ended
         at_risk = left + self._inside / 2 + _DOUBT
         survive = np.append(np.where(left >= self._inside, 1 - self._ended / at_risk, 1.0), 1.0)
-        # reached[b] is the chance to reach bucket b from the start.
+        # reached[b] is the probability of reaching bucket b from the start.
         reached = np.concatenate(([1.0], np.cumprod(np.maximum(survive[:BUCKETS], 1e-12))))
         ahead = np.minimum(self._ahead, BUCKETS)
         self.alive = np.where(self._ahead < BUCKETS, reached[ahead] / reached[:BUCKETS, None], 0.0)

@@ -1,8 +1,8 @@
-"""``Scheduler``: several engines behind one, each episode on the engine that has room for it.
+"""``Scheduler``: several engines behind one interface, each episode on the engine that has room for it.
 
-Covered: an episode waits for a place in the order of asking, stays on the engine that holds its prefix, and gives its
-place back on every way out; an engine that fails is left out, and its episodes move; nothing polls. The choice of
-places is ``admission.py``'s. Not covered: an engine that neither answers nor fails (``Budget.wall_s`` ends such an
+Covered: episodes get places in the order of their requests, stay on the engine that caches their prefix, and free their
+place however they end; an engine that fails is excluded, and its episodes move; nothing polls. ``admission.py`` chooses
+the places. Not covered: an engine that neither answers nor fails (``Budget.wall_s`` ends such an
 episode), and starting or stopping engines.
 """
 
@@ -21,7 +21,7 @@ from typing import Any
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import call_with_options
 from rstar2_env.rollout.engine import Engine, Generation, SamplingParams, Seat, open_episode
-from rstar2_env.rollout.scheduling import kv_aware as kv_aware  # registers its policy
+from rstar2_env.rollout.scheduling import kv_aware as kv_aware  # importing it registers its policy
 from rstar2_env.rollout.scheduling.admission import POLICIES, Admission, Stay
 
 _log = logging.getLogger(__name__)
@@ -29,13 +29,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SchedulerStats:
-    """What a scheduler is doing.
+    """The present load of a scheduler.
 
     Attributes:
-        waiting: Episodes that wait for a place.
-        episodes: Episodes on each engine.
-        left_out: Numbers of the engines that take no new episodes.
-        moved: Requests that another engine had to answer, since the start.
+        waiting: Number of episodes that wait for a place.
+        episodes: Number of episodes on each engine.
+        left_out: Indices of the engines that take no new episodes.
+        moved: Number of requests, since the start, that another engine had to answer.
     """
 
     waiting: int
@@ -45,18 +45,19 @@ class SchedulerStats:
 
 
 class Scheduler:
-    """An engine over engines.
+    """An engine that distributes episodes over several engines.
 
     Args:
         engines: The engines; the scheduler closes them.
         policy: Name of the scheduling policy: ``kv_aware``, ``least_requests`` or ``static``.
-        max_strikes: An engine is left out after so many requests in a row that failed on it and went well elsewhere. It
-            is taken back when it takes new weights, or when all others have failed a request.
+        max_strikes: Number of consecutive requests that failed on an engine and succeeded elsewhere, after which the
+            engine is excluded. It is included again when it loads new weights, or when all others have failed a
+            request.
         **policy_options: Options of the policy.
 
     Raises:
-        ConfigurationError: There is no engine, or an option is unknown or out of its range.
-        UnknownNameError: There is no such policy; the message suggests the nearest.
+        ConfigurationError: There is no engine, or an option is unknown or out of range.
+        UnknownNameError: There is no such policy; the message suggests the closest one.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class Scheduler:
     ) -> None:
         if not engines or max_strikes < 1:
             raise ConfigurationError(
-                f"A scheduler needs an engine or more and max_strikes >= 1, not {len(engines)} and {max_strikes}."
+                f"A scheduler needs one or more engines and max_strikes >= 1, not {len(engines)} and {max_strikes}."
             )
         self.engines = list(engines)
         capacities = [engine.capacity() for engine in self.engines]
@@ -87,7 +88,7 @@ class Scheduler:
 
     @asynccontextmanager
     async def episode(self, prompt_tokens: int, max_tokens: int) -> AsyncIterator[Seat]:
-        """Wait for a place; the turns are generated on one engine as long as that does not fail; see ``EpisodeEngine``.
+        """Wait for a place; all turns are generated on one engine unless it fails. See ``EpisodeEngine``.
 
         Raises:
             ConfigurationError: The prompt is too long for the cache of any engine.
@@ -108,12 +109,12 @@ class Scheduler:
                 self._leave(stay, ended=ended)
 
     def update_weights(self, version: int, weights: Any = None) -> None:
-        """Hand the weights to every engine, to all at once; one that does not take them is left out until it does.
+        """Pass the weights to all engines in parallel; an engine that cannot load them is excluded until it can.
 
         Raises:
-            Exception: No engine took them; what the first one raised.
+            Exception: No engine loaded them; the exception of the first one.
         """
-        # What can be read only once would reach the first engine alone.
+        # An iterator can be read only once, and would reach only the first engine.
         shared = list(weights) if isinstance(weights, Iterator) else weights
         with ThreadPoolExecutor(len(self.engines), thread_name_prefix="rstar2-weights") as threads:
             done = [threads.submit(engine.update_weights, version, shared) for engine in self.engines]
@@ -131,21 +132,21 @@ class Scheduler:
             self._admit()
 
     def capacity(self) -> int:
-        """Tokens that fit into the caches of all engines."""
+        """Total number of tokens that fit into the caches of the engines."""
         return sum(self._admission.capacities)
 
     def stats(self) -> SchedulerStats:
-        """What it is doing."""
+        """The present load."""
         with self._lock:
             in_use = self._admission.in_use
             left_out = tuple(number for number in range(len(self.engines)) if number not in in_use)
             return SchedulerStats(self._admission.waiting, tuple(self._episodes), left_out, self._moved)
 
     def close(self) -> None:
-        """Close every engine, also when one of them cannot be closed.
+        """Close every engine, even if closing one of them fails.
 
         Raises:
-            Exception: What the first such engine raised.
+            Exception: The first exception that an engine raised.
         """
         errors = []
         for engine in self.engines:
@@ -157,12 +158,12 @@ class Scheduler:
             raise errors[0]
 
     def _admit(self) -> None:
-        """Tell those who got a place. The lock is held."""
+        """Notify the episodes that got a place. The lock is held."""
         for stay in self._admission.admit():
             assert stay.engine is not None
             self._episodes[stay.engine] += 1
             place = self._places.pop(stay)
-            with contextlib.suppress(InvalidStateError):  # it was cancelled, and will leave
+            with contextlib.suppress(InvalidStateError):  # it was cancelled and will leave
                 place.set_result(None)
 
     def _turn_begins(self, stay: Stay, tokens: int) -> None:
@@ -183,7 +184,7 @@ class Scheduler:
             self._admit()
 
     def _move(self, stay: Stay, failed: set[int]) -> Future[None] | None:
-        """A place on an engine that has not failed this request; ``None`` when there is none."""
+        """A place on an engine that has not failed this request; ``None`` if there is none."""
         with self._lock:
             untried = set(range(len(self.engines))) - failed - self._outdated
             if not untried:
@@ -200,7 +201,7 @@ class Scheduler:
             return place
 
     def _answered(self, engine: int, failed: dict[int, Exception]) -> None:
-        """One engine could do what the others could not."""
+        """Record that one engine answered a request that failed on others."""
         if not failed:
             self._strikes[engine] = 0
             return
@@ -214,7 +215,7 @@ class Scheduler:
 
     def _leave_out(self, number: int, error: BaseException) -> None:
         if number in self._admission.in_use and len(self._admission.in_use) > 1:
-            _log.warning("Engine %d is left out: %s: %s", number, type(error).__name__, error)
+            _log.warning("Engine %d gets no new episodes: %s: %s", number, type(error).__name__, error)
             self._admission.leave_out(number)
 
     def _take_back(self, number: int) -> None:
@@ -223,7 +224,7 @@ class Scheduler:
 
 
 class _Seat:
-    """Generates the turns of one episode on its engine, and moves with it when that fails."""
+    """Generates the turns of one episode on its engine, and moves to another when that fails."""
 
     def __init__(self, scheduler: Scheduler, stay: Stay) -> None:
         self._scheduler, self._stay = scheduler, stay
@@ -235,7 +236,7 @@ class _Seat:
 
         Raises:
             ConfigurationError: An engine refuses the request; no other is asked.
-            Exception: No engine could answer; what the last one raised.
+            Exception: No engine could answer; the exception of the last one.
         """
         scheduler, stay = self._scheduler, self._stay
         failed: dict[int, Exception] = {}
@@ -245,7 +246,7 @@ class _Seat:
             scheduler._turn_begins(stay, len(ids) - stay.prompt)
             try:
                 if self._inner is None:
-                    # The engine itself may care about episodes too.
+                    # The engine itself may be an ``EpisodeEngine`` too.
                     place = open_episode(scheduler.engines[engine], stay.prompt, stay.most)
                     self._inner = await self._stack.enter_async_context(place)
                 generation = await self._inner.generate(ids, params)
@@ -265,7 +266,7 @@ class _Seat:
             return generation
 
     async def get_up(self) -> None:
-        """Leave the engine."""
+        """Free the place on the engine."""
         self._inner = None
         stack, self._stack = self._stack, AsyncExitStack()
         await stack.aclose()
