@@ -56,7 +56,7 @@ class MathToolEnv(ToolEnv):
         limits: What one program may use; a ``Limits`` or a dict of its fields.
         max_output: How much of a program's output the policy is shown, in characters, or in tokens with
             ``output_tokenizer``; more is cut in the middle.
-        output_tokenizer: Count ``max_output`` in its tokens.
+        output_tokenizer: Count ``max_output`` in its tokens; a tokenizer, or the folder or hub name of one.
         traceback: Show the whole traceback of an exception; else its last line alone.
         verifier: Says whether an answer is right: ``"rules"``, ``"numeric:tolerance=0.02"``,
             ``"model:url=...,model=..."``, one's own, or a ``Verifier``; see docs/verification.md.
@@ -77,7 +77,7 @@ class MathToolEnv(ToolEnv):
         sandbox: Sandbox | str | Mapping[str, Any] = "local",
         limits: Limits | Mapping[str, Any] | None = None,
         max_output: Count = 4000,
-        output_tokenizer: Tokenizer | None = None,
+        output_tokenizer: Tokenizer | str | None = None,
         traceback: bool = True,
         verifier: VerifierSpec = "rules",
         verify_timeout: Seconds = 5.0,

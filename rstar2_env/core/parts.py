@@ -65,14 +65,14 @@ def read_part(written: PartSpec, kind: str = "part") -> Part:
         name, options = split_part(written)
         return Part(_named(name, written, kind), _parsed(options, written, kind))
     if isinstance(written, Mapping):
-        options = dict(written)
-        return Part(_named(options.pop("name", None), written, kind), _checked(options, written, kind))
+        table = dict(written)
+        return Part(_named(table.pop("name", None), written, kind), _checked(table, written, kind))
     if isinstance(written, Sequence):
         if not 1 <= len(written) <= 2 or (len(written) == 2 and not isinstance(written[1], Mapping)):
             raise ConfigurationError(f"A {kind} as a list is [name, options], not {written!r}.")
         inner = read_part(written[0], kind)
-        more = dict(written[1]) if len(written) == 2 else {}
-        return Part(inner.name, {**inner.options, **_checked(more, written, kind)}, inner.made_by)
+        more: Mapping[str, Any] = written[1] if len(written) == 2 else {}
+        return Part(inner.name, {**inner.options, **_checked(dict(more), written, kind)}, inner.made_by)
     if callable(written):
         return Part(getattr(written, "__qualname__", type(written).__qualname__), {}, written)
     raise ConfigurationError(
@@ -94,7 +94,7 @@ def make_part(registry: Registry[Callable[..., T]], written: PartSpec, **given: 
         ConfigurationError: It is in none of the forms, or an option does not fit.
     """
     part = read_part(written, registry.kind)
-    made_by = registry.get(part.name) if part.made_by is None else part.made_by
+    made_by: Callable[..., T] = registry.get(part.name) if part.made_by is None else part.made_by
     with part_named(registry.kind, part):
         return call_with_options(f"{registry.kind} {part.name!r}", made_by, {**given, **part.options})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from rstar2_env.core.errors import ConfigurationError
@@ -63,7 +63,7 @@ class Dialect(Protocol):
         ...
 
 
-DIALECTS: Registry[type[Dialect]] = Registry("dialect", "rstar2_env.dialects", "rstar2_env.dialects")
+DIALECTS: Registry[Callable[..., Dialect]] = Registry("dialect", "rstar2_env.dialects", "rstar2_env.dialects")
 
 
 def make_dialect(dialect: Dialect | str, **options: Any) -> Dialect:

@@ -25,7 +25,7 @@ from rstar2_env.env.spaces import UnicodeText
 from rstar2_env.env.turn_result import Ended, GoesOn, Step
 from rstar2_env.problems import Problem, ProblemSource, load_problems
 from rstar2_env.tools import CallContext, Tool, ToolChain, ToolResult
-from rstar2_env.tools.cut import Tokenizer, cut_middle
+from rstar2_env.tools.cut import Tokenizer, cut_middle, make_tokenizer
 from rstar2_env.verification import Reason
 
 _NOTE_LENGTH = 64
@@ -48,7 +48,7 @@ class ToolEnv(gym.Env[str, str]):
         max_turns: Turns of the policy in one episode.
         max_tokens: Tokens of policy and tools together in one episode, counted with ``tokenizer``; ``None``: no limit.
         max_seconds: Wall-clock seconds of one episode; ``None`` for no limit. Not reproducible by nature.
-        tokenizer: Counts tokens for ``max_tokens``.
+        tokenizer: Counts tokens for ``max_tokens``; a tokenizer, or the folder or hub name of one.
         timings: Put the wall-clock seconds of every call into ``info``, which is then no longer deterministic.
         max_text: Longest text that the spaces admit, in characters, at least 1024. An action beyond it is an error;
             results beyond it are cut in the middle.
@@ -75,7 +75,7 @@ class ToolEnv(gym.Env[str, str]):
         max_turns: Count = 10,
         max_tokens: Count | None = None,
         max_seconds: Seconds | None = None,
-        tokenizer: Tokenizer | None = None,
+        tokenizer: Tokenizer | str | None = None,
         timings: bool = False,
         max_text: Annotated[int, Rule(least=1024)] = 1 << 20,
         render_mode: str | None = None,
@@ -94,7 +94,7 @@ class ToolEnv(gym.Env[str, str]):
         self.tools = ToolChain(tools)
         self.grader = grader
         self._max_turns, self._max_tokens, self._max_seconds = max_turns, max_tokens, max_seconds
-        self._tokenizer, self._timings = tokenizer, timings
+        self._tokenizer, self._timings = make_tokenizer(tokenizer), timings
         self._problem: Problem | None = None
         self._max_text = max_text
         self._over = True

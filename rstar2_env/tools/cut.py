@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import re
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -39,15 +40,25 @@ def _loaded(name: str) -> Tokenizer:
         transformers: Any = importlib.import_module("transformers")
     except ImportError as error:
         raise MissingExtraError("train", f"The tokenizer {name!r}") from error
+    found: Tokenizer
     try:
-        found: Tokenizer = transformers.AutoTokenizer.from_pretrained(name)
+        # A folder, or what was fetched before; the hub is asked for nothing else.
+        found = transformers.AutoTokenizer.from_pretrained(name, local_files_only=True)
+        return found
     except (OSError, ValueError) as error:
-        line = str(error).strip().partition("\n")[0]
+        if not _HUB_NAME.fullmatch(name):
+            raise ConfigurationError(f"There is no folder {name} that holds a tokenizer.") from error
+    try:
+        found = transformers.AutoTokenizer.from_pretrained(name)
+    except (OSError, ValueError) as error:
         raise ConfigurationError(
-            f"The tokenizer {name!r} cannot be loaded: expected a folder that holds one, or the name of a model on the "
-            f"hub. {line}"
+            f"The tokenizer {name!r} cannot be loaded: it is no folder that holds one, and the hub gives none of that "
+            f"name: {str(error).strip().splitlines()[0]}"
         ) from error
     return found
+
+
+_HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
 
 def cut_middle(text: str, limit: int, *, tokenizer: Tokenizer | None = None) -> tuple[str, int]:

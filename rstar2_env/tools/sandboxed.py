@@ -16,7 +16,7 @@ from rstar2_env.core.options import Count, checked
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox.job import Limits, Outcome, Sandbox
 from rstar2_env.tools.base import CallContext, ToolResult, ToolSpec
-from rstar2_env.tools.cut import Tokenizer, cut_middle
+from rstar2_env.tools.cut import Tokenizer, cut_middle, make_tokenizer
 
 
 class SandboxTool(ABC):
@@ -28,7 +28,8 @@ class SandboxTool(ABC):
             at the first call and let go of by ``close``.
         limits: What each program may use.
         max_output: How much of the output the policy is shown; more is cut in the middle.
-        tokenizer: Count ``max_output`` in its tokens instead of in characters.
+        tokenizer: Count ``max_output`` in its tokens instead of in characters; a tokenizer, or the folder or hub name
+            of one.
         traceback: Show where an exception came from; without, its type and message alone.
 
     Attributes:
@@ -49,14 +50,14 @@ class SandboxTool(ABC):
         *,
         limits: Limits | None = None,
         max_output: Count = 4000,
-        tokenizer: Tokenizer | None = None,
+        tokenizer: Tokenizer | str | None = None,
         traceback: bool = True,
     ) -> None:
         self._choice = sandbox
         self._sandbox: Sandbox | None = None
         self._limits = limits or Limits()
         self._max_output = max_output
-        self._tokenizer = tokenizer
+        self._tokenizer = make_tokenizer(tokenizer)
         self._traceback = traceback
 
     @property

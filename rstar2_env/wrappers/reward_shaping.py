@@ -147,15 +147,15 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
                 "components must be a list of reward components (names, functions, or Component(name, score)), not "
                 f"{components!r}. A single one goes in brackets: RewardShaping(env, [component])."
             )
-        components = [make_component(one) for one in written]
+        made = [make_component(one) for one in written]
         gym.utils.RecordConstructorArgs.__init__(
-            self, _disable_deepcopy=True, components=components, task_weight=task_weight, clip=clip
+            self, _disable_deepcopy=True, components=made, task_weight=task_weight, clip=clip
         )
         super().__init__(env)
-        names = ["task", *(component.name for component in components)]
+        names = ["task", *(component.name for component in made)]
         if len(set(names)) < len(names):
             raise ConfigurationError(f"Reward components need distinct names, none of them 'task': {names[1:]}.")
-        for component in components:
+        for component in made:
             if not callable(component.score):
                 raise ConfigurationError(
                     f"The score of {component.name!r} must be a function of the episode and its last info that returns "
@@ -168,10 +168,10 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
                 )
             if component.when not in ("end", "step"):
                 raise ConfigurationError(f"{component.name!r} is paid at 'end' or 'step', not {component.when!r}.")
-        for bounds in (clip, *(component.clip for component in components)):
+        for bounds in (clip, *(component.clip for component in made)):
             if bounds is not None and not _are_bounds(bounds):
                 raise ConfigurationError(f"clip must be a pair of numbers (lowest, highest), not {bounds!r}.")
-        self._components, self._task_weight, self._clip = tuple(components), task_weight, clip
+        self._components, self._task_weight, self._clip = tuple(made), task_weight, clip
         self._episode = Episode()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:

@@ -6,7 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.testing.toy_env import ToyEnv
 from rstar2_env.tools import cut_middle
+from rstar2_env.tools.cut import make_tokenizer
+from rstar2_env.wrappers import make_env
 
 NOTE = re.compile(r"\n\[\.\.\. (\d+) (characters|tokens) left out \.\.\.\]\n")
 
@@ -107,3 +111,42 @@ def test_examples(limit, expected):
 
 def test_wide_characters_count_as_one():
     assert cut_middle("😀" * 10, 10) == ("😀" * 10, 0)
+
+
+class TestATokenizerByName:
+    @pytest.fixture
+    def folder(self, tmp_path):
+        tokenizers = pytest.importorskip("tokenizers", reason="tokenizers comes with the extra 'train'")
+        transformers = pytest.importorskip("transformers", reason="transformers comes with the extra 'train'")
+        vocabulary = {"[UNK]": 0, **{character: number for number, character in enumerate("abc0123456789 ", 1)}}
+        made = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token="[UNK]"))
+        made.pre_tokenizer = tokenizers.pre_tokenizers.Split(tokenizers.Regex("."), "isolated")
+        transformers.PreTrainedTokenizerFast(tokenizer_object=made, unk_token="[UNK]").save_pretrained(tmp_path)
+        return str(tmp_path)
+
+    def test_a_folder_is_loaded_once(self, folder):
+        assert make_tokenizer(folder) is make_tokenizer(folder)
+        assert make_tokenizer(folder).encode("abc", add_special_tokens=False) == [1, 2, 3]
+
+    def test_a_tokenizer_itself_and_none_are_left_alone(self):
+        words = Words()
+        assert make_tokenizer(words) is words
+        assert make_tokenizer(None) is None
+
+    def test_an_environment_and_a_wrapper_count_in_its_tokens(self, folder):
+        env = make_env(ToyEnv, wrappers=[f"observation_limit:limit=3,tokenizer={folder}"], plan="0123456789")
+        env.reset(seed=1)
+        assert "7 tokens left out" in env.step(typical_turn(env))[0]
+        for most, end in ((20, "tokens"), (1000, None)):
+            env = make_env(ToyEnv, max_tokens=most, tokenizer=folder)
+            env.reset(seed=1)
+            assert env.step(typical_turn(env))[4].get("end") == end
+
+    def test_a_folder_without_one_is_refused(self, tmp_path):
+        pytest.importorskip("transformers", reason="transformers comes with the extra 'train'")
+        with pytest.raises(ConfigurationError, match=r"There is no folder .*absent that holds a tokenizer"):
+            make_tokenizer(str(tmp_path / "absent"))
+
+
+def typical_turn(env):
+    return env.unwrapped.dialect.format_call("stub", {})

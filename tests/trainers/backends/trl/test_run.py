@@ -16,6 +16,7 @@ from rstar2_env import trainers
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout import RolloutError
 from rstar2_env.trainers.backends.trl.run import batch_shape
+from rstar2_env.wrappers import read_episodes
 
 pytestmark = pytest.mark.train
 
@@ -261,3 +262,23 @@ def test_the_run_folder_is_where_it_was_asked_for(letter_options):
     result = train("grpo", letter_options, steps=1)
     assert result.output_dir == Path(letter_options["output_dir"])
     assert (result.output_dir / "final" / "config.json").exists()
+
+
+def test_training_and_evaluation_have_wrappers_of_their_own(letter_options, tmp_path):
+    shaped = "reward_shaping:components=answer_format,task_weight=0"
+    wrappers = [shaped, f"record_episodes:path={tmp_path}/train.jsonl"]
+    evaluation = {"eval_every": 2, "eval_episodes": 4, "eval_env_options": {}}
+    result = train(
+        "grpo",
+        letter_options,
+        wrappers=wrappers,
+        eval_wrappers=[f"record_episodes:path={tmp_path}/eval.jsonl"],
+        **evaluation,
+    )
+    trained, evaluated = (read_episodes(tmp_path / f"{name}.jsonl") for name in ("train", "eval"))
+    assert len(trained) == 2 * 4 * 4
+    assert len(evaluated) == 2 * 4
+    assert all(set(line["info"]["reward_components"]) == {"task", "answer_format"} for line in trained)
+    assert not any("reward_components" in line["info"] for line in evaluated)
+    config = json.loads((result.output_dir / "config.json").read_text())
+    assert config["wrappers"] == wrappers
