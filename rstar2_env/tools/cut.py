@@ -48,13 +48,15 @@ def _loaded(name: str) -> Tokenizer:
     except (OSError, ValueError) as error:
         if not _HUB_NAME.fullmatch(name):
             raise ConfigurationError(f"There is no folder {name} that holds a tokenizer.") from error
+    from rstar2_env.core.hub import ask_hub  # brings an HTTP client, which nobody else here needs
+
+    if (answer := ask_hub("models", name)) is not None:
+        raise ConfigurationError(f"{name!r} is no tokenizer: there is no such folder, and {answer}.")
     try:
         found = transformers.AutoTokenizer.from_pretrained(name)
     except (OSError, ValueError) as error:
-        raise ConfigurationError(
-            f"The tokenizer {name!r} cannot be loaded: it is no folder that holds one, and the hub gives none of that "
-            f"name: {str(error).strip().splitlines()[0]}"
-        ) from error
+        line = str(error).strip().splitlines()[0]
+        raise ConfigurationError(f"The model {name!r} of the hub gives no tokenizer: {line}") from error
     return found
 
 

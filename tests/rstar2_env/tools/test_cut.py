@@ -5,6 +5,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from small_hub import small_hub
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.testing.toy_env import ToyEnv
@@ -146,6 +147,12 @@ class TestATokenizerByName:
         pytest.importorskip("transformers", reason="transformers comes with the extra 'train'")
         with pytest.raises(ConfigurationError, match=r"There is no folder .*absent that holds a tokenizer"):
             make_tokenizer(str(tmp_path / "absent"))
+
+    def test_a_name_that_the_hub_does_not_know_is_asked_for_once(self, monkeypatch):
+        pytest.importorskip("transformers", reason="transformers comes with the extra 'train'")
+        with small_hub(monkeypatch) as asked, pytest.raises(ConfigurationError, match="hub has no model of that name"):
+            make_tokenizer("nobody/nothing")
+        assert asked.count("/api/models/nobody/nothing") == 1
 
 
 def typical_turn(env):
