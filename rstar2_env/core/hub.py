@@ -5,8 +5,6 @@ The libraries of the hub try again and again for half a minute where a name has 
 
 from __future__ import annotations
 
-import urllib.error
-import urllib.request
 from typing import Literal
 
 TIMEOUT_S = 5.0
@@ -20,6 +18,10 @@ def ask_hub(kind: Literal["models", "datasets"], name: str) -> str | None:
         kind: What it is.
         name: ``owner/name``, or a name alone.
     """
+    # Reading problems of a file must not load an HTTP client.
+    import urllib.error
+    import urllib.request
+
     try:
         from huggingface_hub import constants, get_token
     except ImportError:
