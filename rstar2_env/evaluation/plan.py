@@ -8,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import Count, check_option
 from rstar2_env.problems import FiniteSource, Problem, ProblemSource, ProblemSpec, choose, load_problems
 from rstar2_env.problems.mixture import with_split
 
@@ -51,8 +52,7 @@ def plan_of(source: ProblemSource | None, episodes: int | None, seed: int) -> li
     Raises:
         ConfigurationError: There is no such number of episodes.
     """
-    if episodes is not None and episodes < 1:
-        raise ConfigurationError(f"episodes must be at least 1, not {episodes}.")
+    check_option("episodes", episodes, Count | None)
     problems: list[Problem] | list[None]
     if episodes is None:
         if not isinstance(source, FiniteSource):
