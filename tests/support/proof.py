@@ -81,7 +81,7 @@ def rows(page: str) -> dict[str, str]:
 
 def row(proof: Proof, facts: list[str]) -> str:
     """One line of the table."""
-    figures = ", ".join(f"{name} {value}" for name, value in proof.figures.items())
+    figures = "; ".join(f"{name}: {value}" for name, value in proof.figures.items())
     cells = [f"`{proof.name}`", proof.result, f"{proof.seconds:.0f}", figures, *facts]
     assert len(cells) == COLUMNS
     return "| " + " | ".join(re.sub(r"[|\s]+", " ", cell) for cell in cells) + " |"
@@ -92,10 +92,11 @@ def main(arguments: list[str]) -> int:
     began = _load()
     with tempfile.TemporaryDirectory(prefix="rstar2-proof-") as folder:
         report = Path(folder) / "report.xml"
-        command = [sys.executable, "-m", "pytest", "-m", "proof", f"--junitxml={report}", "--timeout=7200", *arguments]
+        command = [sys.executable, "-m", "pytest", "-m", "proof", "--timeout=7200", f"--junitxml={report}"]
+        command += ["-o", "junit_family=xunit1", *arguments]  # the family whose cases may have properties
         code = subprocess.run(command, cwd=ROOT).returncode
         proofs = read(report) if report.exists() else []
-    said = shlex.join(["make", "proof", *([f"ARGS={shlex.join(arguments)}"] if arguments else [])])
+    said = f'make proof ARGS="{shlex.join(arguments)}"' if arguments else "make proof"
     facts = [f"{datetime.now(UTC):%Y-%m-%d %H:%M}", _commit(), _machine(), f"{began} to {_load()}", f"`{said}`"]
     table = rows(PAGE.read_text(encoding="utf-8") if PAGE.exists() else "")
     table |= {proof.name: row(proof, facts) for proof in proofs}
