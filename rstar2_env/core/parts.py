@@ -71,8 +71,10 @@ def read_part(written: PartSpec, kind: str = "part") -> Part:
         if not 1 <= len(written) <= 2 or (len(written) == 2 and not isinstance(written[1], Mapping)):
             raise ConfigurationError(f"A {kind} as a list is [name, options], not {written!r}.")
         inner = read_part(written[0], kind)
-        more: Mapping[str, Any] = written[1] if len(written) == 2 else {}
-        return Part(inner.name, {**inner.options, **_checked(dict(more), written, kind)}, inner.made_by)
+        more: dict[Any, Any] = {}
+        for each in written[1:]:
+            more.update(each)
+        return Part(inner.name, {**inner.options, **_checked(more, written, kind)}, inner.made_by)
     if callable(written):
         return Part(getattr(written, "__qualname__", type(written).__qualname__), {}, written)
     raise ConfigurationError(
