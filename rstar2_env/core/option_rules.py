@@ -238,10 +238,10 @@ def _words(hint: Any, rule: Rule) -> str:
         if (get_origin(hint) or hint) is tuple and inner and Ellipsis not in inner:
             return f"a list of {len(inner)} {parts.pop() if len(parts) == 1 else 'values'}"
         what = parts.pop() if len(parts) == 1 else "values"
-        choices = {choice: None for item in inner for choice in unannotated(item)[1].choices}
-        each = f", each {_one_of(choices)}" if choices else ""
-        said = f"a list{_length(rule, what.removesuffix('s'))}" if rule.range_in_words() else f"a list of {what}"
-        return said + each
+        kind, inner_rule = unannotated(inner[0]) if inner else (Any, NO_RULE)
+        each = f", each {in_words(kind, inner_rule)}" if _all_choices(kind, inner_rule) else ""
+        length = _length(rule, what.removesuffix("s")) if rule.range_in_words() else f" of {what}"
+        return f"a list{length}{each}"
     if is_mapping(hint):
         return f"a dict of {_plural(inner[1])}" if len(inner) == 2 and not says_nothing(inner[1]) else "a dict"
     kind = get_origin(hint) or hint

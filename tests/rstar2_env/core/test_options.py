@@ -51,6 +51,7 @@ class Room(CheckedOptions):
     rent: float | None = option(None, least=0)
     key: str | None = option(None, least=2, most=4)
     warm: bool = False
+    meals: Sequence[Annotated[str, Rule(choices=("lunch", "dinner"))]] = option((), least=0)
 
 
 def part(
@@ -316,6 +317,10 @@ class TestRecords:
             ({"rent": -1}, "rent must be a number of at least 0, or None, not -1."),
             ({"key": "a"}, "key must be a string of 2 to 4 characters, or None, not 'a'."),
             ({"warm": 1}, "warm must be true or false, not 1."),
+            (
+                {"meals": ["brunch"]},
+                "meals must be a list of at least 0 strings, each one of 'lunch', 'dinner', not ['brunch'].",
+            ),
         ],
     )
     def test_say_what_they_expected_and_what_came(self, values, message):
