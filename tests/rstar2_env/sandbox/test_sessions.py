@@ -315,7 +315,7 @@ def test_a_session_sees_no_network_no_home_and_no_other_process(cell: Run) -> No
 
 @pytest.mark.parametrize("name", ["", "x" * 201])
 def test_a_session_needs_a_name(name: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"Job\.session must be a name of 1 to 200 characters"):
+    with pytest.raises(ConfigurationError, match=r"Job\.session must be a string of 1 to 200 characters"):
         Job("1", session=name)
 
 
