@@ -299,8 +299,8 @@ class Player:
             if generation.finish_reason == "length" and len(episode.completion_ids) >= self.budget.tokens:
                 episode.end = "tokens"
                 return
-            text, *outcome, info = await env.step(action)
-            if episode.observe(*outcome, info):
+            text, reward, terminated, truncated, info = await env.step(action)
+            if episode.observe(reward, terminated, truncated, info):
                 return
             ended = bool(generation.ids) and generation.ids[-1] in self.chat.stop_ids
             suffix = self.chat.suffix(str(info.get("role", "user")), text, ended=ended)

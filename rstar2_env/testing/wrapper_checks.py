@@ -44,15 +44,8 @@ class WrapperHarness:
     def pairs(self) -> Iterator[tuple[str, Harness, Harness]]:
         """For each environment its name, and what plays it bare and wrapped."""
         for name, make in self.envs.items():
-            yield (
-                name,
-                Harness(lambda make=make: self.keep(make()), self.seeds, ()),
-                Harness(  # type: ignore[misc]  # mypy cannot infer a default
-                    lambda make=make: self.wrapped(make()),  # type: ignore[misc]  # as above
-                    self.seeds,
-                    (),
-                ),
-            )
+            bare, wrapped = _then(make, self.keep), _then(make, self.wrapped)
+            yield name, Harness(bare, self.seeds, ()), Harness(wrapped, self.seeds, ())
 
     def wrapped(self, env: TextEnv) -> TextEnv:
         """An environment with the wrapper around it, which ``close`` closes."""
@@ -69,6 +62,18 @@ class WrapperHarness:
         """Have ``close`` close an environment."""
         self._made.append(env)
         return env
+
+
+def _then(make: Callable[[], TextEnv], *steps: Wrap) -> Callable[[], TextEnv]:
+    """What makes an environment and puts each wrapper around it, in that order."""
+
+    def made() -> TextEnv:
+        env = make()
+        for step in steps:
+            env = step(env)
+        return env
+
+    return made
 
 
 def wrapping(harness: WrapperHarness) -> None:
@@ -171,7 +176,7 @@ def contract(harness: WrapperHarness) -> None:
     broken = []
     for name, make in harness.envs.items():
         try:
-            check_text_env(lambda make=make: harness.wrap(make()), seeds=harness.seeds, skip=_CONTRACT_WITHOUT)  # type: ignore[misc]  # mypy cannot infer a default
+            check_text_env(_then(make, harness.wrap), seeds=harness.seeds, skip=_CONTRACT_WITHOUT)
         except ConformanceError as error:
             clauses = str(error).partition("\n")[2].replace("\n", "\n  ")
             broken.append(f"around {name} the environment's contract is broken:\n  {clauses}")
@@ -181,13 +186,13 @@ def contract(harness: WrapperHarness) -> None:
 def composition(harness: WrapperHarness) -> None:
     """With another wrapper inside or outside it plays the same."""
     for name, make in harness.envs.items():
-        plain = Harness(lambda make=make: harness.wrapped(make()), harness.seeds, ())  # type: ignore[misc]  # as above
+        plain = Harness(_then(make, harness.wrapped), harness.seeds, ())
         env = plain.env()
         scripts = plain.scripts(env)
         expected = [plain.play(env, harness.seeds[0], script) for script in scripts]
         for where, twin in (
-            ("inside", lambda make=make: harness.wrapped(PlainWrapper(make()))),  # type: ignore[misc]  # as above
-            ("outside", lambda make=make: PlainWrapper(harness.wrapped(make()))),  # type: ignore[misc]  # as above
+            ("inside", _then(make, PlainWrapper, harness.wrapped)),
+            ("outside", _then(make, harness.wrapped, PlainWrapper)),
         ):
             try:
                 other = twin()

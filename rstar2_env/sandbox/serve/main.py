@@ -52,7 +52,8 @@ def serve(
     from rstar2_env.sandbox.serve.app import build_app
     from rstar2_env.sandbox.serve.service import Service
 
-    prometheus_client.disable_created_metrics()  # when each counter was made: one more line for each, read by nobody
+    # It would add a line to each counter, with when that was made, which nobody reads.
+    prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # has no annotations
     listener = _listen(options)
     try:
         sandbox = make_sandbox(provider, **(provider_options or {}))
