@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -73,3 +74,15 @@ def ray_cluster(ray_nodes: RayTestCluster) -> Iterator[RayTestCluster]:
         for node in ray_nodes.nodes() - before:
             ray_nodes.kill(node)
         ray_cluster.leave()
+
+
+@pytest.fixture
+def no_thread_left() -> Iterator[None]:
+    """No player's thread outlives a test; the environment that all of its tests use forgets the test before."""
+    from scripted_engine import EchoEnv
+
+    EchoEnv.made.clear()
+    EchoEnv.gate.clear()
+    yield
+    EchoEnv.gate.set()
+    assert not [t for t in threading.enumerate() if t.name.startswith("rstar2-env")], "a thread of a player is left"
