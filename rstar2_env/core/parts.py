@@ -72,7 +72,7 @@ def read_part(written: PartSpec, kind: str = "part") -> Part:
             raise ConfigurationError(f"A {kind} as a list is [name, options], not {written!r}.")
         inner = read_part(written[0], kind)
         more: dict[Any, Any] = {}
-        for each in written[1:]:
+        for each in list[Any](written[1:]):
             more.update(each)
         return Part(inner.name, {**inner.options, **_checked(more, written, kind)}, inner.made_by)
     if callable(written):
