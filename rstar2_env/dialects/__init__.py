@@ -1,4 +1,4 @@
-"""How a policy writes calls and answers as text, and how results are shown to it: one file each."""
+"""Dialects: how a policy writes calls and answers as text, and how results are shown to it; one file each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a dialect is: how a policy writes calls and answers as text, and how results are shown to it."""
+"""The interface of dialects: how a policy writes calls and answers as text, and how results are shown to it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rstar2_env.tools.base import ToolCall, ToolResult, ToolSpec
 
 @runtime_checkable
 class Dialect(Protocol):
-    """Reads the policy's turns and writes everything that the policy reads."""
+    """Parses the policy's turns and writes the texts that the policy reads."""
 
     @property
     def name(self) -> str:
@@ -22,16 +22,16 @@ class Dialect(Protocol):
 
     @property
     def role(self) -> str:
-        """Chat role of what an environment returns from ``step``."""
+        """Chat role of the text that ``step`` returns."""
         ...
 
     @property
     def stop(self) -> tuple[str, ...]:
-        """Strings after which an engine should stop generating, besides the end of the turn."""
+        """Strings after which an engine should stop generating, in addition to the end of the turn."""
         ...
 
     def system(self, tools: Sequence[ToolSpec]) -> str:
-        """The system message; empty for none."""
+        """The system message; an empty string for none."""
         ...
 
     def user(self, question: str) -> str:
@@ -39,11 +39,11 @@ class Dialect(Protocol):
         ...
 
     def calls(self, turn: str) -> list[ToolCall]:
-        """Every call in a turn, well formed or not, in order."""
+        """Every call in a turn, well-formed or not, in order."""
         ...
 
     def results(self, results: Sequence[ToolResult]) -> str:
-        """What the policy is shown of the results of one turn's calls."""
+        """The text that the policy is shown for the results of one turn's calls."""
         ...
 
     def answer(self, turns: Sequence[str]) -> str | None:
@@ -51,7 +51,7 @@ class Dialect(Protocol):
         ...
 
     def answer_tags(self, turns: Sequence[str]) -> int:
-        """How often the policy marked an answer in its own turns; 0 when no mark is complete."""
+        """How often the policy marked an answer in its own turns; 0 if no mark is complete."""
         ...
 
     def format_call(self, name: str, arguments: Mapping[str, Any]) -> str:
@@ -71,7 +71,7 @@ def make_dialect(dialect: Dialect | str, **options: Any) -> Dialect:
 
     Args:
         dialect: A dialect, or the name of one, alone ("rstar2") or with options ("rstar2:boxed_anywhere=true"), which
-            go before the arguments of the same name.
+            override the arguments of the same name.
         **options: Options of the named dialect.
 
     Raises:
@@ -83,5 +83,5 @@ def make_dialect(dialect: Dialect | str, **options: Any) -> Dialect:
     if not isinstance(dialect, Dialect) or isinstance(dialect, type):
         raise ConfigurationError(f"dialect must be the name of a dialect or a Dialect, not {dialect!r}.")
     if options:
-        raise ConfigurationError(f"{', '.join(options)}: options go with a dialect's name, not with a dialect.")
+        raise ConfigurationError(f"{', '.join(options)}: options go with a dialect's name, not with a Dialect.")
     return dialect

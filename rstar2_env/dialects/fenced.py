@@ -1,10 +1,10 @@
-r"""The dialect ``fenced``: programs in code fences, as base models write them (ZeroTIR, Agent RL Scaling Law).
+r"""The dialect ``fenced``: programs in code fences, as base models write them (ZeroTIR, arXiv 2505.07773).
 
 Covered: a program between ```` ```python ```` and a closing fence is a call of the Python tool with empty input; its
-result comes back in an ``output`` fence; the answer is the last ``\boxed{}`` of the policy's own text. Every fence of
-Python that cannot be run has the status ``malformed``, and so has another fence with which a turn without an answer
-ends: a model that forgot the tag is told so, instead of losing the episode. Not covered: tools that take something else
-than a program.
+result is returned in an ``output`` fence; the answer is the last ``\boxed{}`` of the policy's own text. A Python fence
+that cannot be run has the status ``malformed``. So has a fence of another kind at the end of a turn without an answer:
+a model that forgot the tag is told so instead of losing the episode. Not covered: tools that take anything other than a
+program.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ It is run, and what it printed comes back in a fence of its own:
 Each program runs on its own; nothing is kept between them. Go on reasoning until you are sure, then put the final \
 answer in \\boxed{}."""
 
-# Possessive, and only at the start of a run of backticks: else a long run would cost its square.
+# Possessive, and only at the start of a run of backticks: otherwise a long run would take quadratic time.
 _OPEN = re.compile(
     r"(?<!`)(?P<fence>`{3,}+)[ \t]*+(?P<tag>python3?|py|output)\b(?P<line_end>[ \t\r]*+(?:\n|\Z))?", re.IGNORECASE
 )
@@ -46,7 +46,7 @@ _SAME_LINE = "The program must start on the line after ```python. Nothing was ru
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """A fence of Python or of output, from ``start`` to ``end``; ``code`` is ``None`` where nothing can be run."""
+    """A fence of Python or of output, from ``start`` to ``end``; ``code`` is ``None`` if nothing can be run."""
 
     start: int
     end: int
@@ -60,15 +60,15 @@ class FencedDialect:
 
     Args:
         system: Replaces the system message; ``""`` means none.
-        instruction: What the user message says around the problem; ``"%s"`` stands for the question.
-        tool: The tool that runs the programs.
-        stdin: Whether that tool takes an ``input`` beside ``code``; it gets an empty one.
+        instruction: The user message; ``"%s"`` stands for the question.
+        tool: Name of the tool that runs the programs.
+        stdin: Whether that tool has an argument ``input`` besides ``code``; it gets an empty one.
     """
 
     name = "fenced"
     role = "user"
     stop: tuple[str, ...] = ("\n```\n", "```output")
-    """The first ends a turn after its program; the second when a model begins to make a result up."""
+    """The first ends a turn after its program; the second ends it when a model begins to invent a result."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class FencedDialect:
         self._stdin = stdin
 
     def system(self, tools: Sequence[ToolSpec]) -> str:
-        """The protocol in words; the tools' schemas say nothing to a model that writes fences."""
+        """A description of the protocol, without the tools' schemas, which a model that writes fences does not need."""
         return self._system
 
     def user(self, question: str) -> str:
@@ -94,8 +94,8 @@ class FencedDialect:
     def calls(self, turn: str) -> list[ToolCall]:
         """Every Python fence of the turn, in order.
 
-        A program ends at the first line that is a bare fence at least as long as the one that opened it; to print such
-        a line, a program opens with a longer fence. A fence that lacks its closing does not swallow the next.
+        A program ends at the first line that is a bare fence at least as long as the opening one; to print such a line,
+        a program must open with a longer fence. A fence without a closing one does not include the next.
         """
         blocks = _blocks(turn)
         calls = [self._call(block) for block in blocks if not block.output]
@@ -104,18 +104,18 @@ class FencedDialect:
         return calls
 
     def results(self, results: Sequence[ToolResult]) -> str:
-        """One ``output`` fence a call, in the order of the calls."""
+        """One ``output`` fence for each call, in the order of the calls."""
         return "\n".join(_fenced("output", result.text.removesuffix("\n")) for result in results)
 
     def answer(self, turns: Sequence[str]) -> str | None:
-        r"""The last ``\boxed{}`` outside Python and output fences; ``None`` without one."""
+        r"""The last ``\boxed{}`` outside Python and output fences; ``None`` if there is none."""
         from rstar2_env.verification import last_boxed
 
         boxes = (last_boxed(_own_text(turn)) for turn in reversed(turns))
         return next((box for box in boxes if box is not None), None)
 
     def answer_tags(self, turns: Sequence[str]) -> int:
-        """Complete boxes outside Python and output fences."""
+        """Number of complete boxes outside Python and output fences."""
         from rstar2_env.verification import extract_boxed
 
         return sum(len(extract_boxed(_own_text(turn))) for turn in turns)
@@ -124,7 +124,7 @@ class FencedDialect:
         """The program in its fence.
 
         Raises:
-            ValueError: It is not a call of the one tool that fences reach, or it has an input.
+            ValueError: It is not a call of the tool that runs the fences, or it has an input.
         """
         code = arguments.get("code")
         if name != self._tool or not isinstance(code, str) or arguments.get("input") or set(arguments) - _ARGUMENTS:
@@ -148,7 +148,7 @@ _ARGUMENTS = {"code", "input"}
 
 
 def _blocks(turn: str) -> list[_Block]:
-    """Every fence of Python and of output, in order, in time linear in the turn."""
+    """Every Python and output fence, in order, in time linear in the length of the turn."""
     blocks: list[_Block] = []
     opening = _OPEN.search(turn)
     while opening is not None:
@@ -178,7 +178,7 @@ def _read(turn: str, opening: re.Match[str]) -> _Block:
 
 
 def _stray(turn: str, blocks: Sequence[_Block]) -> str | None:
-    """What is wrong with the fence of another kind that a turn without program and answer ends with, if it does."""
+    """The fault of another kind of fence at the end of a turn without a program or an answer, if there is one."""
     from rstar2_env.verification import last_boxed
 
     text = turn.rstrip()
@@ -191,7 +191,7 @@ def _stray(turn: str, blocks: Sequence[_Block]) -> str | None:
 
 
 def _own_text(turn: str) -> str:
-    """The turn without programs and results: a program that prints an answer is no answer of the policy's."""
+    """The turn without programs and results, since an answer in a program is not an answer of the policy."""
     if "```" not in turn:
         return turn
     kept, done = [], 0

@@ -1,7 +1,7 @@
 """The dialect of rStar2-Agent (arXiv 2508.20722, section 2.1): JSON calls, results and answers in tags.
 
-Covered: several calls a turn, all of them run; a status of its own for every way in which a call can be broken. Not
-covered: the chat template around the turns, which belongs to the tokenizer, and its pre-filled ``<reason>``.
+Covered: several calls in a turn, all of which are run; a separate status for every kind of broken call. Not covered:
+the chat template around the turns, which the tokenizer has, and its pre-filled ``<reason>``.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Rstar2Dialect:
 
     Args:
         system: Replaces the system message; ``"%s"`` in it stands for the tools' schemas; ``""`` means none.
-        instruction: Replaces what the user message says around the problem; ``"%s"`` stands for the question.
+        instruction: Replaces the user message; ``"%s"`` in it stands for the question.
         boxed_anywhere: Also accept a ``\boxed{}`` outside ``<answer>`` when there is no complete ``<answer>``.
     """
 
@@ -65,7 +65,7 @@ class Rstar2Dialect:
         self._boxed_anywhere = boxed_anywhere
 
     def system(self, tools: Sequence[ToolSpec]) -> str:
-        """The instructions and the tools' schemas; without tools not a word about them."""
+        """The instructions and the tools' schemas; without tools, only the instructions."""
         if self._system is None and not tools:
             return _SYSTEM
         schemas = "\n".join(json.dumps(tool.schema(), ensure_ascii=False) for tool in tools)
@@ -79,17 +79,17 @@ class Rstar2Dialect:
     def calls(self, turn: str) -> list[ToolCall]:
         """Every ``<tool_call>`` of the turn, in order.
 
-        A call ends where its JSON ends, so a program may hold the closing tag in a string. One that does not parse
-        ends at the next closing tag, or at the turn's end.
+        A call ends where its JSON ends, so a program may contain the closing tag in a string. A call that does not
+        parse ends at the next closing tag, or at the turn's end.
         """
         return read_calls(turn)
 
     def results(self, results: Sequence[ToolResult]) -> str:
-        """One ``<tool_response>`` a call, in the order of the calls."""
+        """One ``<tool_response>`` for each call, in the order of the calls."""
         return "\n".join(_response(result.text) for result in results)
 
     def answer(self, turns: Sequence[str]) -> str | None:
-        """The last box of the last complete ``<answer>`` outside a call; ``None`` without either."""
+        """The last box of the last complete ``<answer>`` outside a call; ``None`` if there is none."""
         from rstar2_env.verification import last_boxed
 
         for turn in reversed(turns):
@@ -101,7 +101,7 @@ class Rstar2Dialect:
         return None
 
     def answer_tags(self, turns: Sequence[str]) -> int:
-        """Opening ``<answer>`` tags outside calls, or 0 when none of them is closed."""
+        """Number of opening ``<answer>`` tags outside calls; 0 if none of them is closed."""
         own = [outside_calls(turn) for turn in turns if ANSWER_OPEN in turn]
         if not any(_COMPLETE_ANSWER.search(turn) for turn in own):
             return 0
@@ -111,7 +111,7 @@ class Rstar2Dialect:
         """The call as JSON between its tags.
 
         Raises:
-            ValueError: The arguments hold what JSON cannot, such as NaN.
+            ValueError: The arguments contain values that JSON cannot represent, such as NaN.
         """
         body = json.dumps({"name": name, "arguments": dict(arguments)}, ensure_ascii=False, allow_nan=False)
         return f"{CALL_OPEN}{body}{CALL_CLOSE}"

@@ -1,4 +1,4 @@
-"""What a tool is: its schema, a call, a result, and the protocol that every tool implements."""
+"""The interface of tools: a schema, a call, a result, and the protocol that every tool implements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rstar2_env.core.text import encodable
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """What the model is told about a tool.
+    """The description of a tool for the model.
 
     Attributes:
         name: The name that calls use.
@@ -25,7 +25,7 @@ class ToolSpec:
     parameters: Mapping[str, Any]
 
     def schema(self) -> dict[str, Any]:
-        """The function schema as chat models know it; a copy, which the caller may change."""
+        """The function schema in the form that chat templates take; a copy that the caller may change."""
         return {
             "type": "function",
             "function": {"name": self.name, "description": self.description, "parameters": _copied(self.parameters)},
@@ -33,7 +33,7 @@ class ToolSpec:
 
 
 def _copied(value: Any) -> Any:
-    """Plain dicts and lists all the way down: what ``info`` gives away must not be what every environment reads."""
+    """A deep copy as plain dicts and lists: callers may change ``info``, and environments share the schema."""
     if isinstance(value, Mapping):
         return {key: _copied(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -43,12 +43,12 @@ def _copied(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call as a dialect read it from the policy's turn.
+    """One call, as a dialect parsed it from the policy's turn.
 
     Attributes:
-        name: Name of the tool; empty when the call did not parse.
+        name: Name of the tool; empty if the call did not parse.
         arguments: Its arguments.
-        problem: Status and message when the call did not parse; such a call reaches no tool.
+        problem: Status and message if the call did not parse, else ``None``; such a call is not passed to a tool.
     """
 
     name: str
@@ -58,7 +58,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """Where in an episode a call stands.
+    """The position of a call in an episode.
 
     Attributes:
         seed: The episode's seed.
@@ -73,19 +73,19 @@ class CallContext:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """How one call went, and what the policy is shown of it.
+    """The result of one call, and the text that the policy is shown.
 
     Attributes:
         name: The tool's name, as called.
-        status: One of the closed list.
-        text: What the policy is shown.
-        error_type: The exception's class or the kind of failure, or ``None``.
+        status: A member of ``ToolStatus``.
+        text: The text that the policy is shown.
+        error_type: Name of the exception's class, or the kind of failure, or ``None``.
         exit_code: Exit code of the program, or ``None``.
-        truncated: Whether output was left out of ``text``.
-        injected: Whether a wrapper made this status up.
-        wall_s: Seconds that the call took; never part of an environment's ``info`` by default.
-        session: What became of the session that the call ran in: ``"new"``, ``"kept"``, ``"interrupted"`` or
-            ``"ended"``; ``None`` for a tool that keeps none.
+        truncated: Whether output was omitted from ``text``.
+        injected: Whether a wrapper injected this result as a fault.
+        wall_s: Wall-clock seconds that the call took; not part of an environment's ``info`` by default.
+        session: State of the session in which the call ran: ``"new"``, ``"kept"``, ``"interrupted"`` or ``"ended"``;
+            ``None`` for a tool without sessions.
     """
 
     name: str
@@ -99,7 +99,7 @@ class ToolResult:
     session: str | None = None
 
     def record(self) -> dict[str, Any]:
-        """The part of the result that an environment reports in ``info``: deterministic, no clocks."""
+        """The part of the result that an environment reports in ``info``: deterministic, without times."""
         record: dict[str, Any] = {
             "name": encodable(self.name),
             "status": str(self.status),
@@ -117,22 +117,22 @@ class Tool(Protocol):
 
     @property
     def spec(self) -> ToolSpec:
-        """Its schema."""
+        """The tool's schema."""
         ...
 
     def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
-        """Run one call whose arguments fit the schema. What the policy does wrong is a status, never an exception."""
+        """Run one call whose arguments fit the schema. Errors of the policy are reported as a status, never raised."""
         ...
 
     def close(self) -> None:
-        """Let go of what it holds."""
+        """Release resources."""
         ...
 
 
 @runtime_checkable
 class EpisodeTool(Tool, Protocol):
-    """A tool that keeps something across the calls of one episode."""
+    """A tool that keeps state across the calls of one episode."""
 
     def end_episode(self) -> None:
-        """Let go of it: the episode is over, or another one begins. Doing so twice is harmless."""
+        """Drop the state: the episode is over, or another one begins. Calling this twice is harmless."""
         ...

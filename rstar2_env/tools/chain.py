@@ -1,7 +1,7 @@
 """The tools of an environment, and the chain of middleware that every call passes through.
 
-Budgets and injected faults act here, as middleware: a wrapper around ``step`` sees only text and could not. Calls that
-did not parse pass through the chain too, so that a budget counts them.
+Budgets and injected faults are implemented here, as middleware, since a wrapper around ``step`` sees only text. Calls
+that did not parse pass through the chain too, so that a budget counts them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LONGEST_NAME = 80
 
 
 class ToolChain:
-    """Runs calls: middleware first, outermost first, then the tool of that name.
+    """Runs calls: first the middleware, starting with the outermost, then the tool of that name.
 
     Args:
         tools: The tools, with distinct names.
@@ -33,7 +33,7 @@ class ToolChain:
         self._tools: dict[str, Tool] = {}
         for tool in tools:
             if tool.spec.name in self._tools:
-                raise ConfigurationError(f"Two tools are named {tool.spec.name!r}; a call could not tell them apart.")
+                raise ConfigurationError(f"Two tools are named {tool.spec.name!r}; give each tool a name of its own.")
             self._tools[tool.spec.name] = tool
         self._episode_tools = [tool for tool in self._tools.values() if isinstance(tool, EpisodeTool)]
         self._middleware: list[Middleware] = []
@@ -44,11 +44,11 @@ class ToolChain:
         return [tool.spec for tool in self._tools.values()]
 
     def use(self, middleware: Middleware) -> None:
-        """Add a middleware around all that are there already."""
+        """Add a middleware around all present ones."""
         self._middleware.insert(0, middleware)
 
     def remove(self, middleware: Middleware) -> None:
-        """Take a middleware out again.
+        """Remove a middleware.
 
         Raises:
             ValueError: It is not in the chain.
@@ -56,11 +56,11 @@ class ToolChain:
         self._middleware.remove(middleware)
 
     def call(self, call: ToolCall, context: CallContext) -> ToolResult:
-        """Run one call through the chain. What the policy did wrong comes back as a status."""
+        """Run one call through the chain. Errors of the policy are reported as a status."""
         return self._handler(0)(call, context)
 
     def end_episode(self) -> None:
-        """Have every tool that keeps something across the calls of an episode let go of it."""
+        """End the episode of every tool that keeps state across calls."""
         for tool in self._episode_tools:
             tool.end_episode()
 
@@ -81,7 +81,7 @@ class ToolChain:
         tool = self._tools.get(call.name)
         if tool is None:
             known = ", ".join(self._tools) or "none"
-            # A name may be as long as a turn, and the message goes into every later prompt.
+            # A name may be as long as a turn, and the message becomes part of every later prompt.
             shown = call.name if len(call.name) <= _LONGEST_NAME else call.name[:_LONGEST_NAME] + "..."
             message = f"There is no tool named {shown!r}. The tools are: {known}. Nothing was run."
             return ToolResult(call.name, ToolStatus.UNKNOWN_TOOL, message, error_type="unknown_tool")

@@ -1,4 +1,4 @@
-"""Cuts long text in the middle, and says how much it left out."""
+"""Cuts long text in the middle, with a note on the length of the omitted part."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 
 @runtime_checkable
 class Tokenizer(Protocol):
-    """The part of a Hugging Face tokenizer that counting and cutting needs."""
+    """The methods of a Hugging Face tokenizer that counting and cutting need."""
 
     def encode(self, text: str, /, *, add_special_tokens: bool = True) -> Any:
         """Text to token ids."""
@@ -25,7 +25,7 @@ class Tokenizer(Protocol):
 
 
 def make_tokenizer(tokenizer: Tokenizer | str | None) -> Tokenizer | None:
-    """The tokenizer itself, or that of a folder or of a model on the hub; one is loaded once in a process.
+    """The tokenizer itself, or the one of a folder or a model on the Hub; each is loaded once per process.
 
     Raises:
         MissingExtraError: A name was given, and transformers is not installed.
@@ -42,13 +42,13 @@ def _loaded(name: str) -> Tokenizer:
         raise MissingExtraError("train", f"The tokenizer {name!r}") from error
     found: Tokenizer
     try:
-        # A folder, or what was fetched before; the hub is asked for nothing else.
+        # A folder or a cached download first; neither needs the network.
         found = transformers.AutoTokenizer.from_pretrained(name, local_files_only=True)
         return found
     except (OSError, ValueError) as error:
         if not _HUB_NAME.fullmatch(name):
             raise ConfigurationError(f"There is no folder {name} that holds a tokenizer.") from error
-    from rstar2_env.core.hub import ask_hub  # brings an HTTP client, which nobody else here needs
+    from rstar2_env.core.hub import ask_hub  # imports an HTTP client, which nothing else here needs
 
     if (answer := ask_hub("models", name)) is not None:
         raise ConfigurationError(f"{name!r} is no tokenizer: there is no such folder, and {answer}.")
@@ -64,15 +64,15 @@ _HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
 
 def cut_middle(text: str, limit: int, *, tokenizer: Tokenizer | None = None) -> tuple[str, int]:
-    """Keep the head and the tail of ``text``, ``limit`` units of it in all.
+    """Keep the head and the tail of ``text``, ``limit`` units in total.
 
     Args:
         text: Any text.
-        limit: Units to keep, characters or tokens. The note on what was left out comes on top.
+        limit: Number of characters or tokens to keep, without the note on the omitted part.
         tokenizer: Count in its tokens instead of in characters.
 
     Returns:
-        The text, and how many units were left out (0 when it was short enough).
+        The text, and the number of omitted units (0 if it was short enough).
     """
     if tokenizer is None:
         if len(text) <= limit:
@@ -81,7 +81,7 @@ def cut_middle(text: str, limit: int, *, tokenizer: Tokenizer | None = None) -> 
         left_out = len(text) - limit
         return f"{head}\n[... {left_out} characters left out ...]\n{tail}", left_out
     if len(text.encode("utf-8", "replace")) <= limit:
-        # A token stands for at least one byte in every tokenizer in use; this spares the work for short text.
+        # A token represents at least one byte in every common tokenizer, so short texts need no tokenization.
         return text, 0
     ids = list(tokenizer.encode(text, add_special_tokens=False))
     if len(ids) <= limit:

@@ -1,8 +1,8 @@
 """``FunctionTool``: a typed function as a tool, with its schema read from its signature.
 
-Covered: arguments of the types that JSON has, lists of them, ``Literal``, ``| None``, defaults, descriptions through
-``Annotated``. The function runs in this process, so it must bound its own work and trust nothing. Not covered: running
-a policy's code, which is a sandbox's work.
+Covered: arguments of JSON's types, lists of them, ``Literal``, ``| None``, defaults, descriptions through
+``Annotated``. The function runs in this process, so it must limit its own work and validate its arguments. Not covered:
+running a policy's code, which needs a sandbox.
 """
 
 from __future__ import annotations
@@ -28,18 +28,19 @@ _NAMES: Mapping[Any, str] = {
 
 
 class FunctionTool:
-    """A function that the policy may call. What it returns is shown as text.
+    """A function that the policy may call. Its result is shown as text.
 
-    An exception of the function is the policy's error (status ``exception``) and its message is shown, so raise
-    ``ValueError`` with words that a model can act on; ``SandboxUnavailableError`` is our own failure (``unavailable``).
-    A parameter annotated ``CallContext`` is not the policy's: it gets the place of the call, with a seed to draw from.
+    An exception of the function counts as the policy's error (status ``exception``) and its message is shown, so raise
+    ``ValueError`` with a message that a model can act on. ``SandboxUnavailableError`` counts as a failure of the system
+    (``unavailable``). A parameter annotated ``CallContext`` is not part of the schema: it gets the position of the
+    call, with a seed for random numbers.
 
     Args:
-        function: Every parameter has an annotation; the docstring's first paragraph tells the model what it does.
+        function: Every parameter needs an annotation; the docstring's first paragraph describes it to the model.
         name: The name that calls use; the function's own by default.
 
     Raises:
-        ConfigurationError: A parameter has no annotation, or one that JSON has no type for; there is no docstring.
+        ConfigurationError: A parameter has no annotation, or one without a JSON type; or there is no docstring.
     """
 
     def __init__(self, function: Callable[..., Any], *, name: str | None = None) -> None:
@@ -90,7 +91,7 @@ class FunctionTool:
         return ToolResult(self._spec.name, ToolStatus.OK if text else ToolStatus.EMPTY, text)
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there are no resources."""
 
 
 def _schema(annotation: Any, where: str) -> dict[str, Any]:
@@ -110,6 +111,6 @@ def _schema(annotation: Any, where: str) -> dict[str, Any]:
     elif origin is dict or annotation in _NAMES:
         return {"type": _NAMES[origin or annotation]}
     raise ConfigurationError(
-        f"{where} is annotated {annotation!r}, which JSON has no type for. Use str, int, float, bool, list[...], dict, "
+        f"{where} is annotated {annotation!r}, which has no JSON type. Use str, int, float, bool, list[...], dict, "
         "Literal[...], or one of the simple types or None."
     )

@@ -1,4 +1,4 @@
-"""The tools of several environments, of which one plays: what middleware is added, is added to each."""
+"""The tools of several environments, one of which plays at a time; middleware is added to all."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from rstar2_env.tools.chain import Middleware
 
 
 class JoinedChains:
-    """Stands for the tools of environments that take turns.
+    """Represents the tools of environments that take turns.
 
     Args:
-        owners: The environments, without wrappers; one that has no tools is left out.
+        owners: The environments, without wrappers; those without tools are ignored.
     """
 
     def __init__(self, owners: Sequence[Any]) -> None:
@@ -32,6 +32,6 @@ class JoinedChains:
             chain.use(middleware)
 
     def remove(self, middleware: Middleware) -> None:
-        """Take a middleware out of them again."""
+        """Remove a middleware from all of them."""
         for chain in filter(None, self._chains):
             chain.remove(middleware)

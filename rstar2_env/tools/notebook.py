@@ -1,8 +1,8 @@
 """The notebook tool: ``jupyter_code(code)``, cells that share one session of the sandbox for a whole episode.
 
-Covered: one session an episode, named so that no two environments can meet; what the policy is told when a cell is
-interrupted or ends its session; a session that was lost by no fault of the policy's is rebuilt by running its cells
-again, once. Not covered: what isolates a session (``rstar2_env.sandbox``), and rich output: a cell shows text.
+Covered: one session for each episode, with a unique name; messages to the policy when a cell is interrupted or ends its
+session; a session that was lost through no fault of the policy is rebuilt by running its cells again, once. Not
+covered: isolation (``rstar2_env.sandbox``), and rich output: a cell shows text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _KEPT = "What it had done by then is kept, and so are the variables and imports 
 _GONE = "All variables and imports are gone: the next cell starts in a fresh notebook."
 
 
-# A session that is gone again as soon as it is rebuilt was not evicted: its cells end it, by a thread that exits, say.
+# A session that is gone again right after it was rebuilt was not evicted: its cells end it, e.g. by a thread that
+# exits.
 _ENDED_BY_ITSELF = Outcome(
     ToolStatus.EXCEPTION,
     error_type="SessionEnded",
@@ -38,7 +39,7 @@ _ENDED_BY_ITSELF = Outcome(
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """A cell that ran, as it must be run again to rebuild the state."""
+    """A cell that ran, with everything needed to run it again."""
 
     code: str
     seed: int
@@ -48,13 +49,13 @@ class _Cell:
 class NotebookTool(SandboxTool):
     """Runs the policy's cells in one session of the sandbox, which ends with the episode.
 
-    An instance serves one environment. What a cell did wrong is its status, also where that ended the session (too much
-    memory, an exit); the policy is told, and the next cell starts clean. Where the session is gone by no fault of the
-    policy's (evicted, a provider that was started anew), and in a copy of an environment, the cells so far run again in
-    a new one; what cannot be rebuilt so is ``unavailable``, unless it is the cells that end every session.
+    An instance serves one environment. The error of a cell is its status, even if it ended the session (too much
+    memory, an exit); the policy is told, and the next cell starts in a fresh session. If the session is gone through no
+    fault of the policy (evicted, a restarted provider), and in a copy of an environment, the earlier cells are run
+    again in a new session. If that fails the call is ``unavailable``, unless the cells themselves end every session.
 
-    The arguments are those of ``SandboxTool``; ``limits`` are a cell's wall clock and output, and the whole session's
-    memory, processes and files.
+    The arguments are those of ``SandboxTool``; ``limits`` apply to the wall clock and output of one cell, and to the
+    memory, processes and files of the whole session.
     """
 
     schema = ToolSpec(
@@ -80,10 +81,10 @@ class NotebookTool(SandboxTool):
         self._pid = 0
 
     def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
-        """Run ``arguments["code"]`` after the cells before it.
+        """Run ``arguments["code"]`` in the session of the earlier cells.
 
         Raises:
-            SandboxUnavailableError: The provider keeps no sessions.
+            SandboxUnavailableError: The provider does not support sessions.
         """
         cell = _Cell(arguments["code"], call_seed(context))
         outcome = self._run(cell) if self._is_live or not self._cells else None
@@ -98,8 +99,8 @@ class NotebookTool(SandboxTool):
             note = f"{outcome.session_note or 'The notebook has ended.'} {_GONE}"
         else:
             if outcome.session == "interrupted":
-                note = _KEPT  # why it was interrupted, the status says
-            if outcome.status is not ToolStatus.SYNTAX_ERROR:  # of which nothing ran
+                note = _KEPT  # the status tells why it was interrupted
+            if outcome.status is not ToolStatus.SYNTAX_ERROR:  # nothing of it ran
                 self._cells.append(replace(cell, status=outcome.status))
         return self._result(outcome, note)
 
@@ -109,17 +110,17 @@ class NotebookTool(SandboxTool):
         self._cells = []
 
     def close(self) -> None:
-        """End the session and let go of the sandbox."""
+        """End the session and release the sandbox."""
         self.end_episode()
         super().close()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickled without the session: the copy rebuilds its own from the cells."""
+        """Pickle without the session: the copy rebuilds its own from the cells."""
         return {**super().__getstate__(), "_cells": list(self._cells), "_name": None}
 
     @property
     def _is_live(self) -> bool:
-        """Whether there is a session of this instance; a forked process has none of its parent's."""
+        """Whether this instance has a session; a forked process does not inherit its parent's."""
         return self._name is not None and self._pid == os.getpid()
 
     def _run(self, cell: _Cell) -> Outcome:
@@ -135,12 +136,12 @@ class NotebookTool(SandboxTool):
         return outcome
 
     def _is_lost(self, outcome: Outcome) -> bool:
-        """Whether the state of the cells before was not there."""
+        """Whether the state of the earlier cells was missing."""
         gone = outcome.session == "replaced" or (outcome.session == "new" and bool(self._cells))
         return gone or outcome.status is ToolStatus.UNAVAILABLE
 
     def _run_rebuilt(self, cell: _Cell) -> Outcome:
-        """Run the cells so far in a new session, and this one after them."""
+        """Run the earlier cells in a new session, and then this one."""
         self._end_session()
         for number, past in enumerate(self._cells):
             outcome = self._run(past)

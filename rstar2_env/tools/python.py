@@ -1,6 +1,6 @@
-"""The Python tool of the paper: ``execute_python_code_with_standard_io(code, input)``, run in a sandbox.
+"""The Python tool of rStar2-Agent (arXiv 2508.20722): ``execute_python_code_with_standard_io(code, input)``.
 
-Covered: one program a call, in a fresh process. Not covered: state that lives across calls, which is ``notebook``'s.
+Covered: one program for each call, in a fresh process of a sandbox. Not covered: state across calls (see ``notebook``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PYTHON_TOOL_NAME = "execute_python_code_with_standard_io"
 
 
 class PythonTool(SandboxTool):
-    """Runs the policy's Python in a sandbox, a fresh process a call; the arguments are those of ``SandboxTool``."""
+    """Runs the policy's programs in a sandbox, each in a fresh process; the arguments are those of ``SandboxTool``."""
 
     schema = ToolSpec(
         name=PYTHON_TOOL_NAME,
@@ -34,7 +34,7 @@ class PythonTool(SandboxTool):
                 },
             },
             "required": ["code", "input"],
-            # Without this, {"code": ..., "input": "", "timeout": 60} would run, and the model believe in its limit.
+            # Without this, {"code": ..., "input": "", "timeout": 60} would run, and the model would rely on its limit.
             "additionalProperties": False,
         },
     )

@@ -1,7 +1,7 @@
-"""What the tools that run Python have in common: the sandbox that they use, and an outcome in words.
+"""The common part of the tools that run Python: the sandbox, and the text for an outcome.
 
-Covered: opening a sandbox and letting go of it, what the policy is shown of an outcome. Not covered: which job a call
-makes (``python``: a fresh process a call; ``notebook``: one session an episode).
+Covered: opening and releasing a sandbox, and the text that the policy is shown for an outcome. Not covered: the job of
+a call (``python``: a fresh process for each call; ``notebook``: one session for each episode).
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ class SandboxTool(ABC):
     Args:
         sandbox: Where the programs run: a ``Sandbox``, the name of a provider ("local"), or a provider's options with
             its name under ``"provider"``. A name or options mean the sandbox that the process shares; it is started
-            at the first call and let go of by ``close``.
-        limits: What each program may use.
-        max_output: How much of the output the policy is shown; more is cut in the middle.
-        tokenizer: Count ``max_output`` in its tokens instead of in characters; a tokenizer, or the folder or hub name
+            at the first call and released by ``close``.
+        limits: Resource limits of each program.
+        max_output: Maximum length of the output that the policy is shown, in characters; more is cut in the middle.
+        tokenizer: Count ``max_output`` in its tokens instead of in characters; a tokenizer, or the folder or Hub name
             of one.
-        traceback: Show where an exception came from; without, its type and message alone.
+        traceback: Whether to show the traceback of an exception, or only its type and message.
 
     Attributes:
-        schema: What the model is told.
-        noun: What the policy's code is called in messages.
+        schema: The tool's schema.
+        noun: The word for the policy's code in messages, such as "program".
 
     Raises:
         ConfigurationError: ``max_output`` is not a positive integer.
@@ -70,13 +70,13 @@ class SandboxTool(ABC):
         """Run one call whose arguments fit the schema."""
 
     def close(self) -> None:
-        """Let go of a shared sandbox; one that was handed in stays open."""
+        """Release a shared sandbox; one that was passed as an object stays open."""
         if self._sandbox is not None and self._sandbox is not self._choice:
             self._sandbox.close()
         self._sandbox = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickled without the running sandbox: the copy acquires its own."""
+        """Pickle without the running sandbox: the copy acquires its own."""
         return {**self.__dict__, "_sandbox": None}
 
     def _open(self) -> Sandbox:
@@ -91,7 +91,7 @@ class SandboxTool(ABC):
         return self._sandbox
 
     def _result(self, outcome: Outcome, note: str = "") -> ToolResult:
-        """The outcome as the policy is shown it; a note stands behind the output and is never cut."""
+        """The text that the policy is shown for an outcome; a note follows the output and is never cut."""
         text, left_out = cut_middle(self._words(outcome), self._max_output, tokenizer=self._tokenizer)
         if note:
             text = f"{text.rstrip()}\n{note}".lstrip()
@@ -116,7 +116,7 @@ class SandboxTool(ABC):
             parts.append(failure)
         if outcome.status is ToolStatus.EMPTY:
             parts.append(f"The {self.noun} ended and printed nothing; use print(...) to see a value.")
-        # Each part starts on a line of its own; stdout alone stays exactly as the program wrote it.
+        # Each part starts on a new line; a single stdout stays exactly as the program wrote it.
         text = ""
         for part in filter(None, parts):
             text += part if not text or text.endswith("\n") else "\n" + part
@@ -127,7 +127,7 @@ class SandboxTool(ABC):
         stopped = f"The {self.noun} was {'interrupted' if outcome.session == 'interrupted' else 'stopped'}"
         match outcome.status:
             case ToolStatus.TIMEOUT:
-                # The clock is the parent's to watch, CPU time the kernel's, which sends SIGXCPU first.
+                # The parent watches the wall clock; the kernel watches CPU time, and sends SIGXCPU first.
                 on_cpu = outcome.signal == "SIGXCPU" or 0 < outcome.wall_s < 0.9 * limits.wall_s
                 spent = "used up its CPU time" if on_cpu else f"ran longer than {limits.wall_s:g} s"
                 return f"{stopped}: it {spent}."
@@ -154,7 +154,7 @@ class SandboxTool(ABC):
 
 
 def call_seed(context: CallContext) -> int:
-    """The seed of a call's random states: no two calls share their draws, and a replayed call has the same."""
+    """The seed of a call's random states: different for every call, and equal when a call is replayed."""
     return int(np.random.SeedSequence([context.seed, context.number]).generate_state(1, np.uint64)[0])
 
 

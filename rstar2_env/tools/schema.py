@@ -1,7 +1,7 @@
 """Checks the arguments of a call against a tool's JSON schema.
 
-Covered: ``type``, ``properties``, ``required``, ``additionalProperties: false``, ``enum``, ``items``, which is what
-function schemas of chat models use. Not covered: the rest of JSON Schema.
+Covered: ``type``, ``properties``, ``required``, ``additionalProperties: false``, ``enum``, ``items``, as used by
+function schemas of chat models. Not covered: the rest of JSON Schema.
 """
 
 from __future__ import annotations
@@ -22,7 +22,13 @@ _LONGEST_NAME = 80
 
 
 def invalid_argument(schema: Mapping[str, Any], value: Any, where: str = "arguments") -> str | None:
-    """Say what is wrong with ``value``, or return ``None`` when it fits ``schema``."""
+    """Say what is wrong with ``value``, or return ``None`` if it fits ``schema``.
+
+    Args:
+        schema: A JSON schema, with the keywords named above.
+        value: The arguments of a call, or a part of them.
+        where: The name of ``value`` in the message.
+    """
     kinds = schema.get("type")
     names = [kinds] if isinstance(kinds, str) else list(kinds or [])
     if names and not any(_is_a(value, name) for name in names):

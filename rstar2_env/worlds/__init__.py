@@ -1,4 +1,4 @@
-"""The procedural worlds: what a family of puzzles or games is, and the solvers and parsers that families share."""
+"""Procedural puzzles and games: the base classes of families, and the solvers and parsers that families share."""
 
 from __future__ import annotations
 

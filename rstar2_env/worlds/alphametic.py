@@ -17,7 +17,13 @@ _BETWEEN = re.compile(r"(?:[\s,;.{}()\[\]]|\band\b)*", re.IGNORECASE)
 
 
 def holds(addends: Sequence[str], total: str, digits: Mapping[str, int]) -> bool:
-    """Whether different letters have different digits, no word begins with 0, and the sum comes out."""
+    """Whether different letters have different digits, no word begins with 0, and the sum is right.
+
+    Args:
+        addends: The words to add.
+        total: The word for their sum.
+        digits: The digit of each letter.
+    """
     words = [*addends, total]
     if len(set(digits.values())) < len(digits) or any(digits[word[0]] == 0 for word in words):
         return False
@@ -26,7 +32,7 @@ def holds(addends: Sequence[str], total: str, digits: Mapping[str, int]) -> bool
 
 
 def solutions(addends: Sequence[str], total: str) -> Iterator[dict[str, int]]:
-    """Every solution: column after column from the right, where the sum's digit follows from the others."""
+    """Every solution, found column by column from the right; the sum's digit follows from the others."""
     width = max(len(total), *map(len, addends))
     columns = [[word[-place] for word in addends if place <= len(word)] for place in range(1, width + 1)]
     sums = [total[-place] if place <= len(total) else "" for place in range(1, width + 1)]
@@ -75,10 +81,10 @@ def is_unique(addends: Sequence[str], total: str) -> bool:
 
 
 def interchangeable(addends: Sequence[str], total: str) -> bool:
-    """Whether two letters weigh the same in the sum, so that swapping them gives a second solution.
+    """Whether two letters have the same weight in the sum, so that swapping them gives a second solution.
 
-    A cheap test before the solver: most sums at random fail it. Letters that differ in whether they may be 0 are not
-    compared, since one of the two orders may then be out.
+    A cheap test to run before the solver: it is true of most random sums. Two letters of which only one may be 0 are
+    not compared, since swapping them may be invalid.
     """
     weights: dict[str, int] = {}
     for sign, words in ((1, addends), (-1, [total])):
@@ -91,11 +97,21 @@ def interchangeable(addends: Sequence[str], total: str) -> bool:
 
 
 def random_sums(addends: int, length: int, letters: int, rng: np.random.Generator) -> Iterator[tuple[list[int], int]]:
-    """Draw a batch of sums of numbers of that length, and give those with that many different digits."""
+    """Draw a batch of sums, and yield those with the wanted number of different digits.
+
+    Args:
+        addends: Number of addends.
+        length: Number of digits of each addend.
+        letters: Number of different digits in the addends and the sum.
+        rng: The generator of random numbers.
+
+    Returns:
+        The addends and their sum, for each sum of the batch that fits.
+    """
     least = 10 ** (length - 1)
     numbers = rng.integers(least, 10 * least, size=(_BATCH, addends))
     sums = np.column_stack([numbers, numbers.sum(axis=1)])
-    # The digits of each sum as a set of bits; a sum has a digit more than its addends, and may have none there.
+    # The digits of each sum as a set of bits; the sum may have one digit more than its addends.
     places = 10 ** np.arange(length + 1)
     digits = np.where(sums[..., None] >= places, 1 << (sums[..., None] // places % 10), 0)
     masks = np.bitwise_or.reduce(digits.reshape(_BATCH, -1), axis=1)
@@ -105,7 +121,16 @@ def random_sums(addends: int, length: int, letters: int, rng: np.random.Generato
 
 
 def encoded(parts: Sequence[int], whole: int, rng: np.random.Generator) -> tuple[list[str], str, dict[str, int]]:
-    """A sum in random letters: its words, and the digit of each letter in alphabetical order."""
+    """Write a sum in random letters.
+
+    Args:
+        parts: The addends.
+        whole: Their sum.
+        rng: The generator of random numbers.
+
+    Returns:
+        The words of the addends, the word of the sum, and the digit of each letter in alphabetical order.
+    """
     chosen = [_ALPHABET[int(place)] for place in rng.permutation(len(_ALPHABET))[:10]]
     *addends, total = ("".join(chosen[int(digit)] for digit in str(number)) for number in (*parts, whole))
     return addends, total, {letter: chosen.index(letter) for letter in letters_of(addends, total)}
@@ -117,15 +142,20 @@ def letters_of(addends: Sequence[str], total: str) -> list[str]:
 
 
 def written(digits: Mapping[str, int]) -> str:
-    """Letters and digits as an answer has them."""
+    """Letters and digits in the form of an answer."""
     return ", ".join(f"{letter}={digit}" for letter, digit in digits.items())
 
 
 def read_digits(answer: str, addends: Sequence[str], total: str) -> dict[str, int]:
     """Read an answer that gives every letter once.
 
+    Args:
+        answer: The policy's answer.
+        addends: The words to add.
+        total: The word for their sum.
+
     Raises:
-        UnreadableAnswerError: It does not.
+        UnreadableAnswerError: The answer does not give every letter exactly once.
     """
     text = " ".join(plain(answer).split())
     pairs = _PAIR.findall(text)
@@ -136,7 +166,13 @@ def read_digits(answer: str, addends: Sequence[str], total: str) -> dict[str, in
 
 
 def random_digits(addends: Sequence[str], total: str, rng: np.random.Generator) -> dict[str, int]:
-    """Different digits at random, none of them a zero in front."""
+    """Random different digits for the letters, without a leading zero.
+
+    Args:
+        addends: The words to add.
+        total: The word for their sum.
+        rng: The generator of random numbers.
+    """
     leading = {word[0] for word in (*addends, total)}
     while True:
         digits = dict(zip(letters_of(addends, total), rng.permutation(10).tolist(), strict=False))

@@ -1,4 +1,4 @@
-"""Games of marks in a row on a board, against an opponent whose moves are a function of its seed and the position."""
+"""Games of marks in a row, against an opponent whose moves depend only on its seed and the position."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ MINE, THEIRS, FREE = "X", "O", "."
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """The geometry: a string of ``rows * columns`` marks, row by row from the top.
+    """The geometry; a position is a string of ``rows * columns`` marks, row by row from the top.
 
     Attributes:
-        rows: Rows.
-        columns: Columns.
-        need: Marks in a row that win.
-        drop: A move names a column, and the mark falls to its lowest free cell; else a move names a cell.
+        rows: Number of rows.
+        columns: Number of columns.
+        need: Number of marks in a row that win.
+        drop: Whether a move names a column, in which the mark falls to the lowest free cell; otherwise a move names a
+            cell.
     """
 
     rows: int
@@ -33,18 +34,27 @@ class Board:
         return FREE * (self.rows * self.columns)
 
     def moves(self, board: str) -> list[int]:
-        """Numbers of the moves that can be played, from 1."""
+        """Numbers of the legal moves, counted from 1."""
         return [place + 1 for place, mark in enumerate(board[: self.columns] if self.drop else board) if mark == FREE]
 
     def cell(self, board: str, move: int) -> int:
-        """Index of the cell in which the mark of a move comes to lie."""
+        """Index of the cell in which the mark of a move ends up."""
         if not self.drop:
             return move - 1
         column = board[move - 1 :: self.columns]
         return column.rindex(FREE) * self.columns + move - 1
 
     def place(self, board: str, move: int, mark: str) -> tuple[str, bool]:
-        """The board after a move, and whether the move wins."""
+        """Play a move.
+
+        Args:
+            board: The position.
+            move: Number of the move, counted from 1.
+            mark: "X" or "O".
+
+        Returns:
+            The new position, and whether the move wins.
+        """
         cell = self.cell(board, move)
         after = board[:cell] + mark + board[cell + 1 :]
         lines = _lines_through(self.rows, self.columns, self.need)[cell]
@@ -55,7 +65,7 @@ class Board:
         return [move for move in self.moves(board) if self.place(board, move, mark)[1]]
 
     def show(self, board: str) -> str:
-        """The board as text; free cells show their number where a move names a cell."""
+        """The board as text; if a move names a cell, free cells show their numbers."""
         rows = []
         for row in range(self.rows):
             cells = range(row * self.columns, (row + 1) * self.columns)
@@ -71,9 +81,10 @@ class BoardMatch:
 
     Attributes:
         rules: The geometry.
-        seed: Of the opponent's choices.
-        strength: Chance that the opponent looks for wins and threats in a position; else it plays any move.
-        search: How the best line is sought: every line, or so many tries at random.
+        seed: Seeds the opponent's choices.
+        strength: Probability that the opponent looks for wins and threats in a position; otherwise it plays a random
+            move.
+        search: How a winning line is searched for: all lines, or this number of random ones.
         board: The position.
         score: 1 for a win, 0.5 for a draw, 0 for a loss.
     """
@@ -87,7 +98,7 @@ class BoardMatch:
     _book: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Set up the board; every other opponent begins."""
+        """Set up the board; the opponent begins in half of the matches."""
         if not self.board:
             self.board = self.rules.empty
             if draw(self.seed, "begins") < 0.5:
@@ -99,7 +110,7 @@ class BoardMatch:
         return self.score == 1.0
 
     def position(self) -> str:
-        """The board, and what can be played."""
+        """The board and the legal moves, as text."""
         free = ", ".join(map(str, self.rules.moves(self.board)))
         return f"The board now:\n{self.rules.show(self.board)}\nYou can play: {free}"
 
@@ -114,16 +125,16 @@ class BoardMatch:
         return int(text)
 
     def truths(self, move: int) -> tuple[frozenset[str], ...]:
-        """The moves that win at once for the policy, and for the opponent if it were to move."""
+        """The moves with which the policy, and the opponent if it were to move, would win at once."""
         return tuple(frozenset(map(str, self.rules.winning(self.board, mark))) for mark in (MINE, THEIRS))
 
     def play(self, move: int) -> str:
-        """Place the mark, and the opponent's."""
+        """Play the policy's move and the opponent's reply; return a description of both."""
         self.board, reply, self.score = self.outcome(self.board, move)
         return f"You played {move}. " + (f"The opponent played {reply}." if reply else "")
 
     def outcome(self, board: str, move: int) -> tuple[str, int, float | None]:
-        """The board after a move and its reply, the reply (0: none), and the score if the game is over."""
+        """The board after a move and its reply, the reply (0 if none), and the score if the game is over."""
         board, wins = self.rules.place(board, move, MINE)
         if wins:
             return board, 0, 1.0
@@ -136,20 +147,20 @@ class BoardMatch:
         return board, reply, None if FREE in board else 0.5
 
     def reply(self, board: str) -> int:
-        """The opponent's move: a win, else a block, else any move; or any move at once when it does not look."""
+        """The opponent's move: a win, else a block, else a random move; without looking, a random move."""
         choice = self.rules.moves(board)
         if draw(self.seed, "looks", board) < self.strength:
             choice = self.rules.winning(board, THEIRS) or self.rules.winning(board, MINE) or choice
         return choice[int(draw(self.seed, "plays", board) * len(choice))]
 
     def best(self) -> str:
-        """The next move of a line that wins against this opponent; where none is found, any move that does not lose."""
+        """The next move of a line that wins against this opponent; if none is found, any move that does not lose."""
         if self.board not in self._book:
             self._book |= self._line(self.board)
         return str(self._book.get(self.board) or self._safe())
 
     def winnable(self) -> bool:
-        """Whether a line that wins was found."""
+        """Whether a winning line was found."""
         return self.best() != "" and self.board in self._book
 
     def _safe(self) -> int:
@@ -157,7 +168,7 @@ class BoardMatch:
         return (moves or self.rules.moves(self.board))[0]
 
     def _line(self, board: str) -> dict[str, int]:
-        """Positions and moves of a winning line, empty when none is found."""
+        """Positions and moves of a winning line; empty if none is found."""
         if self.search is None:
             return self._exhaustive(board, set()) or {}
         for attempt in range(self.search):

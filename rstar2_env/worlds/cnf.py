@@ -1,7 +1,7 @@
 """Formulas in conjunctive normal form: planted instances, their text, a solver, SATURN's difficulty, answers.
 
-A clause is a list of literals, 1-based numbers of variables, negative where negated. The solver tries every assignment:
-it is for tests and small instances.
+The difficulty is that of SATURN (arXiv 2505.16368). A clause is a list of literals: 1-based numbers of variables,
+negative if negated. The solver tries every assignment and is meant for tests and small instances.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def planted(
     """Draw an assignment, and distinct clauses that it satisfies, uniformly among all such.
 
     Args:
-        clause_size: Variables in a clause.
-        variables: Variables in all.
-        count: Clauses; at most C(variables, clause_size)(2^clause_size - 1) can be.
-        rng: The only source of chance.
+        clause_size: Number of variables in a clause.
+        variables: Number of variables.
+        count: Number of clauses; at most C(variables, clause_size)(2^clause_size - 1) exist.
+        rng: The only source of randomness.
 
     Returns:
         The assignment's bits, and the clauses in the order of their text.
@@ -41,7 +41,7 @@ def planted(
     clauses = []
     for number in rng.choice(len(choices) * patterns, size=count, replace=False).tolist():
         chosen, pattern = choices[number // patterns], number % patterns + 1
-        # A bit of the pattern says that its literal agrees with the solution; at least one of them is set.
+        # A set bit of the pattern means that the literal agrees with the solution; at least one bit is set.
         agree = [pattern >> place & 1 for place in range(clause_size)]
         clauses.append([v + 1 if bits[v] == fits else -(v + 1) for v, fits in zip(chosen, agree, strict=True)])
     return bits, sorted(clauses, key=written)
@@ -61,7 +61,7 @@ def read_values(answer: str, variables: int) -> list[bool]:
     """Read one 0 or 1 for each variable.
 
     Raises:
-        UnreadableAnswerError: The answer holds something else.
+        UnreadableAnswerError: The answer contains anything else.
     """
     bits = "".join(plain(answer).replace(",", " ").split())
     if len(bits) != variables or set(bits) - {"0", "1"}:
@@ -83,11 +83,18 @@ def solutions(clauses: Sequence[Sequence[int]], variables: int) -> Iterator[str]
 
 
 def difficulty(clause_size: int, variables: int, clauses: int) -> float:
-    """SATURN's estimate D(n, k, l) = log2 k + 2 log2 l - n + k/n.
+    """SATURN's estimate D(n, k, l) = log2 k + 2 log2 l - n + k/n (arXiv 2505.16368).
+
+    Args:
+        clause_size: Variables in a clause, n.
+        variables: Number of variables, k.
+        clauses: Number of clauses, l.
 
     Raises:
         ConfigurationError: A number is not positive.
     """
     if min(clause_size, variables, clauses) < 1:
-        raise ConfigurationError(f"Expected positive numbers, got ({clause_size}, {variables}, {clauses}).")
+        raise ConfigurationError(
+            f"(clause_size, variables, clauses) must be positive, not ({clause_size}, {variables}, {clauses})."
+        )
     return math.log2(variables) + 2 * math.log2(clauses) - clause_size + variables / clause_size

@@ -1,6 +1,7 @@
 """Draws compositions of string functions, and writes them as programs.
 
-The shares of the kinds of nodes are those of "f(g(x))"; ``rstar2_env.worlds.string_functions`` has the functions.
+The frequencies of the kinds of nodes are those of "From f(x) and g(x) to f(g(x))" (arXiv 2509.25123);
+``rstar2_env.worlds.string_functions`` has the functions.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ _MARKS = ("-", "_", "|")
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """An expression over the input ``x``, and what it comes to.
+    """An expression over the input ``x``, and its value.
 
     Attributes:
-        expression: As Python writes it.
-        value: What it returns for the input that it was drawn for.
-        functions: The functions in it, each once, by number.
-        reads_input: Whether the input is in it at all.
+        expression: The expression in Python.
+        value: Its value for the input with which it was drawn.
+        functions: The functions in it, each once, in the order of their numbers.
+        reads_input: Whether it contains the input.
     """
 
     expression: str
@@ -35,7 +36,7 @@ class Composition:
     reads_input: bool = False
 
     def program(self, show_source: bool) -> str:
-        """``main_solution``, with the definitions of what it calls if they are to be shown."""
+        """The program ``main_solution``; with ``show_source``, preceded by the functions that it calls."""
         parts = [function.source for function in self.functions] if show_source else []
         if any("gcd(" in part for part in parts):
             parts.insert(0, "from math import gcd")
@@ -45,7 +46,15 @@ class Composition:
 def compose(
     text: str, depth: int, pool: Sequence[StringFunction], longest: int, rng: np.random.Generator
 ) -> Composition | None:
-    """Draw an expression of that depth over the input ``text``; ``None`` where a value in it gets too long."""
+    """Draw an expression over the input ``x``; ``None`` if one of its values gets too long.
+
+    Args:
+        text: The input.
+        depth: Nesting depth, at least 1.
+        pool: The functions that may be called.
+        longest: Maximum length of a value, in characters.
+        rng: The generator of random numbers.
+    """
     if depth == 0:
         if rng.random() < _HALF:
             return Composition("x", text, reads_input=True)
@@ -59,7 +68,13 @@ def compose(
 
 
 def letters(rng: np.random.Generator, least: int, most: int) -> str:
-    """Lower-case letters, between ``least`` and ``most`` of them."""
+    """Random lower-case letters.
+
+    Args:
+        rng: The generator of random numbers.
+        least: Minimum number of letters.
+        most: Maximum number of letters.
+    """
     count = int(rng.integers(least, most + 1))
     return "".join(chr(ord("a") + number) for number in rng.integers(26, size=count).tolist())
 
@@ -67,7 +82,7 @@ def letters(rng: np.random.Generator, least: int, most: int) -> str:
 def _join(
     inner: Composition, text: str, depth: int, pool: Sequence[StringFunction], longest: int, rng: np.random.Generator
 ) -> Composition | None:
-    """Two strings made one: one of the full depth, beside one of any depth below, in either order."""
+    """Join two strings, one of the full depth and one of a lower depth, in either order."""
     other = compose(text, int(rng.integers(depth)), pool, longest, rng)
     if other is None:
         return None
@@ -84,7 +99,7 @@ def _join(
 
 
 def _wrap(inner: Composition, pool: Sequence[StringFunction], rng: np.random.Generator) -> Composition:
-    """A string made another, by a method, a function of it alone, or one with a parameter."""
+    """Transform a string by a method, a function of it alone, or a function with a parameter."""
     if rng.random() < _METHOD:
         method = pick(rng, CASE_METHODS)
         value = str(getattr(inner.value, method)())

@@ -1,8 +1,7 @@
-r"""Arithmetic over given numbers: a reader that runs nothing, exact values, and a solver.
+r"""Arithmetic over given numbers: a parser without ``eval``, exact values, and a solver.
 
-Covered: whole numbers, ``+ - * /`` and parentheses, exact rationals, the signs that models write for them (``×``,
-``÷``, ``\times``, ``\frac{a}{b}``). Not covered, on purpose: unary minus, powers, implicit multiplication,
-anything that would need ``eval``.
+Covered: whole numbers, ``+ - * /`` and parentheses, exact rationals, the notations that models use for them (``×``,
+``÷``, ``\times``, ``\frac{a}{b}``). Deliberately not covered: unary minus, powers, implicit multiplication.
 """
 
 from __future__ import annotations
@@ -47,18 +46,18 @@ _RANK = {"+": 1, "-": 1, "*": 2, "/": 2}
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """An expression as read.
+    """A parsed expression.
 
     Attributes:
         numbers: Every number in it, in order.
-        postfix: Numbers and signs, operands first.
+        postfix: Numbers and operators in postfix order.
     """
 
     numbers: tuple[int, ...]
     postfix: tuple[int | str, ...]
 
     def value(self) -> Fraction | None:
-        """Its exact value; ``None`` where it divides by zero."""
+        """Its exact value; ``None`` if it divides by zero."""
         stack: list[Fraction] = []
         for item in self.postfix:
             if isinstance(item, int):
@@ -75,16 +74,16 @@ def read_expression(answer: str, target: int | None = None) -> Reading:
     """Read an expression.
 
     Args:
-        answer: What stands in the box.
-        target: A number that may follow behind an equals sign at the end, as in ``(1+2)*8 = 24``.
+        answer: The content of the box.
+        target: A number that may follow an equals sign at the end, as in ``(1+2)*8 = 24``.
 
     Raises:
-        UnreadableAnswerError: It is not an expression over whole numbers; the message says where.
+        UnreadableAnswerError: It is not an expression over whole numbers; the message names the position.
     """
     text = plain(answer)
     if len(text) > _LONGEST:
         raise UnreadableAnswerError(f"expected at most {_LONGEST} characters, got {len(text)}")
-    for _ in range(_DEEPEST):  # each round opens the innermost fractions
+    for _ in range(_DEEPEST):  # each round rewrites the innermost fractions
         text, opened = _FRACTION.subn(r"((\1)/(\2))", text)
         if not opened:
             break
@@ -97,7 +96,7 @@ def read_expression(answer: str, target: int | None = None) -> Reading:
 
 
 def _read(text: str) -> Reading:
-    """Dijkstra's shunting yard: no recursion, so no text can overflow a stack."""
+    """Dijkstra's shunting-yard algorithm: without recursion, so no text can overflow the stack."""
     numbers: list[int] = []
     postfix: list[int | str] = []
     waiting: list[str] = []
@@ -143,10 +142,10 @@ def uses_each_at_most_once(used: Iterable[int], given: Iterable[int]) -> bool:
 
 
 def solve(numbers: Sequence[int], target: int) -> str | None:
-    """An expression that uses every number once and has the target's value; ``None`` where there is none.
+    """An expression that uses every number once and has the target's value; ``None`` if there is none.
 
-    It tabulates what each part of the numbers can make, and of the whole only asks which value would be missing beside
-    each value of a part. Meant for up to five numbers.
+    It tabulates the values of every subset of the numbers, and for the whole set only computes which value would
+    complete each value of a subset. Meant for up to five numbers.
     """
     everything = (1 << len(numbers)) - 1
     made: dict[int, dict[Fraction, str]] = {1 << i: {Fraction(n): str(n)} for i, n in enumerate(numbers)}
@@ -178,7 +177,7 @@ def solve(numbers: Sequence[int], target: int) -> str | None:
 
 
 def _parts(whole: int) -> list[int]:
-    """Every part of the set but nothing and all."""
+    """Every subset except the empty one and the whole set, as bit masks."""
     parts, part = [], (whole - 1) & whole
     while part:
         parts.append(part)
@@ -195,7 +194,7 @@ def _apply(sign: str, a: Fraction, b: Fraction) -> Fraction:
 
 
 def random_expression(numbers: Sequence[int], rng: np.random.Generator) -> str:
-    """An expression over all the numbers: two of what is left are joined by a random sign, until one is left."""
+    """A random expression over all the numbers: two terms are joined by a random operator until one is left."""
     left = list(map(str, numbers))
     while len(left) > 1:
         a, b = _take_two(left, rng)
@@ -204,7 +203,7 @@ def random_expression(numbers: Sequence[int], rng: np.random.Generator) -> str:
 
 
 def random_whole_expression(numbers: Sequence[int], rng: np.random.Generator) -> tuple[str, int] | None:
-    """A random expression and its value; ``None`` where a step of it leaves the positive whole numbers."""
+    """A random expression and its value; ``None`` if a step leaves the positive whole numbers."""
     left = [(str(number), number) for number in numbers]
     while len(left) > 1:
         (a, x), (b, y) = _take_two(left, rng)
@@ -223,7 +222,17 @@ def _take_two(items: list[T], rng: np.random.Generator) -> tuple[T, T]:
 
 
 def random_target(numbers: Sequence[int], least: int, largest: int, rng: np.random.Generator) -> tuple[str, int] | None:
-    """An expression over all the numbers whose value is in the range and none of them; ``None`` after 40 tries."""
+    """Draw an expression over all the numbers, whose value is not one of them.
+
+    Args:
+        numbers: The numbers.
+        least: Smallest value.
+        largest: Largest value.
+        rng: The generator of random numbers.
+
+    Returns:
+        The expression and its value; ``None`` after 40 tries.
+    """
     for _ in range(_TRIES):
         found = random_whole_expression(numbers, rng)
         if found is not None and least <= found[1] <= largest and found[1] not in numbers:
@@ -233,5 +242,5 @@ def random_target(numbers: Sequence[int], least: int, largest: int, rng: np.rand
 
 @lru_cache(maxsize=1 << 14)
 def solution(numbers: tuple[int, ...], target: int) -> str | None:
-    """``solve``, remembered: hands of numbers come again."""
+    """``solve`` with a cache, since the same numbers are drawn repeatedly."""
     return solve(numbers, target)

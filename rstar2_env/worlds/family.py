@@ -1,7 +1,7 @@
-"""``Family``: what puzzles and games have in common: a name, difficulty knobs with ranges, a stated baseline.
+"""``Family``, the base of puzzles and games: a name, difficulty knobs with ranges, a stated baseline.
 
-Covered: knobs that check themselves, the family's name with the knobs that were changed. Not covered: what an instance
-is (``rstar2_env.worlds.puzzle``, ``rstar2_env.worlds.game``), and the environment around it.
+Covered: checks of the knobs, and the family's name with the knobs that were changed. Not covered: instances
+(``rstar2_env.worlds.puzzle``, ``rstar2_env.worlds.game``), and environments.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ T = TypeVar("T")
 
 
 def knob(default: T, least: float | None = None, most: float | None = None, *, choices: tuple[T, ...] = ()) -> T:
-    """A field of a family, with the values that it may have; its default says of which type they are.
+    """A difficulty knob: a field of a family with its allowed values; the type is that of the default.
 
     Args:
         default: The value at the default difficulty. ``True`` and ``False`` need no range.
-        least: Least value of a number.
-        most: Largest value of a number.
-        choices: All values that there are.
+        least: Smallest value of a number; ``None`` for no limit.
+        most: Largest value of a number; ``None`` for no limit.
+        choices: All allowed values; empty if a range applies.
     """
     return option(default, least=least, most=most, choices=choices)
 
 
 @dataclass(frozen=True)
 class Family(CheckedOptions):
-    """Worlds of one kind at one difficulty. A subclass is a frozen dataclass; its fields are the knobs.
+    """A kind of puzzle or game at one difficulty. A subclass is a frozen dataclass; its fields are the knobs.
 
-    Its docstring is the specification of its environment, but for the sections that all environments of its kind share.
+    Its docstring is the specification of its environment, without the sections that all environments of its kind share.
 
     Attributes:
-        name: The family's name, as ``load_problems`` knows it; it begins every problem's id.
-        random_baseline: Mean reward of a random player at the default knobs, as measured; a test holds it.
+        name: The family's name for ``load_problems``; every problem's id begins with it.
+        random_baseline: Measured mean reward of a random player at the default knobs; a test checks it.
     """
 
     name: ClassVar[str]
@@ -45,10 +45,10 @@ class Family(CheckedOptions):
 
     @classmethod
     def with_knobs(cls, knobs: Mapping[str, Any]) -> Self:
-        """The family at the difficulty that the knobs say.
+        """The family at the difficulty given by the knobs.
 
         Raises:
-            ConfigurationError: There is no such knob, or a value is out of its range.
+            ConfigurationError: There is no such knob, or a value is out of range.
         """
         return call_with_options(f"family {cls.name!r}", cls, knobs)
 
@@ -63,13 +63,18 @@ class Family(CheckedOptions):
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     def named(self, **more: Any) -> str:
-        """The name, with the knobs that are not the defaults; what comes beside them is 0 by default."""
+        """The name with the knobs that differ from their defaults, and with those of ``more`` that are not 0."""
         return source_name(self.name, self.knobs | more, self.defaults() | dict.fromkeys(more, 0))
 
     def require(self, knob: str, least: float | None, most: float | None) -> None:
         """Refuse a knob that is not a number in its range; for ranges that depend on another knob.
 
+        Args:
+            knob: Name of the knob.
+            least: Smallest value; ``None`` for no limit.
+            most: Largest value; ``None`` for no limit.
+
         Raises:
-            ConfigurationError: It is not.
+            ConfigurationError: The knob is not a number, or is out of range.
         """
         check_option(knob, getattr(self, knob), type(self.defaults()[knob]), Rule(least, most))

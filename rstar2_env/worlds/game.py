@@ -1,7 +1,8 @@
-"""What a game is: rules with knobs, a match against a scripted opponent, graded intermediate answers (GAMEBoT, F30).
+"""Games: rules with knobs, a match against a scripted opponent, graded intermediate answers.
 
-Covered: the protocols, how intermediate answers are read, written and counted, the opponent's dice. Not covered: the
-turn loop and the reward (``rstar2_env.env.game_env``), and the rules of a game, which are its own file's.
+The intermediate answers are those of GAMEBoT (arXiv 2412.13602). Covered: the protocols, reading, writing and counting
+intermediate answers, the opponent's random numbers. Not covered: the turn loop and the reward
+(``rstar2_env.env.game_env``), and the rules of each game, which are in its own file.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Protocol
 
 from rstar2_env.worlds.family import Family
 
-# Bounded on purpose: an opening bracket repeated without end must not be scanned from each of its places.
+# Bounded, so that many repeated opening brackets are not each scanned to the end of the text.
 _INTERMEDIATE = re.compile(r"\[Intermediate Thinking Results (\d{1,2}): ([^\[\]\n]{0,200})\]")
 
 
@@ -24,7 +25,7 @@ class IllegalMoveError(Exception):
 
     Args:
         status: ``"unparsable"`` or ``"illegal"``.
-        message: For the policy.
+        message: The text that the policy is shown.
     """
 
     def __init__(self, status: str, message: str) -> None:
@@ -33,14 +34,14 @@ class IllegalMoveError(Exception):
 
 
 class Match(Protocol):
-    """One game that is being played; the policy is always to move."""
+    """A game in progress; it is always the policy's turn."""
 
     score: float | None
-    """What the policy has reached, from 0 to 1; ``None`` while the game goes on."""
+    """The policy's result, from 0 to 1; ``None`` while the game is in progress."""
 
     @property
     def won(self) -> bool:
-        """Whether the game went as it should."""
+        """Whether the result counts as a win."""
         ...
 
     def position(self) -> str:
@@ -48,7 +49,11 @@ class Match(Protocol):
         ...
 
     def read(self, move: str) -> Any:
-        """The move that a text means; raises ``IllegalMoveError``."""
+        """Parse a move.
+
+        Raises:
+            IllegalMoveError: The text is not a move, or the move cannot be played.
+        """
         ...
 
     def truths(self, move: Any) -> tuple[frozenset[str], ...]:
@@ -56,7 +61,7 @@ class Match(Protocol):
         ...
 
     def play(self, move: Any) -> str:
-        """Play a move and the opponent's reply; says what happened."""
+        """Play a move and the opponent's reply; return a description of both."""
         ...
 
     def best(self) -> str:
@@ -71,21 +76,21 @@ class Game(Family, ABC):
     @property
     @abstractmethod
     def rules(self) -> str:
-        """The rules, with the intermediate questions and how a move is written, but for the dialect's tags."""
+        """The rules, with the intermediate questions and the notation of moves, without the dialect's tags."""
 
     @property
     @abstractmethod
     def turns(self) -> int:
-        """Turns that an episode allows by default, some more than a match takes."""
+        """Default number of turns of an episode, slightly more than a match needs."""
 
     @abstractmethod
     def start(self, seed: int) -> Match | None:
-        """The match of that seed; ``None`` where it would be unfair."""
+        """The match of that seed; ``None`` if it would be unfair."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of intermediate answers: right and wrong items, missed ones, and questions rightly answered "none"."""
+    """Counts of intermediate answers: right, wrong and missed items, and questions correctly answered "none"."""
 
     tp: int = 0
     fp: int = 0
@@ -94,7 +99,7 @@ class Tally:
     missing: int = 0
 
     def add(self, given: Mapping[int, frozenset[str]], truths: Sequence[frozenset[str]]) -> None:
-        """Count the answers of one turn; a question that was not answered misses at least one item."""
+        """Count the answers of one turn; a question without an answer counts as at least one missed item."""
         for number, truth in enumerate(truths, 1):
             answer = given.get(number)
             if answer is None:
@@ -107,20 +112,20 @@ class Tally:
             self.tn += not answer and not truth
 
     def join(self, other: Tally) -> None:
-        """Add another's counts."""
+        """Add the counts of another tally."""
         for name in ("tp", "fp", "fn", "tn", "missing"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
     @property
     def f1(self) -> float:
-        """``2 TP / (2 TP + FP + FN)``; where there was nothing to find, 1 for having said so."""
+        """``2 TP / (2 TP + FP + FN)``; if there was nothing to find, 1 for having answered "none"."""
         wrong = self.fp + self.fn
         if not self.tp and not wrong:
             return float(self.tn > 0)
         return 2 * self.tp / (2 * self.tp + wrong)
 
     def record(self) -> dict[str, Any]:
-        """As ``info`` shows it."""
+        """The counts and the F1, for ``info``."""
         return {
             "tp": self.tp,
             "fp": self.fp,
@@ -137,12 +142,12 @@ def read_intermediates(turn: str) -> dict[int, frozenset[str]]:
 
 
 def write_intermediate(number: int, items: frozenset[str]) -> str:
-    """An intermediate answer as the rules ask for it."""
+    """An intermediate answer in the form that the rules ask for."""
     return f"[Intermediate Thinking Results {number}: {', '.join(sorted(items)) or 'none'}]"
 
 
 def draw(seed: int, *what: object) -> float:
-    """A number from 0 up to 1 that depends on the arguments alone: the opponent's dice, the same in every replay."""
+    """A pseudorandom number in [0, 1) that depends only on the arguments, and so is the same in every replay."""
     data = "|".join(map(str, (seed, *what))).encode()
     return int.from_bytes(hashlib.blake2b(data, digest_size=7).digest(), "big") / 2**56
 

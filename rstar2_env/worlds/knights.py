@@ -1,8 +1,8 @@
-"""Knights, who always tell the truth, and knaves, who always lie: statements, their words, a solver, answers.
+"""Knights, who always tell the truth, and knaves, who always lie: statements, their text, a solver, answers.
 
-A statement is a list as JSON holds it: ``["knight", 2]`` and ``["knave", 2]`` of a person by number, ``["not", s]``,
+A statement is a JSON list: ``["knight", 2]`` and ``["knave", 2]`` about a person by number, ``["not", s]``,
 ``["and", s, t]``, ``["or", s, t]``, ``["if", s, t]``, ``["same", s, t]`` ("if and only if"). Not covered: statements
-about what somebody says.
+about statements.
 """
 
 from __future__ import annotations
@@ -31,7 +31,14 @@ _MARKS = re.compile(r"[\s\d,:;.=>()*-]*")
 
 
 def random_statement(speaker: int, people: int, depth: int, rng: np.random.Generator) -> list[Any]:
-    """A statement of at most that depth. Alone, a person speaks of others only: of oneself it is void or a paradox."""
+    """Draw a statement. A simple statement is about another person: about oneself it would be empty or a paradox.
+
+    Args:
+        speaker: Number of the person who makes it.
+        people: Number of people.
+        depth: Maximum nesting depth.
+        rng: The generator of random numbers.
+    """
     if depth > 1 and rng.integers(4):
         kind = pick(rng, ("not", *_JOINS))
         parts = [random_statement(-1, people, depth - 1, rng) for _ in range(1 if kind == "not" else 2)]
@@ -41,7 +48,7 @@ def random_statement(speaker: int, people: int, depth: int, rng: np.random.Gener
 
 
 def truth(statement: Statement, people: int) -> int:
-    """Where the statement is true: bit ``w`` stands for the world in which the set bits of ``w`` are knights."""
+    """The worlds in which the statement is true: bit ``w`` is the world in which the set bits of ``w`` are knights."""
     worlds = 1 << people
     everywhere = (1 << worlds) - 1
     kind = statement[0]
@@ -66,11 +73,11 @@ def truth(statement: Statement, people: int) -> int:
 
 
 def solutions(statements: Sequence[Statement]) -> list[list[bool]]:
-    """Every way to say who is a knight, such that exactly the knights' statements are true."""
+    """Every assignment of knights and knaves in which exactly the knights' statements are true."""
     people = len(statements)
     worlds = (1 << (1 << people)) - 1
     for speaker, statement in enumerate(statements):
-        # A statement of a knight is true, of a knave false: it is true exactly where the speaker is a knight.
+        # A knight's statement is true and a knave's is false: it is true exactly where the speaker is a knight.
         worlds &= truth(["same", ["knight", speaker], statement], people)
     return [
         [bool(world >> person & 1) for person in range(people)] for world in range(1 << people) if worlds >> world & 1
@@ -78,7 +85,7 @@ def solutions(statements: Sequence[Statement]) -> list[list[bool]]:
 
 
 def words(statement: Statement, names: Sequence[str]) -> str:
-    """The statement in English; parts that are not simple stand in parentheses."""
+    """The statement in English; compound parts are in parentheses."""
     kind = statement[0]
     if kind in ("knight", "knave"):
         return f"{names[statement[1]]} is a {kind}"
@@ -97,13 +104,19 @@ def words(statement: Statement, names: Sequence[str]) -> str:
 
 
 def speech(name: str, statement: Statement, names: Sequence[str]) -> str:
-    """What a person says, as a line of the question."""
+    """A person's statement, as a line of the question.
+
+    Args:
+        name: Name of the speaker.
+        statement: The statement.
+        names: Names of all people.
+    """
     text = words(statement, names)
     return f'{name} says: "{text[0].upper()}{text[1:]}."'
 
 
 def written(names: Sequence[str], knights: Sequence[bool]) -> str:
-    """Who is what, as an answer has it."""
+    """The kind of each person, in the form of an answer."""
     return ", ".join(f"{name}: {ROLES[knight]}" for name, knight in zip(names, knights, strict=True))
 
 
@@ -111,7 +124,7 @@ def read_kinds(answer: str, names: Sequence[str]) -> list[bool]:
     """Read who is a knight, in the order of the names, from an answer that gives each name once with its kind.
 
     Raises:
-        UnreadableAnswerError: It does not.
+        UnreadableAnswerError: The answer does not give each name exactly once with its kind.
     """
     text = plain(answer).lower()
     said = [word for word in _WORD.findall(text) if word not in _FILLERS]
@@ -124,10 +137,10 @@ def read_kinds(answer: str, names: Sequence[str]) -> list[bool]:
 
 
 def signature(statements: Sequence[Statement]) -> str:
-    """The same for puzzles that differ only in who is who, or in the order of what ``and``, ``or`` and ``same`` join.
+    """A signature that is equal for puzzles that differ only in names or in the order of ``and``, ``or`` and ``same``.
 
-    Each person gets a colour from what they say and of whom, anew in a few rounds; the sorted colours are the
-    signature. Two different puzzles may share one, which costs nothing here.
+    Each person gets a colour from their statement and the people in it, refined in a few rounds; the sorted colours are
+    the signature. Two different puzzles may share one, which does no harm here.
     """
     colours = ["person"] * len(statements)
     for _ in range(len(statements)):

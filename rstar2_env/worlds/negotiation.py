@@ -1,6 +1,7 @@
-"""Negotiations: a pool of items, two sides who value them differently, an opponent who concedes (after GAMEBoT, F30).
+"""Negotiations: a pool of items, two sides who value them differently, an opponent who concedes.
 
-A deal is how many items of each kind the policy takes. Not covered: more than two sides, or other kinds of items.
+After the negotiation of GAMEBoT (arXiv 2412.13602). A deal is the number of items of each kind that the policy takes.
+Not covered: more than two sides, or other kinds of items.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from rstar2_env.worlds.game import IllegalMoveError, draw
 
 TOTAL = 30
-"""What the whole pool is worth, to each side."""
+"""Value of the whole pool to each side."""
 
 _KINDS = ("books", "hats", "balls")
 _GOOD = 0.8
@@ -23,18 +24,19 @@ Deal = tuple[int, ...]
 
 @dataclass(slots=True)
 class Negotiation:
-    """One negotiation. A deal is how many of each kind the policy takes.
+    """One negotiation. A deal is the number of items of each kind that the policy takes.
 
     Attributes:
-        counts: Items of each kind in the pool.
+        counts: Number of items of each kind in the pool.
         mine: Value of one item of each kind to the policy.
         theirs: Value of one item of each kind to the opponent.
-        demands: Least value that the opponent accepts in each round.
-        seed: Of the opponent's offers.
+        demands: Smallest value that the opponent accepts in each round.
+        seed: Seeds the opponent's offers.
         reveal: Whether the policy knows the opponent's values.
         round: 0-based number of the round.
         offer: The deal that the opponent offered last.
-        score: Value of the deal to the policy, over the most that this opponent would ever have left it.
+        score: Value of the deal to the policy, divided by the largest value that this opponent would ever have accepted
+            for it.
     """
 
     counts: Deal
@@ -49,7 +51,7 @@ class Negotiation:
 
     @property
     def won(self) -> bool:
-        """Whether the deal is worth at least 80 % of the most that could be had."""
+        """Whether the deal is worth at least 80 % of the largest possible value."""
         return self.score is not None and self.score >= _GOOD
 
     def position(self) -> str:
@@ -66,7 +68,11 @@ class Negotiation:
         return "\n".join(lines)
 
     def read(self, move: str) -> Deal:
-        """The deal that a move means."""
+        """Parse a move.
+
+        Raises:
+            IllegalMoveError: The text is not a move, or the deal is not possible.
+        """
         if move.strip().lower() == "accept":
             if self.offer is None:
                 raise IllegalMoveError("illegal", "There is no offer yet that you could accept.")
@@ -80,12 +86,12 @@ class Negotiation:
         return deal
 
     def truths(self, move: Deal) -> tuple[frozenset[str], ...]:
-        """The value of the deal to the policy, and to the opponent where its values are known."""
+        """The value of the deal to the policy, and to the opponent if its values are known."""
         values = [_value(self.mine, move)] + ([self._rest(move)] if self.reveal else [])
         return tuple(frozenset({str(value)}) for value in values)
 
     def play(self, move: Deal) -> str:
-        """Propose a deal, or accept the offer, which the opponent stands by."""
+        """Propose a deal or accept the offer; return a description of the opponent's reply."""
         if move == self.offer or self._rest(move) >= self.demands[self.round]:
             self.score = min(1.0, _value(self.mine, move) / self._most())
             return "The opponent agrees."
@@ -99,7 +105,7 @@ class Negotiation:
         return "The opponent refuses."
 
     def best(self) -> str:
-        """The deal that is worth most of all those that the opponent will ever accept."""
+        """The most valuable deal that the opponent will ever accept."""
         deals = [deal for deal in self._deals() if self._rest(deal) >= min(self.demands)]
         most = max(deals, key=lambda deal: (_value(self.mine, deal), self._rest(deal), deal))
         return ", ".join(map(str, most))
@@ -118,8 +124,8 @@ def negotiation(seed: int, rounds: int, reveal: bool) -> Negotiation:
     """The negotiation of that seed: 8 to 12 items, worth 30 to each side.
 
     Args:
-        seed: Of the pool, the values and the opponent.
-        rounds: Rounds in which an agreement may be found.
+        seed: Seeds the pool, the values and the opponent.
+        rounds: Number of rounds in which an agreement may be found.
         reveal: Whether the policy knows the opponent's values.
     """
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))

@@ -1,7 +1,6 @@
-"""What a puzzle is: a family of difficulty knobs, and three functions.
+"""Puzzles: a family with difficulty knobs, and three functions.
 
-Covered: the base class, its problem source, its grader. Not covered: the environment around it, which is
-``rstar2_env.env.puzzle_env``.
+Covered: the base class, its problem source, its grader. Not covered: the environment (``rstar2_env.env.puzzle_env``).
 """
 
 from __future__ import annotations
@@ -25,39 +24,39 @@ Meta: TypeAlias = Mapping[str, Any]
 
 
 class UnreadableAnswerError(ValueError):
-    """An answer does not have the form that the puzzle documents; it earns nothing."""
+    """An answer does not have the form that the puzzle documents; its reward is 0."""
 
 
 @dataclass(frozen=True)
 class Puzzle(Family, ABC):
     """A family of puzzles at one difficulty.
 
-    An instance is a ``Problem`` whose ``meta`` holds all that ``solves`` reads, as JSON holds it, so that an instance
-    may travel through a file and be graded anywhere.
+    An instance is a ``Problem`` whose ``meta`` contains everything that ``solves`` reads, as JSON values, so that an
+    instance can be saved to a file and graded anywhere.
     """
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, split: str) -> Draft | None:
         """Draw one instance with its reference answer.
 
-        A family whose instances are costly to finish asks ``split_of(key) == split`` as soon as it knows the key, and
-        gives up early: what it returns is held against the split once more.
+        A family whose instances are expensive to finish should check ``split_of(key) == split`` as soon as it knows the
+        key, and return ``None`` early; the caller checks the split of a returned instance again.
 
         Args:
-            rng: The only source of chance.
-            split: The split that is asked for.
+            rng: The only source of randomness.
+            split: The requested split.
 
         Returns:
-            The instance, or ``None`` when the draw led nowhere and must be made again.
+            The instance, or ``None`` if the draw failed and must be repeated.
         """
 
     @abstractmethod
     def solves(self, meta: Meta, answer: str) -> bool:
-        """Whether the answer solves the instance. Any right answer counts, not the reference answer alone.
+        """Whether the answer solves the instance. Any right answer counts, not only the reference answer.
 
         Args:
             meta: ``Problem.meta`` of the instance.
-            answer: What stands in the box, of any length up to ``LONGEST_ANSWER``.
+            answer: The content of the box, up to ``LONGEST_ANSWER`` characters.
 
         Raises:
             UnreadableAnswerError: The answer does not have the documented form.
@@ -65,7 +64,7 @@ class Puzzle(Family, ABC):
 
     @abstractmethod
     def guess(self, meta: Meta, rng: np.random.Generator) -> str:
-        """A sensible random answer of the right form: the baseline that every score must be held against."""
+        """A sensible random answer of the right form, for the random baseline."""
 
     def source(self, split: str = "train", seed: int = 0) -> ProceduralSource:
         """One split of the family at this difficulty.
@@ -75,16 +74,21 @@ class Puzzle(Family, ABC):
             seed: Chooses among unlimited sequences of problems.
 
         Raises:
-            ConfigurationError: There is no such split, or the seed is no integer of 0 or more.
+            ConfigurationError: There is no such split, or the seed is not an integer of at least 0.
         """
         return ProceduralSource(self.named(seed=seed), partial(self.draw, split=split), split, seed)
 
     @classmethod
     def family(cls, *, split: str = "train", seed: int = 0, **knobs: Any) -> ProceduralSource:
-        """The source, as the registry of problem families makes it.
+        """The source for the registry of problem families, with knobs as options.
+
+        Args:
+            split: "train", "validation" or "test".
+            seed: Chooses among unlimited sequences of problems.
+            **knobs: The family's knobs.
 
         Raises:
-            ConfigurationError: There is no such knob, split or seed, or a value is out of its range.
+            ConfigurationError: There is no such knob, split or seed, or a value is out of range.
         """
         return cls.with_knobs(knobs).source(split, seed)
 
@@ -111,7 +115,7 @@ class PuzzleGrader:
 
 
 def pick(rng: np.random.Generator, choices: Sequence[T]) -> T:
-    """One of the choices."""
+    """One of the choices, drawn uniformly."""
     return choices[int(rng.integers(len(choices)))]
 
 

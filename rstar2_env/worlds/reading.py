@@ -1,6 +1,6 @@
-r"""Reads the answer of a puzzle out of what stands in the policy's box.
+r"""Reads the answer of a puzzle from the content of the policy's box.
 
-Covered: the wrappers that models put around a plain answer. Not covered: finding the box, which is the dialect's.
+Covered: the mark-up that models put around a plain answer. Not covered: finding the box, which the dialect does.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 import re
 
 LONGEST_ANSWER = 4000
-"""Characters. No puzzle here has an answer a tenth as long, and a reader may then be simple."""
+"""Longest answer that is read, in characters; the puzzles here have answers of less than a tenth of it."""
 
 _WRAPPER = re.compile(r"\\(?:text|texttt|textbf|textsf|mathrm|mathtt|mathbf|mathsf|operatorname)\s*\{([^{}]*)\}")
 _SPACES = re.compile(r"(?<!\\)\\[,;:!> ]|\\(?:quad|qquad)\b|~")
@@ -17,10 +17,11 @@ _QUOTES = ("``''", "“”", "‘’", '""', "''", "``")
 
 
 def plain(answer: str) -> str:
-    r"""The answer without what only sets it in type.
+    r"""The answer without typesetting commands.
 
-    ``\text{…}`` and its like give their content, LaTeX's spaces (``\,``, ``\;``, ``\quad``, ``~``) a space, ``\_``,
-    ``\&``, ``\%`` and ``\#`` the character, and white space and dollar signs around it all are dropped.
+    ``\text{…}`` and similar commands are replaced by their content, LaTeX's spaces (``\,``, ``\;``, ``\quad``, ``~``)
+    by a space, and ``\_``, ``\&``, ``\%`` and ``\#`` by the character; surrounding white space and dollar signs are
+    dropped.
     """
     text = _WRAPPER.sub(r"\1", answer)
     text = _SPACES.sub(" ", text)
@@ -38,10 +39,10 @@ def unquoted(text: str) -> str:
 
 
 def told_string(text: str) -> str | None:
-    """The string in the JSON object ``{"output": "…"}``; ``None`` where the text is no such object.
+    """The string in the JSON object ``{"output": "…"}``; ``None`` if the text is not such an object.
 
     Args:
-        text: What ``plain`` left of an answer.
+        text: An answer as ``plain`` returns it.
     """
     try:
         told = json.loads(text)

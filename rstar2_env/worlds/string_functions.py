@@ -1,8 +1,8 @@
-"""The string functions of "f(g(x))": what the policy may read is what runs.
+"""The string functions of "From f(x) and g(x) to f(g(x))" (arXiv 2509.25123), run from the source that is shown.
 
-Thirteen functions for training and twelve that only evaluation sees, under numbers that never change. Their sources are
-texts of this file; the functions are made of them once, when first asked for. Some of the second set do what one of the
-first does with other code (repeat, rotate, interlace), as in the published sets: there the test is a mild one.
+Thirteen functions for training and twelve for evaluation only, with fixed numbers. Their sources are strings in this
+file; the functions are compiled from them once, when first used. As in the published sets, some functions of the second
+set do the same as one of the first with different code (repeat, rotate, interlace), so those test little.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class StringFunction:
     """One function.
 
     Attributes:
-        title: What it does, in a word or two.
-        name: What it is called in programs, such as "func_7".
+        title: A short description.
+        name: Its name in programs, such as "func_7".
         source: Its definition.
         kind: How it is called: "plain" (one string), "binary" (two strings), or what its second argument is: "count"
             (2 to 4), "turn" (1 to 3), "shift" (1 to 5), "depth" (1 to 3), "affix" (2 to 4 letters) or "mark" (one of
@@ -137,18 +137,18 @@ _EVAL = (
 
 @cache
 def functions() -> Mapping[str, StringFunction]:
-    """Every function by its title; made at the first call, which takes milliseconds that an import should not."""
+    """Every function by its title; compiled at the first call, so that an import stays fast."""
     namespace: dict[str, Any] = {"gcd": gcd}
     made = {}
     listed = [*((*entry, "train") for entry in _TRAIN), *((*entry, "eval") for entry in _EVAL)]
     for number, (title, kind, template, split) in enumerate(listed):
         name = f"func_{number}"
         source = template.format(name)
-        # Only the texts above are ever run here; so what a policy is shown cannot differ from what is computed.
+        # Only the sources above are run here, so what a policy is shown cannot differ from what is computed.
         exec(compile(source, f"<{name}>", "exec"), namespace)
         made[title] = StringFunction(title, name, source, kind, split, namespace[name])
     return MappingProxyType(made)
 
 
 CASE_METHODS = ("upper", "lower", "capitalize", "swapcase")
-"""Methods of ``str`` that a program may call besides, in either set."""
+"""Methods of ``str`` that a program may call too, in both sets."""

@@ -34,7 +34,7 @@ def units(size: int) -> tuple[tuple[int, ...], ...]:
 
 @cache
 def peers(size: int) -> tuple[tuple[int, ...], ...]:
-    """For each cell the others in its row, column and box."""
+    """For each cell, the other cells in its row, column and box."""
     return tuple(
         tuple(sorted({other for unit in units(size) if cell in unit for other in unit} - {cell}))
         for cell in range(size * size)
@@ -42,7 +42,13 @@ def peers(size: int) -> tuple[tuple[int, ...], ...]:
 
 
 def obeys(grid: Sequence[int], givens: Sequence[int], size: int) -> bool:
-    """Whether a full grid keeps the rules and the givens."""
+    """Whether a full grid keeps the rules and the givens.
+
+    Args:
+        grid: The full grid, in reading order.
+        givens: The puzzle, 0 for an empty cell.
+        size: 4, 6 or 9.
+    """
     everything = set(range(1, size + 1))
     kept = all(given in (0, digit) for given, digit in zip(givens, grid, strict=True))
     return kept and all({grid[cell] for cell in unit} == everything for unit in units(size))
@@ -54,7 +60,7 @@ def solutions(grid: Sequence[int], size: int, orders: Sequence[Sequence[int]] | 
     Args:
         grid: The givens.
         size: 4, 6 or 9.
-        orders: For each cell the order in which digits are tried; ascending when left out.
+        orders: For each cell, the order in which digits are tried; ascending by default.
     """
     allowed = [(1 << size) - 1] * (size * size)
     for cell, digit in enumerate(grid):
@@ -65,7 +71,14 @@ def solutions(grid: Sequence[int], size: int, orders: Sequence[Sequence[int]] | 
 
 
 def has_other(grid: Sequence[int], solution: Sequence[int], cell: int, size: int) -> bool:
-    """Whether the grid has a solution in which ``cell`` differs from the given solution."""
+    """Whether the grid has a solution in which ``cell`` differs from the given solution.
+
+    Args:
+        grid: The puzzle, 0 for an empty cell.
+        solution: A solution of it.
+        cell: Index of the cell.
+        size: 4, 6 or 9.
+    """
     allowed = [(1 << size) - 1] * (size * size)
     for at, digit in enumerate(grid):
         if digit and not _place(allowed, at, 1 << (digit - 1), size):
@@ -82,13 +95,23 @@ def has_other(grid: Sequence[int], solution: Sequence[int], cell: int, size: int
 
 
 def random_grid(size: int, rng: np.random.Generator) -> list[int]:
-    """A full grid: the first row at random, the rest by a search that tries digits in another order in every cell."""
+    """A full grid: a random first row, and the rest by a search that tries digits in random order."""
     orders = (np.argsort(rng.random((size * size, size)), axis=1) + 1).tolist()
     return next(solutions([*orders[0], *[0] * (size * size - size)], size, orders))
 
 
 def dig(solution: Sequence[int], holes: int, size: int, rng: np.random.Generator) -> list[int] | None:
-    """Empty that many cells so that the solution stays the only one; ``None`` where this order of cells cannot."""
+    """Empty cells so that the solution stays the only one.
+
+    Args:
+        solution: A full grid, in reading order.
+        holes: Number of cells to empty.
+        size: 4, 6 or 9.
+        rng: Draws the order in which cells are tried.
+
+    Returns:
+        The puzzle; ``None`` if this order of cells does not lead to one.
+    """
     grid = list(solution)
     cells = shuffled(rng, range(size * size))
     for tried, cell in enumerate(cells):
@@ -105,21 +128,27 @@ def dig(solution: Sequence[int], holes: int, size: int, rng: np.random.Generator
 
 
 def pattern(grid: Sequence[int], size: int) -> str:
-    """The same for grids that differ only in the names of the digits, or in being transposed."""
+    """A signature that is equal for grids that differ only in the names of the digits or by transposition."""
     turned = [grid[row * size + column] for column in range(size) for row in range(size)]
     return min(_renamed(grid), _renamed(turned))
 
 
 def written(grid: Sequence[int], size: int, between: str = "/") -> str:
-    """The rows as text, one after the other."""
+    """The rows as text, one after the other.
+
+    Args:
+        grid: The grid, in reading order.
+        size: 4, 6 or 9.
+        between: Separator of the rows.
+    """
     return between.join("".join(map(str, grid[row : row + size])) for row in range(0, size * size, size))
 
 
 def read_grid(answer: str, size: int) -> list[int]:
-    """Read a full grid, whatever stands between its digits to lay it out.
+    """Read a full grid, ignoring the layout characters between its digits.
 
     Raises:
-        UnreadableAnswerError: It is none.
+        UnreadableAnswerError: The answer is not a full grid.
     """
     digits = _SKIPPED.sub("", plain(answer))
     if len(digits) != size * size or not set(digits) <= set("123456789"[:size]):
@@ -128,7 +157,13 @@ def read_grid(answer: str, size: int) -> list[int]:
 
 
 def filled_at_random(givens: Sequence[int], size: int, rng: np.random.Generator) -> list[int]:
-    """In every empty cell a random digit of those that the givens of its row, column and box leave open."""
+    """Fill every empty cell with a random digit among those that the givens of its row, column and box allow.
+
+    Args:
+        givens: The puzzle, 0 for an empty cell.
+        size: 4, 6 or 9.
+        rng: The generator of random numbers.
+    """
     grid = list(givens)
     for cell, given in enumerate(givens):
         if not given:
@@ -142,7 +177,7 @@ def _renamed(grid: Sequence[int]) -> str:
 
 
 def _place(allowed: list[int], cell: int, bit: int, size: int) -> bool:
-    """Settle a cell, and every cell that this leaves one digit; ``False`` where one is left none."""
+    """Set a cell, and every cell that this leaves a single digit; ``False`` if a cell is left without a digit."""
     allowed[cell], waiting = bit, [cell]
     if not bit:
         return False
