@@ -68,13 +68,11 @@ def read_part(written: PartSpec, kind: str = "part") -> Part:
         table = dict(written)
         return Part(_named(table.pop("name", None), written, kind), _checked(table, written, kind))
     if isinstance(written, Sequence):
-        if not 1 <= len(written) <= 2 or (len(written) == 2 and not isinstance(written[1], Mapping)):
+        more: Any = {} if len(written) == 1 else written[1] if len(written) == 2 else None
+        if not isinstance(more, Mapping):
             raise ConfigurationError(f"A {kind} as a list is [name, options], not {written!r}.")
         inner = read_part(written[0], kind)
-        more: dict[Any, Any] = {}
-        for each in list[Any](written[1:]):
-            more.update(each)
-        return Part(inner.name, {**inner.options, **_checked(more, written, kind)}, inner.made_by)
+        return Part(inner.name, {**inner.options, **_checked(dict(more), written, kind)}, inner.made_by)
     if callable(written):
         return Part(getattr(written, "__qualname__", type(written).__qualname__), {}, written)
     raise ConfigurationError(
