@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import pickle
 import shutil
 import socket
@@ -246,3 +247,15 @@ def test_nobody_at_the_address_is_said_with_the_address_and_the_attempts() -> No
         address = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
     with pytest.raises(ServiceError, match=rf"POST {address}/chat/completions failed \(2 attempts\): it cannot"):
         ChatEndpoint(address, retries=1).complete(HELLO)
+
+
+@pytest.mark.parametrize("counting", [100], indirect=True)
+def test_a_forked_process_opens_connections_of_its_own(counting: Counting) -> None:
+    asks = ChatEndpoint(f"http://{counting.place}/v1")
+    assert asks.complete(HELLO) == "hi"
+    child = multiprocessing.get_context("fork").Process(target=asks.complete, args=(HELLO,))
+    child.start()
+    child.join(30)
+    assert child.exitcode == 0
+    assert asks.complete(HELLO) == "hi"
+    assert counting.connections == 2, "the parent's is used by the parent alone"

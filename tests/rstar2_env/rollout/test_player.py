@@ -235,3 +235,22 @@ def test_hundreds_of_episodes_wait_for_their_tools_at_once() -> None:
         elapsed = time.monotonic() - start
     assert sum(e.correct for e in episodes) == 512
     assert elapsed < 100, "one after the other they take 256 s; together, half a second and the work around it"
+
+
+class ShowsNothing(EchoEnv):
+    """Goes on without a word."""
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        return "", *super().step(action)[1:]
+
+
+def test_an_empty_text_in_the_middle_is_a_message_as_its_ids_are_there_and_at_the_end_is_none() -> None:
+    engine = scripted(lambda text: "stop" if text.count("<|im_start|>assistant") == 2 else "on")
+    with echo_player(engine, ShowsNothing) as player:
+        episode = player.play([EpisodeRequest(seed=1)])[0]
+    assert [(message.role, message.content) for message in episode.messages[1:]] == [
+        ("assistant", "on"),
+        ("user", ""),
+        ("assistant", "stop"),
+    ]
+    assert 0 in episode.mask
