@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # pytest imports each test file on its own; what several folders share is found by this. (Not this folder itself: in it,
 # tests/rstar2_env would stand before the package.)
@@ -20,6 +21,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "2")
 # tests interrupt would never hear of it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# How long an example takes says what else the machine does.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 pytest_plugins = ["rstar2_env.testing.fixtures", "groups"]
 

@@ -128,7 +128,7 @@ def test_renamed_digits_and_a_transposed_grid_are_the_same_pattern():
 
 @pytest.mark.parametrize(
     ("knobs", "fault"),
-    [({"size": 5}, r"one of 4, 6, 9, not 5"), ({"size": [4]}, r"\(4, 6, 9\), not"), ({"holes": 12}, "0 to 11")],
+    [({"size": 5}, "one of 4, 6, 9, not 5"), ({"size": [4]}, r"9, not \[4\]"), ({"holes": 12}, "0 to 11")],
 )
 def test_knobs_out_of_range_are_refused(knobs, fault):
     with pytest.raises(ConfigurationError, match=fault):

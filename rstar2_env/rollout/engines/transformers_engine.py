@@ -57,7 +57,7 @@ class TransformersEngine:
         *,
         max_rows: Count = 256,
         max_prefill_tokens: Count | None = None,
-        max_tokens_in_cache: Count | None = None,
+        max_tokens_in_cache: Annotated[int, Rule(least=0)] | None = None,
         idle_s: Annotated[float, Rule(least=0, unit="seconds", finite=False)] = 30.0,
         seed: Seed = 0,
     ) -> None:

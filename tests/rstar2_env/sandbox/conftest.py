@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from docker_engines import IMAGE, NoEngineError, any_engine
+from waiting import wait_for
 
 from rstar2_env.sandbox import Job, LocalSandbox, Outcome, Sandbox, make_sandbox
 from rstar2_env.testing.sandbox_checks import SandboxHarness
@@ -282,17 +283,7 @@ class Look:
         except OSError:
             return False
 
-    @staticmethod
-    def wait_for(condition: Callable[[], bool], seconds: float = 20.0) -> None:
-        """Wait until ``condition`` holds.
-
-        Raises:
-            AssertionError: It does not within ``seconds``.
-        """
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < deadline, "the condition did not come true in time"
-            time.sleep(0.02)
+    wait_for = staticmethod(wait_for)
 
 
 @pytest.fixture

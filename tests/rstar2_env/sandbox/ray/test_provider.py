@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from places import DOCS
+from waiting import wait_for
 
 from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
 from rstar2_env.core.status import ToolStatus
@@ -42,13 +43,6 @@ def sandbox(nodes: Any) -> Iterator[RaySandbox]:
     """One that starts fast, on every node."""
     with RaySandbox(resource="calls", preload=(), watch_s=0.2, stall_s=5.0) as made:
         yield made
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.05)
 
 
 def actor_pids(sandbox: RaySandbox) -> list[int]:
@@ -234,7 +228,7 @@ def test_closing_answers_the_calls_in_flight_and_leaves_no_process(nodes: Any) -
     sandbox.close()
     with pytest.raises(SandboxUnavailableError, match="closed"):
         sandbox.run(Job("1"))
-    assert not [thread for thread in threading.enumerate() if thread.name == "rstar2-sandbox-ray"]
+    wait_for(lambda: not [thread for thread in threading.enumerate() if thread.name == "rstar2-sandbox-ray"])
 
 
 def test_pickled_it_is_its_options_and_a_task_of_the_cluster_can_use_it(sandbox: RaySandbox) -> None:
