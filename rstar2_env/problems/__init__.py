@@ -1,6 +1,7 @@
 """Problems and where they come from: files, data sets, records in memory, procedural families, mixtures of them.
 
-``load_problems`` is the way in. A source gives problems by index, by id, and at random from a generator of the caller.
+``load_problems`` is the entry point. A source gives problems by index, by id, and at random from the caller's
+generator.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The family ``arithmetic``: short word problems whose answer is one small expression over whole numbers.
 
-The text is plain ASCII with few distinct characters, so that a tiny model at the level of characters can learn to read
-it; the numbers are large enough that a policy does well to use its tool. ``meta`` holds the ``expression`` whose value
-is the answer, and its ``operands``. Every step of a story leaves at least one thing.
+The text is plain ASCII with few distinct characters, so that a tiny character-level model can learn to read it; the
+numbers are large enough that using the tool pays off. ``meta`` contains the ``expression`` whose value is the answer,
+and its ``operands``. Every step of a story leaves at least one thing.
 Not covered: fractions, negative numbers, more than four operations.
 """
 
@@ -60,7 +60,7 @@ def arithmetic(
     level: Annotated[int, Rule(least=1, most=5)] = 2,
     max_number: Annotated[int, Rule(least=2)] = 99,
 ) -> ProceduralSource:
-    """Return one split of the family.
+    """Return one split of the family ``arithmetic``.
 
     Args:
         split: "train", "validation" or "test". Two splits never share an expression, not even with its operands in
@@ -81,7 +81,13 @@ def arithmetic(
 
 
 def draw(rng: np.random.Generator, /, *, level: int, max_number: int) -> Draft | None:
-    """Draw one instance; ``None`` when no event fits (a loss from nothing, a share that does not come out even)."""
+    """Draw one instance; ``None`` if no event fits (a loss from nothing, a share with a remainder).
+
+    Args:
+        rng: The generator of random numbers.
+        level: 1 (one operation) to 5 (four operations with parentheses and division).
+        max_number: Largest number in the question.
+    """
     rules = _LEVELS[level]
     operations = _between(rng, rules.least, rules.most)
     name, items = _pick(rng, _NAMES), _pick(rng, _ITEMS)
@@ -94,7 +100,7 @@ def draw(rng: np.random.Generator, /, *, level: int, max_number: int) -> Draft |
         if not story.add(rng, kind, max_number):
             return None
         if kind == "share":
-            # Two wordings of the share, each with its own question.
+            # There are two wordings of a share, each with its own question.
             question = f"How many {items} {_PER_SHARE[story.wording]}?"
     return Draft(
         question=f"{story.text()} {question}",

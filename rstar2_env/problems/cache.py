@@ -1,7 +1,7 @@
-"""Sources of files are made once per process: a trainer makes a hundred environments on one file.
+"""A cache of file sources for each process: a trainer creates a hundred environments on one file.
 
-A source is kept as long as somebody holds it, and the last few always; it is made anew when the file's time or size
-changes. Sources never change, so everybody may share one. Not covered: sharing between processes.
+A source is cached as long as it is referenced, and the last few always; it is read again when the file's modification
+time or size changes. Sources are immutable, so they can be shared. Not covered: sharing between processes.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _lock = threading.RLock()
 
 
 def cached(key: Hashable, make: Callable[[], ProblemSource]) -> ProblemSource:
-    """The source of that key; the first caller makes it while the others wait.
+    """The source of that key; the first caller creates it while the others wait.
 
-    A key that cannot be hashed (a condition on a list) is no key: the source is made anew.
+    With a key that cannot be hashed (a condition on a list), the source is created each time.
     """
     try:
         hash(key)
@@ -45,7 +45,7 @@ def cached(key: Hashable, make: Callable[[], ProblemSource]) -> ProblemSource:
 
 
 def stamp(path: Path) -> tuple[str, int, int] | None:
-    """What tells one content of a file or folder from another: path, time and size; ``None`` where there is none."""
+    """The path, modification time and size of a file or folder, to detect changes; ``None`` if it does not exist."""
     try:
         status = path.stat()
         if path.is_dir():
@@ -57,13 +57,13 @@ def stamp(path: Path) -> tuple[str, int, int] | None:
 
 
 def forget() -> None:
-    """Let go of every source that nobody holds."""
+    """Drop every source that is not referenced elsewhere."""
     with _lock:
         _recent.clear()
 
 
 def _after_fork() -> None:
-    # Another thread of the parent may have held the lock.
+    # Another thread of the parent process may have held the lock.
     global _lock
     _lock = threading.RLock()
 

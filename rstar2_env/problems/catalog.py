@@ -1,9 +1,8 @@
-r"""The sets of the field by name: where each is on the Hugging Face hub, its columns, and its licence.
+r"""Named data sets: where each is on the Hugging Face Hub, its columns, and its licence.
 
-Nothing is bundled: a name only says what to download. ``doubts`` tells what could not be confirmed about a set when it
-was written down, from the hub's pages and from public code that loads the set; licences are those that the set's page
-states, not legal advice. Benchmarks have the split ``test`` alone, whatever the hub calls it, so
-that nobody trains on one by accident.
+Nothing is bundled: a name only says what to download. ``doubts`` lists what could not be confirmed from the Hub's pages
+and from public code that loads the set; licences are those that the set's page states, not legal advice. Benchmarks
+only have the split ``test``, whatever the Hub calls it, so that nobody trains on one by accident.
 """
 
 from __future__ import annotations
@@ -17,19 +16,19 @@ from rstar2_env.core.errors import UnknownNameError
 
 @dataclass(frozen=True, slots=True)
 class NamedSet:
-    """A set on the hub.
+    """A data set on the Hugging Face Hub.
 
     Attributes:
-        name: How ``load_problems`` knows it.
-        title: What it is.
-        hub: ``owner/name``.
-        splits: Our splits, and what the hub calls them.
+        name: Its name for ``load_problems``.
+        title: A short description.
+        hub: ``owner/name`` on the Hub.
+        splits: Our names of its splits, with those of the Hub.
         columns: Our fields, and the columns that they come from.
-        config: The hub's configuration, where there are several.
+        config: The configuration on the Hub, if there are several.
         options: Further options of ``load_problems``: conditions, ``unique``, ``keep``.
         licence: As the set's page states it.
-        problems: How many there are in each split, where known.
-        doubts: What could not be confirmed; empty when everything was.
+        problems: Number of problems of each split, where known.
+        doubts: What could not be confirmed; empty if nothing is in doubt.
     """
 
     name: str
@@ -107,7 +106,7 @@ NAMED_SETS: Mapping[str, NamedSet] = {
             {**_PROBLEM, "id": "unique_id"},
             problems={"test": 500},
             licence="not confirmed (MATH itself is mit)",
-            doubts="The licence could not be confirmed, the page of the set itself was not seen.",
+            doubts="The licence could not be confirmed: the set's own page was not seen.",
         ),
         NamedSet(
             "aime24",
@@ -135,7 +134,7 @@ NAMED_SETS: Mapping[str, NamedSet] = {
             {"question": "question", "answer": "answer"},
             problems={"test": 40},
             licence="not confirmed",
-            doubts="The licence could not be confirmed, the page of the set itself was not seen.",
+            doubts="The licence could not be confirmed: the set's own page was not seen.",
         ),
         NamedSet(
             "hmmt25",
@@ -154,7 +153,7 @@ NAMED_SETS: Mapping[str, NamedSet] = {
             {"question": "question", "answer": "answer"},
             problems={"test": 272},
             licence="not confirmed",
-            doubts="The licence could not be confirmed, the page of the set itself was not seen.",
+            doubts="The licence could not be confirmed: the set's own page was not seen.",
         ),
         NamedSet(
             "olympiadbench",
@@ -169,18 +168,18 @@ NAMED_SETS: Mapping[str, NamedSet] = {
             },
             licence="apache-2.0",
             problems={"test": 581},
-            doubts="Of the 674 rows those with several answers are left out; 581 is a third party's count.",
+            doubts="Of the 674 rows, those with several answers are left out; the count of 581 is a third party's.",
         ),
     )
 }
-"""Every named set."""
+"""Every named data set."""
 
 
 def named_set(name: str) -> NamedSet:
-    """The set of that name.
+    """The data set of that name.
 
     Raises:
-        UnknownNameError: There is none; the message suggests the nearest.
+        UnknownNameError: There is none; the message suggests the closest name.
     """
     if name not in NAMED_SETS:
         raise UnknownNameError("set of problems", name, NAMED_SETS)

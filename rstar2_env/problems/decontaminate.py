@@ -1,8 +1,8 @@
-"""Leaves out the problems that overlap a benchmark: one run of eight words in common is enough (rStar2-Agent, 5.1).
+"""Removes problems that share a word n-gram with a benchmark, 8 words by default (arXiv 2508.20722, section 5.1).
 
-Covered: overlap of questions by word n-grams, whatever the case, the punctuation and the mathematical mark-up's
-braces; a question shorter than a run by equality. Not covered: the same problem in other words or with other numbers,
-which no overlap of words finds.
+Covered: overlap of questions by word n-grams, ignoring case, punctuation and the braces of mathematical mark-up;
+equality for questions shorter than an n-gram. Not covered: the same problem in other words or with other numbers, which
+no n-gram finds.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _WORD = re.compile(r"[^\W_]+")
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Why a problem is left out.
+    """Why a problem is removed.
 
     Attributes:
-        problem_id: The problem.
+        problem_id: Id of the problem.
         benchmark: Name of the benchmark that it overlaps.
-        benchmark_id: The benchmark's problem.
+        benchmark_id: Id of the benchmark's problem.
         words: The words in common.
     """
 
@@ -50,22 +50,22 @@ class Overlap:
 
 @dataclass(slots=True)
 class Decontaminated:
-    """What was found.
+    """The result of a decontamination.
 
     Attributes:
-        kept: How many problems overlap nothing.
-        dropped: Why each of the others was left out.
+        kept: Number of problems without an overlap.
+        dropped: The overlap of each removed problem.
     """
 
     kept: int = 0
     dropped: list[Overlap] = field(default_factory=list)
 
     def by_benchmark(self) -> dict[str, int]:
-        """How many problems were left out for which benchmark."""
+        """Number of removed problems for each benchmark."""
         return dict(Counter(overlap.benchmark for overlap in self.dropped).most_common())
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """The result as JSON values."""
         return {
             "kept": self.kept,
             "dropped": len(self.dropped),
@@ -79,7 +79,7 @@ class Benchmarks:
 
     Args:
         against: Benchmarks by name.
-        ngram: Words in a run, at least 1.
+        ngram: Number of words of an n-gram, at least 1.
 
     Raises:
         ConfigurationError: ``ngram`` is below 1, or there are no benchmarks.
@@ -97,7 +97,7 @@ class Benchmarks:
                     self._runs.setdefault(key, (name, problem.id))
 
     def overlap(self, problem: Problem) -> Overlap | None:
-        """The first run of words that a problem has in common with a benchmark, or ``None``."""
+        """The first n-gram that a problem has in common with a benchmark, or ``None``."""
         for key, words in self._keys(problem.question):
             if (found := self._runs.get(key)) is not None:
                 return Overlap(problem.id, *found, words)
@@ -123,12 +123,12 @@ def normal_words(text: str) -> list[str]:
 def decontaminate(
     problems: Iterable[Problem], against: Mapping[str, Iterable[Problem]], *, ngram: int = 8
 ) -> tuple[list[Problem], Decontaminated]:
-    """Return the problems that overlap no benchmark, and what became of the others.
+    """Return the problems that overlap no benchmark, and a report on the others.
 
     Args:
-        problems: To choose from.
+        problems: The problems to check.
         against: Benchmarks by name.
-        ngram: Words in a run that is enough of an overlap.
+        ngram: Number of words of an n-gram.
 
     Raises:
         ConfigurationError: ``ngram`` is below 1, or there are no benchmarks.
@@ -145,5 +145,5 @@ def decontaminate(
 
 
 def _digest(run: str) -> bytes:
-    # 16 bytes instead of the text: a benchmark set of 100,000 runs fits in a few megabytes, and chance meets none.
+    # 16 bytes instead of the text: 100,000 n-grams fit into a few megabytes, and collisions are negligible.
     return hashlib.blake2b(run.encode("utf-8", "surrogatepass"), digest_size=16).digest()

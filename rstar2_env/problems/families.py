@@ -1,8 +1,7 @@
 """The registry of procedural problem families.
 
-A family is a function that takes ``split`` and ``seed``, and options of its own, and returns a source. A file of this
-folder joins with one ``families.register``, another distribution through the entry-point group
-``rstar2_env.problems``.
+A family is a function that takes ``split``, ``seed`` and its own options, and returns a source. A file of this folder
+adds one with ``families.register``, an installed package through the entry-point group ``rstar2_env.problems``.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from rstar2_env.core.registry import Registry
 from rstar2_env.problems.source import ProblemSource
 
 Family: TypeAlias = Callable[..., ProblemSource]
-"""Called with ``split`` and ``seed`` and the family's own options, all by name; raises ``ConfigurationError`` for a
+"""Called with ``split``, ``seed`` and the family's own options, all by name; raises ``ConfigurationError`` for a
 split or a value that the family does not have."""
 
 FAMILIES: Registry[Family] = Registry("problem family", "rstar2_env.problems", "rstar2_env.problems")

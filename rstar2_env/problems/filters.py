@@ -1,9 +1,9 @@
-r"""Filters: which problems of a source are taken, written as text so that they go on a command line and into a spec.
+r"""Conditions on the problems of a source, written as text for command lines and configurations.
 
 A condition is ``FIELD OPERATOR VALUE``: the field is ``question``, ``answer``, ``id``, ``source`` or a name of ``meta``
-(dots go inside), or ``len(FIELD)``; operators are ``==``, ``!=``, ``<``, ``<=``, ``>``, ``>=``, ``~`` (a regular
-expression is found) and ``!~`` (it is not). The value is JSON or plain text. All conditions must hold. Integer answers
-alone, as rStar2-Agent trains on: ``answer ~ ^-?\d+$``. Not covered: or, arithmetic.
+(dots descend into objects), or ``len(FIELD)``; operators are ``==``, ``!=``, ``<``, ``<=``, ``>``, ``>=``, ``~`` (a
+regular expression matches somewhere) and ``!~`` (it does not). The value is JSON or plain text. All conditions must
+hold. Integer answers only, as rStar2-Agent trains on: ``answer ~ ^-?\d+$``. Not covered: or, arithmetic.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Where:
     """One condition.
 
     Attributes:
-        field: Which field, outermost name first.
-        operator: One of the eight.
-        value: What the field is compared with.
+        field: Path of the field, outermost name first.
+        operator: One of the eight operators.
+        value: The value that the field is compared with.
         length: Whether the field's length is compared.
     """
 
@@ -53,7 +53,7 @@ class Where:
     length: bool = False
 
     def __call__(self, problem: Problem) -> bool:
-        """Whether it holds. A field that a problem lacks equals nothing and is in no order."""
+        """Whether the condition holds. A field that a problem lacks equals no value and is neither less nor greater."""
         found = _look_up(problem, self.field)
         if found is _ABSENT or (self.length and not hasattr(found, "__len__")):
             return self.operator in ("!=", "!~")
@@ -71,10 +71,10 @@ class Where:
 
 
 def parse_where(written: str) -> Where:
-    """Read one condition.
+    """Parse one condition.
 
     Raises:
-        ConfigurationError: It is not of the form.
+        ConfigurationError: It does not have the form FIELD OPERATOR VALUE.
     """
     match = _WRITTEN.fullmatch(written) if isinstance(written, str) else None
     if match is None or not match["value"]:
@@ -88,7 +88,7 @@ def parse_where(written: str) -> Where:
         try:
             re.compile(text)
         except re.error as error:
-            raise ConfigurationError(f"{written!r}: {text!r} is no regular expression: {error}.") from error
+            raise ConfigurationError(f"{written!r}: {text!r} is not a regular expression: {error}.") from error
     else:
         try:
             value = json.loads(text)
@@ -98,10 +98,10 @@ def parse_where(written: str) -> Where:
 
 
 def make_where(where: str | Condition | Iterable[str | Condition] | None) -> tuple[Condition, ...]:
-    """Read conditions: texts, functions of a problem, or several of them.
+    """Parse conditions: a string, a function of a problem, or several of these.
 
     Raises:
-        ConfigurationError: One of them is neither.
+        ConfigurationError: One of them is neither a condition nor a function.
     """
     if where is None:
         return ()

@@ -1,4 +1,4 @@
-"""One way in for every kind of problem source: files, data sets, records in memory, families, mixtures, sources."""
+"""The entry point for every kind of problem source: files, data sets, records in memory, families, mixtures."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ProblemSpec: TypeAlias = (
 )
 
 STREAM_FROM_BYTES = 256 << 20
-"""A JSONL file of this size or more is streamed unless ``stream=False``."""
+"""Size, in bytes, from which a JSONL file is streamed unless ``stream=False``."""
 
 _HASHES = 1 << 32
 _KEYS = ("path", "hub", "spec", "mix")
@@ -40,26 +40,26 @@ _KEYS = ("path", "hub", "spec", "mix")
 def load_problems(
     spec: ProblemSpec, *, split: str = "train", seed: int = 0, holdout: float = 0.0, **options: Any
 ) -> ProblemSource:
-    """Return the problems that ``spec`` means.
+    """Return the source of problems that ``spec`` describes.
 
     Args:
-        spec: A file (JSONL, JSON, CSV, TSV, Parquet) or a folder that ``datasets.save_to_disk`` wrote; the name of a
-            set of the field ("gsm8k") or of a family ("arithmetic"), or ``"hf:owner/name"`` for any set on the hub;
-            each alone or with options ("arithmetic:level=3,split=test"), which go before the arguments of the same
+        spec: A file (JSONL, JSON, CSV, TSV, Parquet) or a folder written by ``datasets.save_to_disk``; the name of a
+            data set ("gsm8k") or a family ("arithmetic"), or ``"hf:owner/name"`` for any data set on the Hugging Face
+            Hub; each alone or with options ("arithmetic:level=3,split=test"), which override the arguments of the same
             name; a list of dicts or ``Problem``s; a mapping ``{"path" | "hub" | "spec": ..., option: ...}``, or
-            ``{"mix": [...]}`` whose parts may have a ``weight``; a source, which is returned as it is.
-        split: Which part to give. Families and sets have splits of their own. A file or a list is one part, whose
-            split has no name, unless ``holdout`` divides it.
-        seed: Of a procedural family or of a mixture.
-        holdout: Share of a file's or a list's problems that are its "test" split; the others are its "train" split.
-            A hash of the question decides, so the same question is never in both.
-        **options: Options of the family; or of a file or a set: ``columns``, ``keep``, ``where``, ``unique``,
+            ``{"mix": [...]}`` whose parts may have a ``weight``; a source, which is returned unchanged.
+        split: Which split to return. Families and data sets have their own splits. A file or a list is a single part,
+            which ``split`` only labels, unless ``holdout`` divides it.
+        seed: Seed of a procedural family or a mixture.
+        holdout: Fraction, 0 to 1, of the problems of a file or a list that form its "test" split; the others form its
+            "train" split. A hash of the question decides, so the same question is never in both.
+        **options: Options of the family; or of a file or a data set: ``columns``, ``keep``, ``where``, ``unique``,
             ``skip_incomplete``, ``stream``, ``format``, ``config``, ``like``, ``name`` (see docs/problems.md).
 
     Raises:
-        ConfigurationError: The source cannot be read, an option is unknown or out of its range, or the split is empty.
+        ConfigurationError: The source cannot be read, an option is unknown or out of range, or the split is empty.
         ProblemFormatError: A record is not a problem; the message names the place and the field.
-        UnknownNameError: ``spec`` is no file, family or set.
+        UnknownNameError: ``spec`` is not a file, family or data set.
         MissingExtraError: Reading it needs a package that is not installed.
     """
     if isinstance(spec, ProblemSource):
@@ -76,7 +76,7 @@ def load_problems(
         return _by_mapping(spec, common, options)
     if isinstance(spec, Mapping) or not isinstance(spec, Iterable):
         raise ConfigurationError(
-            "problems must be a file, a list of dicts or Problems, the name of a family or of a set, a mapping with "
+            "problems must be a file, a list of dicts or Problems, the name of a family or data set, a mapping with "
             f'"path", "hub", "spec" or "mix", or a source, not {type(spec).__name__}.'
         )
     return call_with_options("list of problems", partial(_records, spec, split, holdout), options)
@@ -119,7 +119,7 @@ def _by_mapping(spec: Mapping[str, Any], common: Mapping[str, Any], options: Map
 
 
 def _common(written: dict[str, Any]) -> dict[str, Any]:
-    """Take out of a source's options those that ``load_problems`` takes itself."""
+    """Remove and return the options that ``load_problems`` itself takes."""
 
     def own(*, split: str = "", seed: int = 0, holdout: float = 0.0) -> None: ...
 
@@ -189,13 +189,13 @@ def _file(path: Path, common: Mapping[str, Any], options: Mapping[str, Any]) -> 
         big = mark is not None and mark[2] >= STREAM_FROM_BYTES
         if stream and kind not in ("jsonl", "folder"):
             raise ConfigurationError(
-                f"{path}: only JSONL files and data sets of save_to_disk are streamed, not {kind}; "
-                "`rstar2 problems write` makes JSONL of any source."
+                f"{path}: only JSONL files and folders written by save_to_disk can be streamed, not {kind}; "
+                "`rstar2 problems write` converts any source to JSONL."
             )
 
         def opened() -> ProblemSource:
             if kind == "folder":
-                # A data set of one part is a part as a file is; of several, the split is one of its own.
+                # A data set without splits is treated like a file; otherwise the split is one of its own.
                 return _lazy(open_saved(path, common["split"], how.columns), how, path.stem, label, path.name, common)
             if kind == "jsonl" and (big if stream is None else stream):
                 return _lazy(JsonlTable(path, how.columns), how, path.stem, label, path.name, common, one_part=True)
@@ -206,7 +206,7 @@ def _file(path: Path, common: Mapping[str, Any], options: Mapping[str, Any]) -> 
 
         _check_holdout(label, common)
         if mark is None:
-            return opened()  # which says why it cannot be read
+            return opened()  # this raises the error that says why it cannot be read
         return cached((mark, kind, stream, label, how, *common.values()), opened)
 
     return call_with_options(f"file {path}", make, options)
@@ -273,7 +273,7 @@ def _reading(what: str, options: Mapping[str, Any]) -> Reading:
 def _check_holdout(name: str, common: Mapping[str, Any]) -> None:
     if not 0 <= common["holdout"] < 1:
         raise ConfigurationError(
-            f"holdout is a share of the problems, from 0 up to but not including 1, not {common['holdout']}."
+            f"holdout is a fraction of the problems, at least 0 and less than 1, not {common['holdout']}."
         )
     if common["holdout"] and common["split"] not in ("train", "test"):
         raise ConfigurationError(f"With holdout, {name} has the splits train and test, not {common['split']!r}.")

@@ -1,8 +1,8 @@
 """A weighted mixture of sources.
 
-Problem ``i`` of a mixture is the same for the same seed, in any order: its part is drawn by the weights, and the
-problem from the part, from ``SeedSequence(seed, i)``. A mixture has no end and no length. Not covered: a schedule that
-changes the weights while training runs, which is a sampler's business.
+Problem ``i`` of a mixture depends only on the seed and ``i``: ``SeedSequence(seed, i)`` draws its part by the weights,
+and the problem from the part. A mixture is unlimited and has no length. Not covered: changing the weights during
+training, which is a sampler's task.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _INDICES = 1 << 31
 
 
 class MixtureSource:
-    """Problems of several sources, each part as often as its weight says.
+    """Problems of several sources, drawn in proportion to their weights.
 
     The id of a problem begins with its part's name and the separator.
 
     Args:
-        parts: Sources and their weights; a part of weight 0 can be asked for by id and is never drawn.
+        parts: Sources and their weights; a part of weight 0 is never drawn, but its problems can be requested by id.
         seed: Chooses among unlimited sequences, 0 or more.
-        name: What the mixture is called; its parts' names by default.
+        name: Name of the mixture; made from those of its parts by default.
         separator: Between a part's name and the rest of a problem's id.
 
     Raises:
-        ConfigurationError: There are no parts, two have one name, or a weight is negative or no number.
+        ConfigurationError: There are no parts, two have the same name, or a weight is negative or not a number.
     """
 
     def __init__(
@@ -55,10 +55,10 @@ class MixtureSource:
         for weight in weights:
             check_option("weight", weight, float, Rule(least=0))
         if not sum(weights) > 0:
-            raise ConfigurationError("A mixture needs at least one part of a weight above 0.")
+            raise ConfigurationError("A mixture needs at least one part with a weight above 0.")
         if len(self._parts) < len(parts):
             names = ", ".join(source.name for source, _ in parts)
-            raise ConfigurationError(f"Two parts of a mixture have one name ({names}); give one of them another name=.")
+            raise ConfigurationError(f"Two parts of a mixture have the same name ({names}); give one another name=.")
         check_option("seed", seed, Seed)
         self._sources = [source for source, _ in parts]
         self._shares = np.cumsum(np.asarray(weights, dtype=float) / sum(weights))
@@ -68,17 +68,17 @@ class MixtureSource:
 
     @property
     def name(self) -> str:
-        """What the mixture is called."""
+        """Name of the mixture."""
         return self._name
 
     @property
     def split(self) -> str:
-        """The parts' split; several are joined by slashes."""
+        """The parts' split; different ones are joined by slashes."""
         return self._split
 
     @property
     def parts(self) -> Sequence[ProblemSource]:
-        """The sources, in the order that they were given."""
+        """The sources, in the given order."""
         return tuple(self._sources)
 
     def __getitem__(self, index: int, /) -> Problem:
@@ -88,7 +88,7 @@ class MixtureSource:
         return self._draw(np.random.Generator(np.random.PCG64(entropy)))
 
     def __iter__(self) -> Iterator[Problem]:
-        """The problems from index 0 on, without end."""
+        """The problems from index 0 on; never ends."""
         index = 0
         while True:
             yield self[index]
@@ -124,7 +124,7 @@ class MixtureSource:
         return dataclasses.replace(problem, id=f"{source.name}{self._separator}{problem.id}")
 
     def with_split(self, split: str) -> MixtureSource:
-        """The same mixture of another split of its parts, as far as they have it."""
+        """The same mixture for another split of those parts that have splits."""
         parts = [
             (with_split(source, split), weight) for source, weight in zip(self._sources, self._weights, strict=True)
         ]
@@ -133,10 +133,10 @@ class MixtureSource:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LabelledSource:
-    """Another source's problems, with a label of the caller's as the source's name and as every problem's ``source``.
+    """Another source's problems, with a label as the source's name and as every problem's ``source``.
 
     Attributes:
-        source: Whose problems.
+        source: The other source.
         name: The label.
     """
 
@@ -175,7 +175,7 @@ class LabelledSource:
 
 
 def with_split(source: ProblemSource, split: str) -> ProblemSource:
-    """The source's problems of another split, where it makes its splits itself; else the source as it is."""
+    """The source for another split, if it creates its splits itself; otherwise the source unchanged."""
     if isinstance(source, ProceduralSource):
         return dataclasses.replace(source, split=split)
     if isinstance(source, (MixtureSource, LabelledSource)):

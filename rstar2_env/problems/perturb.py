@@ -1,4 +1,4 @@
-"""Wrong answers on purpose: to show that a verifier says no, and to make traces that got a number wrong."""
+"""Deliberately wrong answers: to test that a verifier refuses them, and for traces with a wrong number."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def changed_answer(answer: str) -> str:
-    """An answer of another value: a plain number plus one, anything else with ``+1`` behind it."""
+    """An answer with another value: a plain number plus one, anything else with ``+1`` appended."""
     try:
         value = Decimal(answer.strip())
     except InvalidOperation:
@@ -17,10 +17,10 @@ def changed_answer(answer: str) -> str:
 
 
 def miscopied(answer: str, rng: np.random.Generator) -> str:
-    """The answer as somebody copies it wrong: a digit changed, left out, doubled, or two of them swapped.
+    """The answer with a copying error: a digit changed, left out, doubled, or two of them swapped.
 
-    The result is another number, without a zero in front. An answer that is not a plain whole number is changed as
-    ``changed_answer`` does.
+    The result is another number, without a leading zero. An answer that is not a plain whole number is changed by
+    ``changed_answer``.
 
     Args:
         answer: The right answer.

@@ -1,4 +1,4 @@
-"""A problem: one thing to solve."""
+"""``Problem``: a question with its gold answer."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing to solve.
+    """A question with its gold answer.
 
     Attributes:
         id: Unique within its source.
         question: The text that the policy reads.
         answer: The gold answer, as text.
         source: Where it comes from (a file, a data set, a procedural family).
-        meta: Whatever else the source tells: worked calculations, difficulty, licence.
+        meta: Further fields of the source, such as worked calculations, difficulty or licence.
     """
 
     id: str

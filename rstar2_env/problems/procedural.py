@@ -1,8 +1,8 @@
-"""Unlimited sources: every index is an instance, made anew from the seed, and splits that cannot meet.
+"""Unlimited sources: every index is an instance, generated from the seed, and splits never overlap.
 
-A family writes one function that draws an instance from a generator. The split of an instance is a hash of its content
-alone, so no seed, index or option can bring the same content into two splits: whatever does not fall in the split that
-was asked for is drawn again.
+A family implements one function that draws an instance from a generator. The split of an instance is a hash of its
+content alone, so no seed, index or option can bring the same content into two splits: an instance that is not in the
+requested split is drawn again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rstar2_env.problems.problem import Problem
 from rstar2_env.problems.source import UnknownProblemError
 
 SPLITS: Mapping[str, range] = {"train": range(0, 8), "validation": range(8, 9), "test": range(9, 10)}
-"""Which tenths of all contents each split holds."""
+"""The tenths of all contents that each split contains."""
 
 _NUMBERS = {"train": 0, "test": 1, "validation": 2}
 _INDICES = 1 << 31
@@ -33,11 +33,11 @@ class Draft:
     """An instance before it has an id.
 
     Attributes:
-        question: What the policy reads.
+        question: The text that the policy reads.
         answer: The gold answer.
-        key: The content that decides the split. Instances that would give each other away (the same computation in
-            other words, in another order) must have the same key.
-        meta: Goes to ``Problem.meta``.
+        key: The content that decides the split. Instances that would reveal each other's answer (the same computation
+            in other words or in another order) must have the same key.
+        meta: Becomes ``Problem.meta``.
     """
 
     question: str
@@ -47,10 +47,10 @@ class Draft:
 
 
 class Draw(Protocol):
-    """Draws one instance; ``None`` when the draw led nowhere and must be made again."""
+    """Draws one instance; ``None`` if the draw failed and must be repeated."""
 
     def __call__(self, rng: np.random.Generator, /) -> Draft | None:
-        """Use ``rng`` alone."""
+        """Draw an instance, with ``rng`` as the only source of randomness."""
         ...
 
 
@@ -59,9 +59,10 @@ class ProceduralSource:
     """One split of a procedural family. The same seed, split and index give the same problem, in any order.
 
     Attributes:
-        name: The family, with its options: it begins every id, so that ids of different options differ.
-        draw: Draws an instance. A pickled source pickles it too. A ``functools.partial`` that binds ``split``, so that
-            it may give up early, is bound to the source's own split: ``dataclasses.replace(source, split=...)`` works.
+        name: The family with its options; every id begins with it, so that ids of different options differ.
+        draw: Draws an instance; it is pickled with the source. If it is a ``functools.partial`` that binds ``split``
+            (to return ``None`` early), it is bound to the source's own split, so ``dataclasses.replace(source,
+            split=...)`` works.
         split: "train", "validation" or "test".
         seed: Chooses among unlimited sequences of problems, 0 or more.
     """
@@ -72,7 +73,7 @@ class ProceduralSource:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse a split or a seed that there is none of.
+        """Check the split and the seed.
 
         Raises:
             ConfigurationError: The split is unknown, or the seed is negative or not an integer.
@@ -104,14 +105,14 @@ class ProceduralSource:
         )
 
     def __iter__(self) -> Iterator[Problem]:
-        """The problems from index 0 on, without end."""
+        """The problems from index 0 on; never ends."""
         index = 0
         while True:
             yield self[index]
             index += 1
 
     def get(self, problem_id: str) -> Problem:
-        """Make the problem of that id anew.
+        """Generate the problem of that id.
 
         Raises:
             UnknownProblemError: It is not an id of this source.
@@ -134,12 +135,18 @@ class ProceduralSource:
 
 
 def split_of(key: str) -> str:
-    """The split that content of that key belongs to, on every machine and in every version of Python."""
+    """The split of a key; the same on every machine and in every version of Python."""
     tenth = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "big") % 10
     return next(split for split, tenths in SPLITS.items() if tenth in tenths)
 
 
 def source_name(family: str, options: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
-    """A family's name with the options that are not the defaults, as ``load_problems`` reads it back."""
+    """A family's name with the options that differ from their defaults, in the notation that ``load_problems`` reads.
+
+    Args:
+        family: The family's name.
+        options: The options and their values.
+        defaults: The options' default values.
+    """
     changed = ",".join(f"{key}={value}" for key, value in sorted(options.items()) if value != defaults.get(key))
     return f"{family}:{changed}" if changed else family

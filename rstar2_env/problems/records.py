@@ -1,4 +1,4 @@
-"""Turns a record (a JSON object, a dict) into a ``Problem``, and says exactly what is wrong with one that is not.
+"""Converts a record (a JSON object, a dict) to a ``Problem``, with exact errors for invalid ones.
 
 The fields are ``question`` and ``answer``, and optionally ``id`` and ``source``; every other field goes to ``meta``.
 """
@@ -17,7 +17,7 @@ from rstar2_env.problems.problem import Problem
 FIELDS = ("id", "question", "answer", "source")
 
 _LARGEST_EXPONENT = 400
-"""Numbers whose exponent is further from 0 are kept as written: in full they could take gigabytes."""
+"""Largest exponent of a number that is written out; others are kept as written, since they could take gigabytes."""
 
 
 def as_problem(
@@ -27,16 +27,16 @@ def as_problem(
     default_id: str = "problem",
     default_source: str = "",
 ) -> Problem:
-    """Return the problem that a record describes; a ``Problem`` is returned as it is.
+    """Return the problem that a record describes; a ``Problem`` is returned unchanged.
 
     Args:
-        record: The fields. An ``answer`` that is a number becomes its exact decimal text.
+        record: The fields. An ``answer`` that is a number is converted to an exact decimal string.
         where: Names the record in error messages ("file.jsonl:7").
-        default_id: The id when the record has none.
-        default_source: The source when the record has none.
+        default_id: The id if the record has none.
+        default_source: The source if the record has none.
 
     Raises:
-        ProblemFormatError: A field is missing or not of its type; the message names ``where`` and the field.
+        ProblemFormatError: A field is missing or has the wrong type; the message names ``where`` and the field.
     """
     if isinstance(record, Problem):
         return record
@@ -52,10 +52,10 @@ def as_problem(
 
 
 def number_text(number: str) -> str:
-    """Write a decimal number without exponent, keeping every digit of it ("1e3" becomes "1000", "27.0" stays).
+    """Write a decimal number without exponent, keeping all its digits ("1e3" becomes "1000", "27.0" stays).
 
     Args:
-        number: A number as JSON or Python writes it.
+        number: A number in the notation of JSON or Python.
     """
     try:
         value = Decimal(number)
@@ -74,7 +74,7 @@ def _identifier(record: Mapping[str, Any], where: str, default: str) -> str:
     if isinstance(value, numbers.Integral) and not isinstance(value, bool):
         return str(int(value))
     if not isinstance(value, str) or not value.strip():
-        raise _fault(where, "id", "text that is not empty, or an integer", value)
+        raise _fault(where, "id", "a non-empty string or an integer", value)
     return value
 
 
@@ -83,7 +83,7 @@ def _text(record: Mapping[str, Any], field: str, where: str) -> str:
         raise ProblemFormatError(f"{where}: field {field!r} is missing; there are {_keys(record)}.")
     value = record[field]
     if not isinstance(value, str) or not value.strip():
-        raise _fault(where, field, "text that is not empty", value)
+        raise _fault(where, field, "a non-empty string", value)
     return value
 
 
@@ -92,12 +92,12 @@ def _answer(record: Mapping[str, Any], where: str) -> str:
     if isinstance(value, bool) or not isinstance(value, (numbers.Real, Decimal)):
         if isinstance(value, str) or "answer" not in record:
             return _text(record, "answer", where)
-        raise _fault(where, "answer", "text that is not empty, or a number", value)
+        raise _fault(where, "answer", "a non-empty string or a number", value)
     if isinstance(value, Fraction):
         return str(value)
     if isinstance(value, numbers.Integral):
         return str(int(value))
-    # float's own repr: the shortest text that reads back as the same number, also for NumPy's subclass of it.
+    # float's own repr: the shortest string that reads back as the same number, also for NumPy's subclass of it.
     text = str(value) if isinstance(value, Decimal) else float.__repr__(float(value))
     if not Decimal(text).is_finite():
         raise _fault(where, "answer", "a finite number", value)

@@ -1,6 +1,6 @@
-"""Where problems come from: the protocol of a source, the finite one, and how to choose some of a source.
+"""Sources of problems: the protocol, the finite source, and choosing problems from a source.
 
-Covered: finite sources held in memory, access by index and by id, seeded sampling. Not covered: reading files (see
+Covered: finite sources in memory, access by index and by id, seeded sampling. Not covered: reading files (see
 ``files``), procedural families (see ``procedural``), files larger than memory (see ``stream``).
 """
 
@@ -21,7 +21,7 @@ class UnknownProblemError(UnknownNameError):
     """A source was asked for an id that it does not have."""
 
     def __init__(self, message: str) -> None:
-        # Not the parent's message: it would list every id, and a source can have thousands, or no end of them.
+        # Not the parent's message, which would list every id: a source can have thousands, or be unlimited.
         KeyError.__init__(self, message)
 
 
@@ -34,12 +34,12 @@ class ProblemSource(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called: a file's stem, or a family's name with its options."""
+        """Name of the source: a file's stem, or a family's name with its options."""
         ...
 
     @property
     def split(self) -> str:
-        """Which part of its problems it gives: "train", "validation", "test"."""
+        """Name of its split, such as "train", "validation" or "test"."""
         ...
 
     def __getitem__(self, index: int, /) -> Problem:
@@ -63,7 +63,7 @@ class ProblemSource(Protocol):
         ...
 
     def sample(self, rng: np.random.Generator) -> Problem:
-        """One problem at random. Whoever asks brings the generator; no global random state is touched."""
+        """One problem at random, drawn with the caller's generator; global random state is not used."""
         ...
 
 
@@ -77,7 +77,7 @@ class FiniteSource(ProblemSource, Protocol):
         ...
 
     def __len__(self) -> int:
-        """How many problems there are."""
+        """Number of problems."""
         ...
 
 
@@ -86,8 +86,8 @@ class FixedSource:
 
     Args:
         problems: The problems, at least one, with distinct ids.
-        name: What the source is called.
-        split: Name of the part that they are; "" where there is but one.
+        name: Name of the source.
+        split: Name of the split; "" if there is only one.
 
     Raises:
         ProblemFormatError: There are no problems, or two of them have the same id.
@@ -99,7 +99,7 @@ class FixedSource:
         self._name = name
         self._split = split
         if not self._problems:
-            raise ProblemFormatError(f"{name} holds no problem; a source needs at least one.")
+            raise ProblemFormatError(f"{name} has no problem; a source needs at least one.")
         if len(self._index) < len(self._problems):
             seen: dict[str, int] = {}
             for index, problem in enumerate(self._problems):
@@ -111,12 +111,12 @@ class FixedSource:
 
     @property
     def name(self) -> str:
-        """What the source is called."""
+        """Name of the source."""
         return self._name
 
     @property
     def split(self) -> str:
-        """Label of the part that its problems are."""
+        """Name of the split."""
         return self._split
 
     @property
@@ -139,7 +139,7 @@ class FixedSource:
         """The problem of that id.
 
         Raises:
-            UnknownProblemError: There is none; the message suggests the nearest ids.
+            UnknownProblemError: There is none; the message suggests the closest ids.
         """
         index = self._index.get(problem_id)
         if index is None:
@@ -152,11 +152,11 @@ class FixedSource:
         return self._problems[index]
 
     def sample(self, rng: np.random.Generator) -> Problem:
-        """One problem, each as likely as any other."""
+        """One problem, drawn uniformly."""
         return self._problems[int(rng.integers(len(self._problems)))]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> FixedSource:
-        """Itself: it never changes, and a copied environment need not copy every problem."""
+        """The source itself, since it is immutable; a copied environment does not copy its problems."""
         return self
 
     def __repr__(self) -> str:
@@ -164,15 +164,15 @@ class FixedSource:
 
 
 def choose(source: ProblemSource, count: int, *, seed: int = 0) -> list[Problem]:
-    """Choose ``count`` problems at random, the same ones for the same seed, and as few twice as can be.
+    """Choose ``count`` problems at random, reproducibly and with as few repetitions as possible.
 
-    A finite source is gone through whole, in a new random order each time, before a problem comes again. From an
-    unlimited one, a question that was drawn already is drawn anew (a family with few instances may repeat some).
+    A finite source is used up completely, in a new random order each time, before a problem is repeated. For an
+    unlimited source, a question that was already drawn is drawn again (a family with few instances may repeat some).
 
     Args:
-        source: Where from.
-        count: How many, at least 1.
-        seed: Of the choice.
+        source: The source.
+        count: Number of problems, at least 1.
+        seed: Seed of the choice.
 
     Raises:
         ConfigurationError: ``count`` is below 1.

@@ -1,7 +1,7 @@
-"""Reads what a user writes for a source of problems, on a command line or in a configuration, into name and options.
+"""Parses the notation for a source of problems, on a command line or in a configuration, into name and options.
 
-Covered: the notation of every part (``rstar2_env.core.parts``), in which a file whose name looks like it is that file;
-short forms of ``columns``; JSON objects. Not covered: what the options mean (see ``load``).
+Covered: the notation of all parts (``rstar2_env.core.parts``), except that the name of an existing file always means
+that file; short forms of ``columns``; JSON objects. Not covered: what the options mean (see ``load``).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from rstar2_env.problems.records import FIELDS
 def split_spec(spec: str) -> tuple[str, dict[str, Any]]:
     """A name and its options: ``"a.csv:question=problem,limit=5"`` are ``"a.csv"`` and two options.
 
-    ``question=``, ``answer=``, ``id=`` and ``source=`` are short for ``columns={...}``. A text that names a file that
-    exists is that name, whatever it holds.
+    ``question=``, ``answer=``, ``id=`` and ``source=`` are short for ``columns={...}``. The name of an existing file is
+    never split, whatever characters it contains.
 
     Raises:
-        ConfigurationError: An option is not ``name=value``, or comes twice.
+        ConfigurationError: An option is not ``name=value``, or is given twice.
     """
     name, written = split_part(spec)
     if not written or _exists(spec):
@@ -38,15 +38,15 @@ def split_spec(spec: str) -> tuple[str, dict[str, Any]]:
 
 
 def json_spec(text: str) -> Mapping[str, Any]:
-    """A source written as a JSON object.
+    """Parse a source that is written as a JSON object.
 
     Raises:
-        ConfigurationError: It is not one.
+        ConfigurationError: The text is not a JSON object.
     """
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise ConfigurationError(f"The source {text[:80]!r} begins like a JSON object and is none: {error}.") from error
+        raise ConfigurationError(f"Expected a JSON object, got the source {text[:80]!r}: {error}.") from error
     assert isinstance(value, Mapping)  # it begins with a brace
     return value
 

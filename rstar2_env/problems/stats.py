@@ -1,4 +1,4 @@
-"""Counts and measures problems."""
+"""Statistics of problems."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _FRACTION = re.compile(r"-?\d+\s*/\s*\d+|-?\\[dt]?frac\{-?\d+\}\{\d+\}")
 
 
 def problem_stats(problems: Iterable[Problem]) -> dict[str, Any]:
-    """Figures of some problems, as JSON can hold them; they are gone through once, and not held.
+    """Statistics of some problems, as JSON values; the problems are iterated once and not kept in memory.
 
     Args:
-        problems: At least one.
+        problems: At least one problem.
 
     Returns:
-        ``problems`` (how many), ``questions_that_repeat`` (how many have the question of an earlier one),
+        ``problems`` (their number), ``questions_that_repeat`` (how many have the question of an earlier one),
         ``answers_that_contradict`` (how many of these have another answer than the earlier one),
         ``question_characters`` and ``answer_characters`` (``least``, ``median``, ``p95``, ``most``),
         ``distinct_characters`` (in all questions), ``answers`` (by kind), ``sources``, and ``fields`` (how many
@@ -61,7 +61,7 @@ def problem_stats(problems: Iterable[Problem]) -> dict[str, Any]:
 
 
 def answer_kind(answer: str) -> str:
-    """What an answer looks like: a whole number, a decimal number, a fraction, a choice, mathematics, or text."""
+    """The kind of an answer: a whole number, a decimal number, a fraction, a choice, mathematics, or text."""
     text = answer.strip().strip("$").strip()
     try:
         value = Decimal(text.replace(",", "") if re.fullmatch(r"-?\d{1,3}(,\d{3})+(\.\d+)?", text) else text)

@@ -1,1 +1,1 @@
-"""Problems in files and on the hub: formats, columns, streams, and writing them."""
+"""Problems in files and on the Hugging Face Hub: formats, columns, streaming, and writing."""

@@ -1,9 +1,9 @@
-r"""Reads the fields of a problem from records whose columns are named otherwise, or hold more than the field.
+r"""Reads the fields of a problem from records with other column names, or with more text than the field.
 
-A column is written ``PATH[|EXTRACTION...]``. The path goes into objects and lists by dots (``solution.answer``,
-``prompt.0.content``). An extraction takes a part of the text: ``after:TEXT`` (what follows its last ``TEXT``; GSM8K's
-is ``after:####``), ``before:TEXT``, ``boxed`` (the last ``\boxed{}``), ``regex:PATTERN`` (the last match, or its first
-group; it takes the rest of what is written). Not covered: computing a field from several columns.
+A column is written ``PATH[|EXTRACTION...]``. The path descends into objects and lists by dots (``solution.answer``,
+``prompt.0.content``). An extraction takes a part of the text: ``after:TEXT`` (what follows the last ``TEXT``, as in
+GSM8K's ``after:####``), ``before:TEXT``, ``boxed`` (the last ``\boxed{}``), ``regex:PATTERN`` (the last match, or its
+first group; the pattern extends to the end of the column). Not covered: computing a field from several columns.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _KINDS = ("after", "before", "boxed", "regex")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Where one field comes from.
+    """The origin of one field.
 
     Attributes:
-        written: As the user wrote it.
+        written: The text that the user wrote.
         path: Keys and indices, outermost first.
         extractions: Kind and argument of each, in order.
     """
@@ -34,14 +34,19 @@ class Column:
     extractions: tuple[tuple[str, str], ...] = ()
 
     def read(self, record: Mapping[str, Any], where: str, field: str) -> Any:
-        """The field of one record.
+        """Read the field from one record.
+
+        Args:
+            record: The record.
+            where: Names the record in error messages ("file.jsonl:7").
+            field: Names the field in error messages.
 
         Raises:
-            ProblemFormatError: The record has no such column, or nothing to extract.
+            ProblemFormatError: The record has no such column, or the extraction finds nothing.
         """
         value: Any = record
         if self.written in record:
-            # A column's name may itself hold dots or bars.
+            # A column's name may itself contain dots or bars.
             return record[self.written]
         for depth, key in enumerate(self.path):
             if isinstance(value, Mapping) and key in value:
@@ -51,14 +56,14 @@ class Column:
             else:
                 reached = ".".join(self.path[: depth + 1])
                 raise ProblemFormatError(
-                    f"{where}: field {field!r} is to come from {self.written!r}, but {reached} is not there; "
+                    f"{where}: field {field!r} is read from {self.written!r}, but {reached} does not exist; "
                     f"{_there(value)}."
                 )
         for kind, argument in self.extractions:
             part = _extract(str(value), kind, argument)
             if part is None:
                 raise ProblemFormatError(
-                    f"{where}: field {field!r} is to come from {self.written!r}, but there is nothing to extract with "
+                    f"{where}: field {field!r} is read from {self.written!r}, but there is nothing to extract with "
                     f"{kind}{':' if argument else ''}{argument} in {str(value)[-80:]!r}."
                 )
             value = part
@@ -66,10 +71,10 @@ class Column:
 
 
 def parse_column(written: str) -> Column:
-    """Read a column as the user writes it.
+    """Parse a column.
 
     Raises:
-        ConfigurationError: It has no path, or an extraction that there is none of.
+        ConfigurationError: It has no path, or an unknown extraction.
     """
     if not isinstance(written, str) or not written.partition("|")[0].strip():
         raise ConfigurationError(
@@ -95,18 +100,18 @@ def parse_column(written: str) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Turns records of other names into records of ours.
+    """Converts records with other column names to records with our field names.
 
     Attributes:
         fields: Each of our fields (``question``, ``answer``, ``id``, ``source``, or a name of ``meta``) and its column.
-        keep: Columns that go to ``meta``; ``None`` keeps every column that no field took whole.
+        keep: Columns that go to ``meta``; ``None`` keeps every column that is not itself a field.
     """
 
     fields: tuple[tuple[str, Column], ...] = ()
     keep: tuple[str, ...] | None = None
 
     def __call__(self, record: Any, where: str) -> Any:
-        """One record of ours; anything that is no mapping is left for ``as_problem`` to refuse.
+        """Convert one record; anything but a mapping is returned unchanged, for ``as_problem`` to refuse.
 
         Raises:
             ProblemFormatError: The record lacks a column.
@@ -129,10 +134,10 @@ class Columns:
 
 
 def make_columns(columns: Mapping[str, str] | None, keep: Sequence[str] | str | None = None) -> Columns:
-    """Read a mapping from our fields to columns.
+    """Parse a mapping from our fields to columns.
 
     Raises:
-        ConfigurationError: It is no mapping of names to columns.
+        ConfigurationError: It is not a mapping from names to columns.
     """
     if columns is not None and not isinstance(columns, Mapping):
         raise ConfigurationError(f'columns maps fields to columns, {{"question": "problem"}}, not {columns!r}.')
@@ -160,7 +165,7 @@ def _checked_pattern(pattern: str) -> str:
     try:
         re.compile(pattern)
     except re.error as error:
-        raise ConfigurationError(f"{pattern!r} is no regular expression: {error}.") from error
+        raise ConfigurationError(f"{pattern!r} is not a regular expression: {error}.") from error
     if not pattern:
         raise ConfigurationError("regex: needs a pattern.")
     return pattern

@@ -1,7 +1,7 @@
 """Reads problem files of every format: JSONL, JSON, CSV, TSV, Parquet.
 
-Covered: the format by suffix or by name, renamed columns, filters, questions that come twice, ids that do. Not covered:
-files larger than memory (see ``stream``), folders and the hub (see ``hub``).
+Covered: the format by suffix or by name, renamed columns, filters, duplicate questions and ids. Not covered: files
+larger than memory (see ``stream``), folders and the Hugging Face Hub (see ``hub``).
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ from rstar2_env.problems.problem import Problem
 from rstar2_env.problems.records import as_problem
 
 Rows: TypeAlias = Iterator[tuple[str, int, Any]]
-"""Where each record stands (for error messages), its number (for its default id), and the record, or what is wrong with
-it."""
+"""For each record its place (for error messages), its number (for its default id), and the record or its error."""
 
 MOST_FAULTS = 10
-"""Most records that are told of, when a file holds such as are no problems; reading ends there."""
+"""Largest number of invalid records that an error message lists; reading ends there."""
 
 _SUFFIXES = {
     ".jsonl": "jsonl",
@@ -42,12 +41,12 @@ _csv_limit = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How the records of a source become problems.
+    """How the records of a source are converted to problems.
 
     Attributes:
         columns: Renames columns.
         where: Conditions that a problem must meet.
-        unique: Leave out a problem whose question came before (white space apart).
+        unique: Leave out a problem whose question occurred before (ignoring white space).
         skip_incomplete: Leave out a record without a question or an answer, instead of refusing it.
     """
 
@@ -57,7 +56,7 @@ class Reading:
     skip_incomplete: bool = False
 
     def passes_over(self, record: Any) -> bool:
-        """Whether the record is left out before it becomes a problem."""
+        """Whether the record is left out before it is converted."""
         if not self.skip_incomplete or not isinstance(record, Mapping):
             return False
         texts = [record.get("question"), record.get("answer")]
@@ -65,7 +64,7 @@ class Reading:
 
 
 def format_of(path: Path, name: str | None = None) -> str:
-    """The format of a file: the one named, or that of its suffix; JSONL where that says nothing.
+    """The format of a file: the one named, or that of its suffix; JSONL if the suffix is unknown.
 
     Raises:
         ConfigurationError: There is no format of that name.
@@ -77,8 +76,13 @@ def format_of(path: Path, name: str | None = None) -> str:
 def read_file(path: Path, reading: Reading, *, format: str | None = None) -> list[Problem]:
     """Read every problem of a file.
 
-    A problem without an ``id`` is called ``<stem of the file>-<number of its line or row>``; one without a ``source``
-    has the file's name there.
+    A problem without an ``id`` gets ``<stem of the file>-<number of its line or row>``; one without a ``source`` gets
+    the file's name.
+
+    Args:
+        path: The file.
+        reading: How records are converted to problems.
+        format: Name of the format; ``None`` takes it from the suffix.
 
     Raises:
         ConfigurationError: The file cannot be read, or there is no such format.
@@ -93,7 +97,14 @@ def read_file(path: Path, reading: Reading, *, format: str | None = None) -> lis
 def collect(
     rows: Iterable[tuple[str, int, Any]], reading: Reading, what: str, *, stem: str, source: str
 ) -> list[Problem]:
-    """Turn rows into problems.
+    """Convert rows to problems.
+
+    Args:
+        rows: For each record its place, its number, and the record itself or its error.
+        reading: How records are converted to problems.
+        what: Names the source in error messages.
+        stem: Begins the id of a problem that has none.
+        source: ``Problem.source`` of a problem that has none.
 
     Raises:
         ProblemFormatError: See ``read_file``.
@@ -137,19 +148,19 @@ def collect(
 
 
 def _together(what: str, faults: list[ProblemFormatError]) -> ProblemFormatError:
-    """One error for all that is wrong with a file."""
+    """One error for all invalid records of a file."""
     if len(faults) == 1:
         return faults[0]
     end = ["and perhaps more: reading ended here."] if len(faults) == MOST_FAULTS else []
     lines = "".join(f"\n  {line}" for line in [*map(str, faults), *end])
-    return ProblemFormatError(f"{len(faults)} records of {what} are no problems:{lines}")
+    return ProblemFormatError(f"{len(faults)} records of {what} are not valid problems:{lines}")
 
 
 def empty(what: str, seen: int) -> ProblemFormatError:
-    """The error of a source of which nothing is left."""
+    """The error for a source without any problem left."""
     if seen:
-        return ProblemFormatError(f"{what} holds no problem that meets every condition; {seen} were read.")
-    return ProblemFormatError(f"{what} holds no problem: expected one record for each, with question and answer.")
+        return ProblemFormatError(f"{what} has no problem that meets every condition; {seen} were read.")
+    return ProblemFormatError(f"{what} has no problem: expected one record for each problem, with question and answer.")
 
 
 def json_rows(path: Path, columns: Columns) -> Rows:
@@ -177,18 +188,18 @@ def _array(value: Any, path: Path) -> list[Any]:
     if not isinstance(value, list):
         raise ProblemFormatError(
             f'{path}: expected a JSON array of problems, or {{"data": [...]}}, got {type(value).__name__}. A file with '
-            "one object a line is JSONL: name it .jsonl, or pass format='jsonl'."
+            "one object per line is JSONL: name it .jsonl, or pass format='jsonl'."
         )
     return value
 
 
 def csv_rows(path: Path, columns: Columns) -> Rows:
-    """Records of a file of comma-separated values, whose first line names the columns; empty cells are left out."""
+    """Records of a file of comma-separated values, whose first line names the columns; empty cells are skipped."""
     return _separated(path, columns, ",")
 
 
 def tsv_rows(path: Path, columns: Columns) -> Rows:
-    """Records of a file of values separated by tabs."""
+    """Records of a file of tab-separated values; see ``csv_rows``."""
     return _separated(path, columns, "\t")
 
 
@@ -198,7 +209,7 @@ def _separated(path: Path, columns: Columns, delimiter: str) -> Rows:
             rows = csv.DictReader(file, delimiter=delimiter, strict=True)
             number = 0
             while True:
-                with _csv_limit:  # the limit is the process's, not the reader's; 128 KiB is less than some solutions
+                with _csv_limit:  # the limit is global, not the reader's; some solutions exceed its 128 KiB
                     former = csv.field_size_limit(_LONGEST_FIELD)
                     try:
                         row = next(rows, None)

@@ -1,7 +1,7 @@
-"""Hugging Face data sets: a folder written by ``save_to_disk``, or a set on the hub.
+"""Hugging Face data sets: a folder written by ``save_to_disk``, or a data set on the Hub.
 
-Covered: both, memory-mapped, with ``datasets`` imported only when one is asked for; a split of several; errors that say
-what is missing. Not covered: sets that run code of their own, and downloading anything but what was asked for.
+Covered: both, memory-mapped, with ``datasets`` imported only when needed; choosing a split; errors that say what is
+missing. Not covered: data sets that run code of their own.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ from rstar2_env.problems.files.columns import Columns
 
 
 class DatasetTable:
-    """The rows of a ``datasets.Dataset``, which stays where it is.
+    """The rows of a ``datasets.Dataset``, which stays memory-mapped.
 
     Args:
         dataset: The data set.
-        name: Names it in error messages.
+        name: Its name in error messages.
         columns: Renames columns.
     """
 
     def __init__(self, dataset: Any, name: str, columns: Columns) -> None:
         if columns.keep is not None:
             wanted = set(columns.top_level())
-            # A set of solutions can hold a hundred times the bytes of its questions: what nobody reads is not decoded.
+            # Solutions can take a hundred times the bytes of the questions, so columns that are not read are not
+            # decoded.
             dataset = dataset.select_columns([column for column in dataset.column_names if column in wanted])
         self._dataset, self._name, self._columns = dataset, name, columns
 
@@ -49,7 +50,7 @@ class DatasetTable:
 
 
 def is_saved_dataset(path: Path) -> bool:
-    """Whether a folder is one that ``save_to_disk`` wrote."""
+    """Whether a folder was written by ``save_to_disk``."""
     return (path / "dataset_dict.json").is_file() or (path / "state.json").is_file()
 
 
@@ -58,16 +59,16 @@ def open_saved(path: Path, split: str, columns: Columns) -> DatasetTable:
 
     Args:
         path: The folder.
-        split: Which split, where it holds several.
+        split: Which split, if there are several.
         columns: Renames columns.
 
     Raises:
-        ConfigurationError: It is no such folder, or has no such split.
+        ConfigurationError: It is not such a folder, or has no such split.
         MissingExtraError: ``datasets`` is not installed.
     """
     if not is_saved_dataset(path):
         raise ConfigurationError(
-            f"{path} is a folder that datasets.save_to_disk did not write; pass one that it did, or a file."
+            f"Expected a file, or a folder written by datasets.save_to_disk; {path} is another folder."
         )
     datasets = _datasets(f"Reading the data set {path}")
     try:
@@ -82,16 +83,16 @@ def open_saved(path: Path, split: str, columns: Columns) -> DatasetTable:
 
 
 def open_hub(repository: str, config: str | None, split: str, columns: Columns) -> DatasetTable:
-    """Open a set on the hub, which ``datasets`` downloads once and keeps.
+    """Open a data set on the Hub, which ``datasets`` downloads once and caches.
 
     Args:
         repository: ``owner/name``.
-        config: The set's configuration, where it has several.
-        split: The set's own name of a split.
+        config: The configuration, if there are several; otherwise ``None``.
+        split: The data set's own name of a split.
         columns: Renames columns.
 
     Raises:
-        ConfigurationError: The hub cannot be reached, or has no such set, configuration or split.
+        ConfigurationError: The Hub cannot be reached, or has no such data set, configuration or split.
         MissingExtraError: ``datasets`` is not installed.
     """
     datasets = _datasets(f"Reading {repository} from the Hugging Face hub")
@@ -111,7 +112,7 @@ def open_hub(repository: str, config: str | None, split: str, columns: Columns) 
 
 @contextlib.contextmanager
 def _offline(datasets: Any) -> Iterator[None]:
-    """Take what was downloaded before, and ask the hub nothing."""
+    """Use only what was downloaded before, without requests to the Hub."""
     from huggingface_hub import constants
 
     before = constants.HF_HUB_OFFLINE, datasets.config.HF_HUB_OFFLINE

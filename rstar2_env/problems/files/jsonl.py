@@ -1,7 +1,7 @@
-"""Reads records from a JSONL file: one JSON object a line.
+"""Reads records from a JSONL file, with one JSON object per line.
 
 Covered: UTF-8 with or without a byte order mark, blank lines, exact numbers, errors that name file, line and field. Not
-covered: compressed files, other formats (see ``files``).
+covered: compressed files, other formats (see ``formats``).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from rstar2_env.problems.records import number_text
 
 
 def jsonl_rows(path: Path, columns: Columns) -> Iterator[tuple[str, int, Any]]:
-    """Every record of a file, with where it stands ("file.jsonl:7") and the number of its line, counted from 1.
+    """Every record of a file, with its place ("file.jsonl:7") and its line number, counted from 1.
 
-    In place of a record that is not JSON, or lacks a column, comes the error that says so: the lines after it can be
-    read all the same.
+    For a line that is not JSON, or lacks a column, the error is yielded in place of the record, so that the lines after
+    it can still be read.
 
     Raises:
         ConfigurationError: The file cannot be read.
@@ -46,7 +46,12 @@ def or_fault(read: Callable[[], Any]) -> Any:
 
 
 def parse_line(line: bytes, columns: Columns, where: str) -> Any:
-    """The record of one line, with the columns' names changed to ours.
+    """The record of one line, with our field names.
+
+    Args:
+        line: The line.
+        columns: Renames columns.
+        where: Names the line in error messages ("file.jsonl:7").
 
     Raises:
         ProblemFormatError: The line is not JSON, or lacks a column.
@@ -62,10 +67,16 @@ def parse_line(line: bytes, columns: Columns, where: str) -> Any:
 
 
 def parse_json(text: str, where: str, expected: str, *, exact: bool = False) -> Any:
-    """Parse JSON; with ``exact``, numbers stay text as they are written.
+    """Parse JSON.
+
+    Args:
+        text: The text.
+        where: Names the text in error messages.
+        expected: Describes the expected value in error messages, such as "a JSON object".
+        exact: Keep numbers as strings, as they are written.
 
     Raises:
-        ProblemFormatError: It is not JSON.
+        ProblemFormatError: The text is not JSON.
     """
     try:
         if exact:
@@ -77,22 +88,22 @@ def parse_json(text: str, where: str, expected: str, *, exact: bool = False) -> 
             f"{f'line {error.lineno}, ' if error.lineno > 1 else ''}column {error.colno}."
         ) from error
     except (ValueError, RecursionError) as error:
-        raise ProblemFormatError(f"{where}: expected {expected}, got one that cannot be read: {error}.") from error
+        raise ProblemFormatError(f"{where}: expected {expected}, got JSON that cannot be read: {error}.") from error
 
 
 def has_number(record: Any) -> bool:
-    """Whether the record's answer is a number, of which a float may have lost digits."""
+    """Whether the record's answer is a number, so that parsing may have lost digits."""
     return isinstance(record, dict) and isinstance(record.get("answer"), (int, float))
 
 
 def exact_answer(record: Any) -> Any:
-    """The answer of a record that was parsed with ``exact``, as a number is written without exponent."""
+    """The answer of a record that was parsed with ``exact``, as a number without exponent."""
     answer = record["answer"]
     return number_text(answer) if isinstance(answer, str) else answer
 
 
 def unreadable(path: Path, error: OSError) -> ConfigurationError:
-    """The error of a file that cannot be opened or read."""
+    """The error for a file that cannot be opened or read."""
     return ConfigurationError(f"The problem file {path} cannot be read: {error.strerror or error}.")
 
 

@@ -1,8 +1,8 @@
-"""Sources whose problems stay where they are: a JSONL file read by byte offsets, a memory-mapped data set.
+"""Sources that are not loaded into memory: a JSONL file read by byte offsets, a memory-mapped data set.
 
-Covered: sets larger than memory; of each problem three numbers are held (its row, its id's hash, and for JSONL its
-offset), some 40 bytes. Every record is read once when the source is made, so that a fault is found before training, and
-again whenever it is asked for; any number of threads may ask, and a forked or pickled source works. Not covered: files
+Covered: data sets larger than memory; for each problem three numbers are kept (its row, its id's hash, and for JSONL
+its offset), about 40 bytes. Every record is read once when the source is created, so that invalid ones are found before
+training, and again whenever it is requested. Sources are thread-safe and can be forked and pickled. Not covered: files
 that change while they are read, which is an error.
 """
 
@@ -31,11 +31,11 @@ class Table(Protocol):
     """Records by number; pickled with the source."""
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Number of records."""
         ...
 
     def row(self, index: int) -> tuple[str, int, Any]:
-        """Where record ``index`` (from 0) stands, its number for a default id, and the record with our names."""
+        """The place of record ``index`` (from 0), its number for a default id, and the record with our field names."""
         ...
 
     def rows(self) -> Iterator[tuple[str, int, Any]]:
@@ -44,7 +44,7 @@ class Table(Protocol):
 
 
 class JsonlTable:
-    """The lines of a JSONL file, of which only the offsets are held.
+    """The lines of a JSONL file, of which only the offsets are kept in memory.
 
     Args:
         path: The file.
@@ -78,7 +78,7 @@ class JsonlTable:
         return len(self._lines)
 
     def row(self, index: int) -> tuple[str, int, Any]:
-        """Read one line; ``pread`` has no position that threads could disturb."""
+        """Read one line; ``pread`` has no shared position, so this is thread-safe."""
         number = self._lines[index]
         where = f"{self._path}:{number}"
         try:
@@ -94,7 +94,7 @@ class JsonlTable:
         return map(self.row, range(len(self)))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickled without the open file, which the copy opens again."""
+        """Pickle without the open file, which the copy opens again."""
         return {name: value for name, value in self.__dict__.items() if name != "_fd"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -111,16 +111,16 @@ class JsonlTable:
 
 
 class LazySource:
-    """Problems that are read when they are asked for.
+    """Problems that are read when they are requested.
 
     Args:
         table: The records.
-        reading: How they become problems.
+        reading: How records are converted to problems.
         stem: Begins the id of a problem that has none.
-        name: What the source is called.
-        split: Name of the part that they are; "" where there is but one.
+        name: Name of the source.
+        split: Name of the split; "" if there is only one.
         source: ``Problem.source`` of a problem that has none.
-        part: Whether a question belongs to the part; ``None`` takes all.
+        part: Whether a question belongs to the split; ``None`` takes all.
 
     Raises:
         ProblemFormatError: A record is not a problem, two have the same id, or no problem is left.
@@ -166,17 +166,17 @@ class LazySource:
 
     @property
     def name(self) -> str:
-        """What the source is called."""
+        """Name of the source."""
         return self._name
 
     @property
     def split(self) -> str:
-        """Label of the part that its problems are."""
+        """Name of the split."""
         return self._split
 
     @property
     def ids(self) -> Sequence[str]:
-        """Every id, in order; each is read when it is asked for."""
+        """Every id, in order; each is read when it is requested."""
         return _Ids(self)
 
     def __len__(self) -> int:
@@ -207,11 +207,11 @@ class LazySource:
         )
 
     def sample(self, rng: np.random.Generator) -> Problem:
-        """One problem, each as likely as any other."""
+        """One problem, drawn uniformly."""
         return self[int(rng.integers(len(self)))]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> LazySource:
-        """Itself: it never changes."""
+        """The source itself, since it is immutable."""
         return self
 
     def __repr__(self) -> str:
@@ -257,6 +257,6 @@ def _stamp(fd: int) -> tuple[int, int]:
 
 
 def _hash(text: str) -> int:
-    # The last value is left free: a search for what follows a hash must not wrap around.
+    # The largest value is not used: a search for what follows a hash must not wrap around.
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return min(int.from_bytes(digest, "big"), (1 << 64) - 2)

@@ -1,4 +1,4 @@
-"""Writes problems as JSONL, one object a line, as ``load_problems`` reads it back."""
+"""Writes problems as JSONL that ``load_problems`` can read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rstar2_env.problems.problem import Problem
 
 
 def problem_record(problem: Problem) -> dict[str, Any]:
-    """A problem as one flat record: its ``meta`` beside its own fields."""
+    """A problem as one flat record, with its ``meta`` next to its own fields."""
     record: dict[str, Any] = {"id": problem.id, "question": problem.question, "answer": problem.answer}
     if problem.source:
         record["source"] = problem.source
@@ -21,15 +21,15 @@ def problem_record(problem: Problem) -> dict[str, Any]:
 
 
 def write_jsonl(problems: Iterable[Problem], path: Path, *, overwrite: bool = False) -> int:
-    """Write a file, whole or not at all; return how many problems it holds.
+    """Write a file atomically; return the number of problems.
 
     Args:
-        problems: In the order of the lines.
-        path: The file; its folder is made.
+        problems: The problems, in the order of the lines.
+        path: The file; its folder is created if needed.
         overwrite: Replace it if it exists.
 
     Raises:
-        ConfigurationError: It exists already, or cannot be written.
+        ConfigurationError: The file exists already, or cannot be written.
     """
     if path.exists() and not overwrite:
         raise ConfigurationError(f"{path} exists already: choose another file, or replace it.", option="overwrite")

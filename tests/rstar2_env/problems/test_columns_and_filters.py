@@ -53,9 +53,9 @@ def test_keep_names_what_goes_to_meta():
 @pytest.mark.parametrize(
     ("column", "said"),
     [
-        ("nowhere", "nowhere is not there; there are 'prompt'"),
-        ("prompt.3.content", r"prompt\.3 is not there; there is a list of 1"),
-        ("level.x", r"level\.x is not there; there is int '3'"),
+        ("nowhere", "nowhere does not exist; there are 'prompt'"),
+        ("prompt.3.content", r"prompt\.3 does not exist; there is a list of 1"),
+        ("level.x", r"level\.x does not exist; there is int '3'"),
         ("solution|after:@@", "nothing to extract with after:@@"),
         ("solution|boxed", "nothing to extract with boxed"),
     ],

@@ -97,7 +97,7 @@ def test_options_in_the_name_are_the_options_by_name():
         ("arithmetic", {"seed": -1}, "0 or more"),
         ("arithmetic", {"holdout": 0.1}, "splits of its own"),
         (TEN, {"level": 3}, "level"),
-        (TEN, {"holdout": 1.5}, "share"),
+        (TEN, {"holdout": 1.5}, "fraction"),
         (TEN, {"holdout": 0.5, "split": "validation"}, "validation"),
         (TEN[:1], {"holdout": 0.000001, "split": "test"}, "empty"),
     ],

@@ -75,12 +75,12 @@ class TestText:
     @pytest.mark.parametrize(
         ("spec", "said"),
         [
-            ("{broken", "begins like a JSON object"),
+            ("{broken", "Expected a JSON object"),
             ({"path": "a", "hub": "b"}, "one of 'path', 'hub'"),
             ({"mix": "a.jsonl"}, "must be a list of sources"),
             ({"mix": []}, "at least one part"),
             ({"mix": [{"spec": "arithmetic", "weight": -1}]}, "0 or more, not -1"),
-            ({"mix": ["arithmetic", "arithmetic"]}, "have one name"),
+            ({"mix": ["arithmetic", "arithmetic"]}, "have the same name"),
             ({"hub": "gsm8k"}, "owner/name"),
             ("hf:gsm8k", "owner/name"),
         ],

@@ -76,9 +76,9 @@ def test_a_csv_cell_may_be_longer_than_pythons_limit(tmp_path):
         ("a.csv", "question,answer\nq,1,extra\n", r"a\.csv:2.*more cells than the 2"),
         ("a.csv", 'question,answer\n"q,1\n', r"a\.csv"),
         ("a.csv", "question,answer\nq,\n", r"a\.csv:2.*'answer' is missing"),
-        ("a.json", '{"question": "q"}', r"JSON array of problems.*one object a line is JSONL"),
+        ("a.json", '{"question": "q"}', r"JSON array of problems.*one object per line is JSONL"),
         ("a.json", '[{"question": "q",\n "answer" 1}]', r"a\.json: expected a JSON array.*line 2, column"),
-        ("a.json", "[]", "holds no problem"),
+        ("a.json", "[]", "has no problem"),
         ("a.parquet", "no parquet", r"a\.parquet cannot be read as Parquet"),
     ],
 )
@@ -109,7 +109,7 @@ def test_a_missing_package_names_the_extra(tmp_path, monkeypatch):
 
 
 def test_a_folder_that_is_no_data_set_is_refused(tmp_path):
-    with pytest.raises(ConfigurationError, match="save_to_disk did not write"):
+    with pytest.raises(ConfigurationError, match=r"written by datasets\.save_to_disk"):
         load_problems(tmp_path)
 
 
