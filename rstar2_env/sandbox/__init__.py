@@ -40,18 +40,20 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Load what runs jobs when it is first asked for: an environment that calls no tool does without it."""
-    if name == "BaseSandbox":
-        from rstar2_env.sandbox.base import BaseSandbox
+if not TYPE_CHECKING:  # a checker that saw it would take any name
 
-        return BaseSandbox
-    if name == "LocalSandbox":
-        from rstar2_env.sandbox.local.provider import LocalSandbox
+    def __getattr__(name: str) -> Any:
+        """Load what runs jobs when it is first asked for: an environment that calls no tool does without it."""
+        if name == "BaseSandbox":
+            from rstar2_env.sandbox.base import BaseSandbox
 
-        return LocalSandbox
-    if name == "LocalOptions":
-        from rstar2_env.sandbox.options import LocalOptions
+            return BaseSandbox
+        if name == "LocalSandbox":
+            from rstar2_env.sandbox.local.provider import LocalSandbox
 
-        return LocalOptions
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            return LocalSandbox
+        if name == "LocalOptions":
+            from rstar2_env.sandbox.options import LocalOptions
+
+            return LocalOptions
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

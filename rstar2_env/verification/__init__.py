@@ -39,14 +39,16 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    # The judge imports an HTTP client and SQLite, and extraction compiles large patterns; environments need neither.
-    if name in ("ModelVerifier", "model_verifier"):
-        from rstar2_env.verification import model
+if not TYPE_CHECKING:  # a checker that saw it would take any name
 
-        return getattr(model, name)
-    if name == "extract_answer":
-        from rstar2_env.verification.read import response
+    def __getattr__(name: str) -> Any:
+        # The judge imports an HTTP client and SQLite, extraction compiles large patterns: environments need neither.
+        if name in ("ModelVerifier", "model_verifier"):
+            from rstar2_env.verification import model
 
-        return response.extract_answer
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            return getattr(model, name)
+        if name == "extract_answer":
+            from rstar2_env.verification.read import response
+
+            return response.extract_answer
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
