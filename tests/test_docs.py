@@ -53,12 +53,24 @@ def test_the_readmes_sandbox_prints_the_answer(capsys):
     assert capsys.readouterr().out == "42\n"
 
 
-def test_every_training_option_is_documented():
+def test_the_table_of_training_options_is_that_of_the_code():
     from rstar2_env.trainers import TrainConfig
+    from rstar2_env.trainers.options_table import with_table
 
-    text = (DOCS / "training.md").read_text()
+    page = (DOCS / "training.md").read_text("utf-8")
+    fresh = with_table(page)
+    assert page == fresh, "run: python -m rstar2_env.trainers.options_table docs/training.md"
+    rows = [line for line in fresh.splitlines() if line.startswith("| `")]
     for field in dataclasses.fields(TrainConfig):
-        assert f"| `{field.name}` |" in text, field.name
+        assert any(line.startswith(f"| `{field.name}` |") for line in rows), field.name
+
+
+def test_a_page_without_a_place_for_the_options_is_refused():
+    from rstar2_env.core.errors import ConfigurationError
+    from rstar2_env.trainers.options_table import BEGIN, END, with_table
+
+    with pytest.raises(ConfigurationError, match="has no place for the options"):
+        with_table(f"{END}{BEGIN}")
 
 
 @pytest.mark.parametrize("document", sorted(ROOT.glob("*.md")) + sorted((DOCS).glob("*.md")), ids=lambda p: p.name)

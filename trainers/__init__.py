@@ -1,4 +1,4 @@
-"""Ways of learning from a text environment: recipes by name, and the parts they are made of."""
+"""Trainers for text environments: recipes selected by name, and the parts they combine."""
 
 if __name__ != "rstar2_env.trainers":
     raise ImportError(

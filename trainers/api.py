@@ -1,6 +1,6 @@
-"""What callers start: a trainer by its name, and a cold start.
+"""Entry points: make a trainer by name, and run a cold start (supervised fine-tuning on traces).
 
-The backends are imported only when one of these is called, so that listing trainers needs no torch.
+The backends are imported only when one of these functions is called, so that listing trainers needs no torch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .model_name import check_model
 
 
 def make(name: str, **options: Any) -> Trainer:
-    """Return a trainer by name.
+    """Make a trainer by name.
 
     Args:
         name: A name that ``rstar2 trainers`` lists.
@@ -43,7 +43,7 @@ def make(name: str, **options: Any) -> Trainer:
 
 
 def sft(traces: Iterable[Mapping[str, Any]], **options: Any) -> Path:
-    """Train on traces; return the folder of the final model.
+    """Fine-tune a model on tool-use traces (the cold start); return the folder of the final model.
 
     Args:
         traces: Records with ``messages``, as ``rstar2 traces`` writes them.
@@ -51,7 +51,7 @@ def sft(traces: Iterable[Mapping[str, Any]], **options: Any) -> Path:
 
     Raises:
         ConfigurationError: An option is unknown, no trace is short enough, or the model cannot be loaded.
-        ProblemFormatError: A record is no trace.
+        ProblemFormatError: A record is not a trace.
         MissingExtraError: torch, transformers or TRL is not installed.
     """
     chosen = call_with_options("cold start", SftOptions, options)
@@ -63,7 +63,7 @@ def sft(traces: Iterable[Mapping[str, Any]], **options: Any) -> Path:
 
 
 def _try_environments(config: TrainConfig) -> None:
-    """Make the environments of training and of evaluation once, before a model is loaded for them."""
+    """Make the training and the evaluation environment once, so that a mistake shows before a model is loaded."""
     for options, wrappers in (
         (config.env_options, config.wrappers),
         ({**config.env_options, **config.eval_env_options}, config.eval_wrappers),

@@ -1,6 +1,6 @@
-"""What a trainer is, and what it leaves behind; recipes by name, each of which names the parts of an algorithm.
+"""Trainers and their results, and recipes: named algorithms, each a choice of parts and defaults.
 
-A recipe is data, and nothing heavy is imported here: ``api.make`` turns one into a trainer.
+A recipe is plain data and imports nothing heavy; ``api.make`` turns it into a trainer.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from .selectors.resample_on_correct import SELECTORS, Selector, Settles
 
 @dataclass(frozen=True, slots=True)
 class TrainResult:
-    """What a run leaves behind.
+    """The result of a training run.
 
     Attributes:
         output_dir: The run's folder.
-        model_dir: Folder of the best checkpoint: by held-out evaluation, else the last.
-        before: Held-out metrics before the first step, when the run evaluates.
-        after: Held-out metrics of the last evaluation.
-        best_step: Step of the best checkpoint.
-        history: Logged metrics, one dict a step.
+        model_dir: Folder of the best weights by held-out evaluation; without evaluation, of the last weights.
+        before: Held-out metrics before the first step; ``None`` without evaluation.
+        after: Held-out metrics of the last evaluation; ``None`` without evaluation.
+        best_step: Step of the weights in ``model_dir``.
+        history: Logged metrics, one dict per step.
     """
 
     output_dir: Path
@@ -51,30 +51,30 @@ class Trainer(Protocol):
     config: TrainConfig
 
     def train(self) -> TrainResult:
-        """Run every step, evaluate, keep checkpoints."""
+        """Run all steps, with evaluations and checkpoints as the options say."""
         ...
 
     def evaluate(self) -> dict[str, float]:
-        """Play the held-out episodes with the model as it is; return the metrics."""
+        """Play the held-out episodes with the current weights; return the metrics."""
         ...
 
     def close(self) -> None:
-        """Close environments and engines."""
+        """Close the environments and the engine."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A named choice of every part of a trainer.
+    """A named algorithm: the parts of a trainer and their defaults.
 
     Attributes:
         name: Its name in the registry.
         summary: One line for the list of trainers.
-        selector: Which episodes of a group train.
+        selector: Name of the selector, which chooses the episodes of a group to train on.
         selector_options: Options of the selector.
-        advantage: How rewards become advantages.
-        oversample: Episodes played for each that trains.
-        defaults: Options of the run that the algorithm prescribes, over ``TrainConfig``'s own defaults.
+        advantage: Name of the advantage estimator.
+        oversample: Episodes played for each one trained on.
+        defaults: Options of the run that the algorithm prescribes; they override ``TrainConfig``'s defaults.
     """
 
     name: str
@@ -86,7 +86,7 @@ class Recipe:
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def configure(self, options: Mapping[str, Any]) -> TrainConfig:
-        """The options of a run: the caller's over the recipe's over the general defaults.
+        """Build the options of a run: the caller's take precedence over the recipe's, those over the defaults.
 
         Raises:
             ConfigurationError: An option is unknown, missing or out of its range.
@@ -114,11 +114,11 @@ class Recipe:
 
 
 _OF_PARTS = ("env_options", "eval_env_options", "selector_options", "engine_options", "trl_options")
-"""Options of a run that are the options of one of its parts, which says what they are."""
+"""Options of a run that hold the options of one of its parts."""
 
 
 def _held_out(env: Any) -> dict[str, Any]:
-    """How an environment is told to give held-out problems; nothing where it has no splits."""
+    """Options that select an environment's held-out problems; empty where it has no splits."""
     creator = find_env(env).creator
     takes = options_of(creator) if creator is not None else None
     return {"split": "test"} if takes is not None and (takes.open or "split" in takes.parameters) else {}
@@ -140,7 +140,7 @@ TRAINERS: Registry[Recipe] = Registry("trainer", "rstar2_env.trainers.recipes", 
 
 @contextmanager
 def needs_training_stack(what: str) -> Iterator[None]:
-    """Word a missing torch, transformers or TRL as what it is: an extra that is not installed.
+    """Turn a failed import of torch, transformers or TRL into an error that names the extra to install.
 
     Raises:
         MissingExtraError: One of them is not installed.
@@ -154,25 +154,25 @@ def needs_training_stack(what: str) -> Iterator[None]:
 
 
 def make_selector(config: TrainConfig) -> Selector:
-    """The selector that the options name.
+    """Make the selector that the options name.
 
     Raises:
-        UnknownNameError: There is none of that name.
-        ConfigurationError: It does not take those options, or ``early_stop`` is on and it cannot say when to stop.
+        UnknownNameError: There is no selector of that name.
+        ConfigurationError: It does not take those options, or ``early_stop`` is on and it has no method ``settled``.
     """
     name = config.selector or "all"
     selector: Selector = call_with_options(f"selector {name!r}", SELECTORS.get(name), config.selector_options)
     if config.early_stop and not isinstance(selector, Settles):
         raise ConfigurationError(
-            f"early_stop needs a selector that says when a group needs no more; {name!r} has no method `settled`."
+            f"early_stop needs a selector that can tell when a group has enough episodes; {name!r} has no `settled`."
         )
     return selector
 
 
 def make_advantage(config: TrainConfig) -> Advantage:
-    """The advantage estimator that the options name.
+    """Return the advantage estimator that the options name.
 
     Raises:
-        UnknownNameError: There is none of that name.
+        UnknownNameError: There is no estimator of that name.
     """
     return ADVANTAGES.get(config.advantage or "group_norm")

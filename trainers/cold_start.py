@@ -1,6 +1,6 @@
-"""The options of a cold start (of a model that has never called a tool), and the file of traces that it reads.
+"""Options of the cold start (supervised fine-tuning before reinforcement learning), and reading its traces.
 
-``api.sft`` starts one; the work is in ``backends/trl/sft.py``, which imports torch and TRL.
+``api.sft`` runs it; the work is in ``backends/trl/sft.py``, which imports torch and TRL.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from .config import DTYPES, LR_SCHEDULERS
 
 @dataclass(slots=True)
 class SftOptions:
-    """Options of a cold start.
+    """Options of a cold start, the supervised fine-tuning on traces.
 
     Attributes:
         model: Folder or hub name of a causal language model.
         output_dir: Folder for checkpoints and the final model.
-        steps: Optimizer steps; ``None`` takes them from ``epochs``.
+        steps: Optimizer steps; ``None`` derives them from ``epochs``.
         epochs: Passes over the traces.
-        batch_size: Traces in one optimizer step, on one process.
-        rows_per_device: Traces in one forward pass; more of a batch accumulate gradients.
-        learning_rate: Peak of AdamW's learning rate.
-        warmup_ratio: Share of the steps that warm up.
-        lr_scheduler: Any of transformers' schedules.
-        weight_decay: Of AdamW.
-        max_length: Longest trace in tokens; a longer one is left out, and counted.
-        seed: Order of the traces.
+        batch_size: Traces in one optimizer step on one process.
+        rows_per_device: Traces in one forward pass; a larger batch accumulates gradients.
+        learning_rate: Peak learning rate of AdamW.
+        warmup_ratio: Share of the steps in which the learning rate warms up.
+        lr_scheduler: Learning rate schedule, one of transformers' names.
+        weight_decay: Weight decay of AdamW.
+        max_length: Longest trace to train on, in tokens; longer ones are left out.
+        seed: Seed of the order of the traces.
         chat_template: As in ``TrainConfig``.
         dtype: As in ``TrainConfig``.
         lora_rank: As in ``TrainConfig``.
         gradient_checkpointing: As in ``TrainConfig``.
-        threads: CPU threads of torch.
-        save_every: Steps between checkpoints; 0 for none but the final model.
-        resume: Continue from the newest checkpoint.
-        report_to: transformers' trackers.
-        progress: Show a progress bar.
+        threads: CPU threads of torch; ``None`` keeps torch's setting.
+        save_every: Steps between checkpoints; 0 saves only the final model.
+        resume: Continue from the newest checkpoint in ``output_dir``.
+        report_to: Experiment trackers, by transformers' names.
+        progress: Show a progress bar, or periodic lines where stderr is not a terminal.
     """
 
     model: str
@@ -68,7 +68,7 @@ class SftOptions:
     progress: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse values that no cold start could use.
+        """Check every option.
 
         Raises:
             ConfigurationError: A value is out of its range; the message names the option.
@@ -82,7 +82,7 @@ def read_traces(path: str | Path) -> list[dict[str, Any]]:
 
     Raises:
         ConfigurationError: The file cannot be read.
-        ProblemFormatError: A line is no JSON object; the message names it.
+        ProblemFormatError: A line is not a JSON object; the message names the line.
     """
     traces: list[dict[str, Any]] = []
     try:

@@ -1,4 +1,4 @@
-"""``TrainConfig``: everything that a run can be told, with defaults, and how files and the command line fill it."""
+"""``TrainConfig``: every option of a training run with its default, and how to read options from a file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LR_SCHEDULERS = (
     "cosine_warmup_with_min_lr",
     "warmup_stable_decay",
 )
-"""transformers' schedules, by name; the names alone, since transformers is not imported to check options."""
+"""Names of transformers' learning rate schedules; listed here because checking options must not import transformers."""
 LOSSES = ("grpo", "dr_grpo", "dapo", "bnpo", "cispo", "sapo", "luspo", "vespo")
 """TRL's loss types."""
 DTYPES = ("auto", "float32", "bfloat16", "float16")
@@ -35,74 +35,82 @@ DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 @dataclass(slots=True)
 class TrainConfig:
-    """Options of a run.
+    """Options of a training run.
+
+    docs/training.md holds these descriptions as a table, which ``rstar2_env.trainers.options_table`` writes.
 
     Attributes:
-        model: Folder or hub name of a causal language model, or a loaded one.
-        env: Gymnasium id of the environment, one's own code ("./mine.py:MyEnv"), or a callable that makes one.
+        model: Folder or hub name of a causal language model, or a loaded model.
+        env: Gymnasium id of the environment, a class in your own code (``./mine.py:MyEnv``), or a callable that
+            returns an environment.
         env_options: Options of the environment.
-        wrappers: Put around the environment in training, the innermost first, each by name with its options
-            ("fault_injection:rate=0.1"), as a table, or one's own; see docs/wrappers.md.
+        wrappers: Wrappers of the training environment, innermost first: each a name with options
+            (``fault_injection:rate=0.1``), a table, or your own code; see docs/wrappers.md.
         output_dir: Folder of the run: checkpoints, episodes, metrics.
-        seed: Root of every random choice.
+        seed: Seed from which every random choice is derived.
         steps: Optimizer steps.
         problems_per_step: Groups in one step, over all processes.
-        group_size: Episodes of a group that train (G).
-        oversample: Episodes played for each that trains; the paper plays 2G and keeps G.
-        selector: Name of the selector, or one's own ("./mine.py:MySelector"), alone or with options ("roc:mode=rank");
-            ``None`` leaves it to the recipe.
-        selector_options: Its options.
-        advantage: Name of the advantage estimator, or one's own; ``None`` leaves it to the recipe.
-        learning_rate: Of AdamW.
+        group_size: Episodes of each group that are trained on (G).
+        oversample: Episodes played for each one trained on; the GRPO-RoC paper plays 2G and keeps G. ``None`` uses the
+            recipe's value.
+        selector: Name of the selector, or your own (``./mine.py:MySelector``), optionally with options
+            (``roc:mode=rank``); ``None`` uses the recipe's selector.
+        selector_options: Options of the selector.
+        advantage: Name of the advantage estimator, or your own (``./mine.py:my_advantage``); ``None`` uses the
+            recipe's estimator.
+        learning_rate: Peak learning rate of AdamW.
         warmup_steps: Steps of linear warm-up.
-        lr_scheduler: Any of transformers' schedules.
-        weight_decay: Of AdamW.
-        max_grad_norm: Gradients are clipped to this norm; 0 does not clip.
-        clip_low: Lower clipping distance of the probability ratio.
-        clip_high: Upper clipping distance.
-        kl: Weight of the KL term to the reference model; 0 keeps no reference model.
-        loss: TRL's loss type; ``"dapo"`` is the mean over all tokens of the batch.
-        updates_per_rollout: Passes over each batch of episodes.
-        rows_per_device: Rows in one forward and backward pass; more rows accumulate gradients.
-        engine: Generates the episodes: ``"transformers"`` is the trainer's own module, ``"vllm"`` vLLM in this process,
-            ``"vllm-server"`` one or many ``vllm serve``. The last two are given the new weights before each step.
+        lr_scheduler: Learning rate schedule, one of transformers' names.
+        weight_decay: Weight decay of AdamW.
+        max_grad_norm: Largest gradient norm; larger gradients are clipped to it. 0 disables clipping.
+        clip_low: The probability ratio is clipped below at 1 - clip_low.
+        clip_high: The probability ratio is clipped above at 1 + clip_high.
+        kl: Coefficient of the KL divergence from the reference model; with 0 no reference model is loaded.
+        loss: TRL's loss type; ``"dapo"`` averages over all tokens of the batch.
+        updates_per_rollout: Optimization passes over each batch of episodes.
+        rows_per_device: Rows in one forward and backward pass on each device; a larger batch accumulates gradients.
+        engine: Engine that generates the episodes: ``"transformers"`` uses the model being trained, ``"vllm"`` runs
+            vLLM in this process, ``"vllm-server"`` uses one or more ``vllm serve`` processes. The last two receive the
+            new weights before each step.
         engine_options: Options of the engine; see docs/rollout.md.
-        importance_sampling: ``"auto"`` corrects per token when the engine's weights are not the trainer's own module,
-            ``"token"`` always, ``"off"`` never.
-        importance_cap: Largest importance ratio of a token.
-        temperature: Of sampling in training.
-        top_p: Of sampling in training.
-        top_k: Of sampling in training.
-        max_episode_tokens: Tokens of an episode after its prompt, the environment's included.
-        max_turn_tokens: Tokens of one turn; ``None`` for what is left of the episode's.
-        max_episode_seconds: Wall-clock seconds of an episode, without its wait for a place on an engine; ``None`` for
-            no limit.
-        early_stop: Cancel the rest of a group once its selector needs it no more; it favours short episodes.
-        max_in_flight: Episodes that play at once in one process.
-        max_failed: Share of a step's episodes that may end ``unavailable`` before the run stops.
+        importance_sampling: Per-token correction for the difference between the engine's and the trainer's
+            probabilities: ``"auto"`` applies it when the engine has a copy of the weights, ``"token"`` always,
+            ``"off"`` never.
+        importance_cap: Upper bound of a token's importance ratio.
+        temperature: Sampling temperature in training.
+        top_p: Nucleus sampling threshold in training; 1 disables it.
+        top_k: Sample from the k most likely tokens in training; 0 disables it.
+        max_episode_tokens: Token budget of an episode after its prompt, including the environment's tokens.
+        max_turn_tokens: Token budget of one turn; ``None`` allows what is left of the episode's budget.
+        max_episode_seconds: Wall-clock limit of an episode in seconds, not counting its time in the engine's queue;
+            ``None`` for no limit. A run with a limit is not reproducible.
+        early_stop: Cancel the remaining episodes of a group once its selector has enough; this favours short episodes,
+            see docs/rollout.md#early-stop.
+        max_in_flight: Largest number of episodes played concurrently in one process.
+        max_failed: Largest share of a step's episodes that may end as ``unavailable``; a larger share stops the run.
         chat_template: ``"chatml"``, a Jinja template, or ``None`` for the tokenizer's own.
-        chat_template_options: Passed to the template.
-        eval_every: Steps between evaluations on held-out problems; 0 for none.
-        eval_episodes: Episodes of an evaluation.
-        eval_env_options: Override ``env_options`` in evaluation; the default asks for the split ``"test"``.
-        eval_wrappers: Put around the environment in evaluation; those of training are not, so that held-out figures are
-            of the task itself.
-        eval_temperature: Of sampling in evaluation.
-        save_every: Steps between checkpoints; 0 for the last alone.
-        keep_checkpoints: Checkpoints kept besides the best.
+        chat_template_options: Variables passed to the template.
+        eval_every: Steps between evaluations on held-out problems; 0 disables evaluation.
+        eval_episodes: Episodes in each evaluation.
+        eval_env_options: Options that override ``env_options`` in evaluation; the default selects the split ``"test"``,
+            where the environment has splits.
+        eval_wrappers: Wrappers of the evaluation environment. ``wrappers`` are not applied there, so that held-out
+            figures measure the task itself.
+        eval_temperature: Sampling temperature in evaluation.
+        save_every: Steps between checkpoints; 0 saves only the last one.
+        keep_checkpoints: Number of recent checkpoints to keep, in addition to the best weights.
         resume: Continue from the newest checkpoint of ``output_dir``.
-        dtype: ``"auto"`` is bfloat16 on an accelerator that has it, float32 on a CPU; or ``"float32"``, ``"bfloat16"``
-            or ``"float16"``.
-        gradient_checkpointing: Trade time for memory; ``None`` is on for an accelerator alone.
+        dtype: Precision of computation; ``"auto"`` is bfloat16 on an accelerator that supports it, else float32.
+        gradient_checkpointing: Recompute activations to save memory; ``None`` enables it only on an accelerator.
         lora_rank: Rank of LoRA adapters on every linear layer; 0 trains all weights.
-        threads: CPU threads of torch; ``None`` leaves them as they are.
-        process_timeout_s: Seconds that one process of several waits for another before the run ends with an error; more
-            than the slowest step's rollouts may differ.
-        report_to: transformers' trackers: ``"tensorboard"``, ``"wandb"``, ``"trackio"``, ...
-        keep_episodes: Write every episode, kept and left out, to ``output_dir/episodes``.
-        progress: Show a progress bar and a line of metrics now and then.
+        threads: CPU threads of torch; ``None`` keeps torch's setting.
+        process_timeout_s: In a run of several processes, seconds that one waits for another before the run ends with an
+            error. Set it above the largest difference between the processes' rollout times in one step.
+        report_to: Experiment trackers, by transformers' names: ``"tensorboard"``, ``"wandb"``, ``"trackio"``, ...
+        keep_episodes: Write every episode, selected or not, to ``output_dir/episodes``.
+        progress: Show a progress bar, or periodic lines of metrics where stderr is not a terminal.
         log_every: Steps between logged metrics.
-        trl_options: Passed to ``trl.GRPOConfig`` last, over everything that the options above set.
+        trl_options: Arguments of ``trl.GRPOConfig``; they override what the other options set.
     """
 
     model: Any
@@ -164,7 +172,7 @@ class TrainConfig:
     trl_options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse values that no run could use.
+        """Check every option.
 
         Raises:
             ConfigurationError: A value is out of its range; the message names the option.
@@ -176,12 +184,13 @@ class TrainConfig:
         read_wrappers(self.eval_wrappers)
         if self.trl_options.get("use_vllm"):
             raise ConfigurationError(
-                "trl_options use_vllm: TRL's own use of vLLM does not play episodes, and its generation is a "
-                'collective call, which turns of unlike number break. Use engine="vllm" or engine="vllm-server".'
+                "trl_options use_vllm: TRL's own vLLM mode does not play multi-turn episodes, and its collective "
+                'generation call fails when episodes differ in their number of turns. Use engine="vllm" or '
+                'engine="vllm-server".'
             )
 
     def record(self) -> dict[str, Any]:
-        """The options as JSON can hold them; a loaded model or a callable is named by its type."""
+        """Return the options as JSON-compatible values; a loaded model or a callable becomes the name of its type."""
         plain = {name: value for name, value in asdict(self).items() if name not in ("model", "env")}
         plain |= {"wrappers": recorded(self.wrappers), "eval_wrappers": recorded(self.eval_wrappers)}
         named = {name: value if isinstance(value, str) else type(value).__name__ for name, value in self._parts()}
@@ -206,7 +215,7 @@ def read_config(path: str | Path) -> dict[str, Any]:
     """Read options from a TOML file, or from the ``config.json`` of a run.
 
     Raises:
-        ConfigurationError: The file is missing or is no TOML; the message names the file and the line.
+        ConfigurationError: The file cannot be read or is not valid; the message names the file and the line.
     """
     try:
         with open(path, "rb") as file:
@@ -222,7 +231,7 @@ def read_config(path: str | Path) -> dict[str, Any]:
 
 
 def _of_run(record: Any, path: str | Path) -> dict[str, Any]:
-    """The options of a run's ``config.json``; the trainer's name is the command's, and the folder its own."""
+    """The options in a run's ``config.json``, without those that belong to that run: trainer, folder, resume."""
     if not isinstance(record, dict):
         raise ConfigurationError(f"The configuration {path} is not one JSON object.")
     return {name: value for name, value in record.items() if name not in ("trainer", "output_dir", "resume")}

@@ -1,4 +1,4 @@
-"""A summary of episodes as the flat numbers that trackers and tables take."""
+"""Metrics over episodes, as a flat mapping of names to numbers for trackers and tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rstar2_env.evaluation.summary import Estimate, summarize
 
 
 def metrics(episodes: Sequence[Episode]) -> dict[str, float]:
-    """Figures over episodes; what there is nothing to take a figure from is NaN.
+    """Compute metrics over episodes; a metric without any data is NaN.
 
     Returns:
         ``episodes`` (that count), ``unavailable`` and ``cancelled`` (shares of all), ``reward``, ``pass_rate`` and its

@@ -1,7 +1,7 @@
-"""Whether a model's name names a model, found out before anything heavy is loaded.
+"""Checks that a model's name refers to a model, before anything heavy is loaded.
 
-Covered: folders, and names of the hub, which is asked once. Not covered: whether the weights can
-be read, which loading them shows.
+Covered: folders, and names on the Hugging Face hub, which is queried once. Not covered: whether the weights can be
+read; loading shows that.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ _HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(/[A-Za-z0-9_][\w.-]*)?")
 
 
 def check_model(model: Any) -> None:
-    """Refuse a name that is neither a folder with a model nor one that the hub knows.
+    """Check that a name is a folder with a model or a model on the hub.
 
     Args:
-        model: As in ``TrainConfig``; a loaded model is left alone.
+        model: As in ``TrainConfig``; a loaded model passes unchecked.
 
     Raises:
-        ConfigurationError: There is no such folder, it holds no model, or the hub has none of that name or is silent.
+        ConfigurationError: There is no such folder, the folder holds no model, or the hub has no model of that name or
+            does not answer.
     """
     if not isinstance(model, (str, os.PathLike)):
         return
@@ -37,7 +38,9 @@ def check_model(model: Any) -> None:
             hint = f" There is one in {path / inside[0]}." if inside else ""
             raise ConfigurationError(f"The folder {name} holds no model: it has no config.json.{hint}", option="model")
     elif path.exists():
-        raise ConfigurationError(f"{name} is a file; a model is a folder or a name of the hub.", option="model")
+        raise ConfigurationError(
+            f"{name} is a file; a model is a folder or a name on the Hugging Face hub.", option="model"
+        )
     elif not _HUB_NAME.fullmatch(name):
         raise ConfigurationError(f"There is no folder {name}.{_near(path)}", option="model")
     elif not _is_cached(name) and (answer := ask_hub("models", name)) is not None:
@@ -47,7 +50,7 @@ def check_model(model: Any) -> None:
 
 
 def _near(path: Path) -> str:
-    """A hint at a folder beside it with nearly its name."""
+    """A hint that names a neighbouring folder with a similar name; empty if there is none."""
     try:
         beside = [found.name for found in path.parent.iterdir() if found.is_dir()]
     except OSError:

@@ -1,1 +1,1 @@
-"""Advantages: how the rewards of a group become numbers to train on."""
+"""Advantage estimators: turn the rewards of a group into advantages."""

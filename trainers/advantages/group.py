@@ -1,7 +1,7 @@
-"""Group advantages: how much better an episode did than its group.
+"""Group advantages: how much better an episode did than the rest of its group.
 
-Every estimator takes the rewards of the groups that train, one array a group, and returns arrays of the same shapes. An
-episode that is not available is not among them: it is in no mean and in no deviation.
+Every estimator takes the rewards of the selected episodes, one array per group, and returns arrays of the same shapes.
+Episodes that ended as ``unavailable`` are never among them, so they affect no mean and no standard deviation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rstar2_env.core.own_code import Shape
 from rstar2_env.core.registry import Registry
 
 EPSILON = 1e-4
-"""Added to a deviation before dividing by it; TRL's value (verl's is 1e-6)."""
+"""Added to a standard deviation before dividing by it; TRL's value (verl uses 1e-6)."""
 
 Rewards = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ class Advantage(Protocol):
     """Turns the rewards of each group into the advantages of its episodes."""
 
     def __call__(self, groups: Sequence[Rewards]) -> list[Rewards]:
-        """One array a group, (episodes,) to (episodes,)."""
+        """Return the advantages of each group; every array has the shape of its rewards, (episodes,)."""
         ...
 
 
@@ -64,7 +64,7 @@ def group_mean_batch_std(groups: Sequence[Rewards]) -> list[Rewards]:
 def _centred(rewards: Rewards) -> Rewards:
     if not len(rewards):
         return rewards
-    # Measured from the first, equal rewards are zeros; the mean of equal numbers may differ from them by rounding.
+    # Subtract the first reward first: equal rewards then give exact zeros, which their rounded mean might not.
     shifted: Rewards = rewards - rewards[0]
     centred: Rewards = shifted - shifted.mean()
     return centred

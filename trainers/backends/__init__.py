@@ -1,1 +1,1 @@
-"""Backends: what takes the optimizer step."""
+"""Backends: the libraries that compute the loss and take the optimizer steps."""

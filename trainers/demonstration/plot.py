@@ -1,4 +1,4 @@
-"""The learning curve of one run or of several, as a picture."""
+"""Plots the learning curves of one or more runs."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ _WINDOW = 7
 
 
 def plot_runs(histories: Mapping[str, Sequence[Mapping[str, float]]], path: str | Path, *, title: str = "") -> Path:
-    """Draw pass rate and tool errors over the steps: a thin line in training, dots on held-out problems.
+    """Plot pass rate and tool errors over the steps: a thin line for training, dots for held-out problems.
 
     Args:
-        histories: For each run its metrics, one mapping a step, as ``TrainResult.history`` has them.
-        path: The PNG to write.
-        title: Above the picture.
+        histories: The metrics of each run by its name, one mapping per step, as in ``TrainResult.history``.
+        path: The PNG file to write.
+        title: Title of the figure.
+
+    Returns:
+        The path of the file.
     """
     figure, axes = plt.subplots(1, 2, figsize=(10, 3.9), dpi=130)
     for axis, (figure_name, heading, unit) in zip(axes, _PANELS, strict=True):

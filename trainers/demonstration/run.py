@@ -1,7 +1,7 @@
-"""The demonstration: a model made from nothing learns to use the tool, on a CPU, in minutes.
+"""The demonstration: a tiny, randomly initialized model learns to use the tool, on a CPU, in minutes.
 
-Its stages: a tiny model, traces of tool use with mistakes in them, a cold start on those, then trainers, each
-from that same start. What is finished is not done again. Not covered: real models, which take the stages one by one
+Stages: create the model, write tool-use traces that contain deliberate mistakes, cold-start the model on them, then run
+the trainers, each from that cold start. Finished stages are skipped. Not covered: real models; run each stage yourself
 (``rstar2 traces``, ``rstar2 sft``, ``rstar2 train``).
 """
 
@@ -32,7 +32,7 @@ from .tiny import make_tiny_model
 ENV = "rstar2/MathTool-v0"
 ENV_OPTIONS: dict[str, Any] = {
     "problems": "arithmetic:level=2",
-    # A model that knows nothing but these problems needs no instructions, and no tracebacks.
+    # A model trained only on these problems needs no instructions and no tracebacks.
     "dialect_options": {"system": "", "instruction": ""},
     "traceback": False,
     "max_turns": 5,
@@ -44,17 +44,17 @@ class DemoOptions:
     """Options of the demonstration.
 
     Attributes:
-        output_dir: Folder of everything it makes.
-        trainers: Names of the trainers, each from the same cold start and seeds.
-        traces: Traces of the cold start.
-        error_rate: Share of them whose first call fails and is then mended.
-        wrong_rate: Share of them that copy a wrong number into the answer, independently.
-        sft_steps: Steps of the cold start.
-        steps: Steps of each trainer.
-        learning_rate: Of each trainer.
-        eval_episodes: Held-out episodes of an evaluation.
-        seed: Root of every random choice.
-        threads: CPU threads of torch.
+        output_dir: Folder for all output.
+        trainers: Names of the trainers; each starts from the same cold start with the same seeds.
+        traces: Number of traces for the cold start.
+        error_rate: Share of traces whose first call fails and is then corrected.
+        wrong_rate: Share of traces that copy a wrong number into the answer, drawn independently.
+        sft_steps: Optimizer steps of the cold start.
+        steps: Optimizer steps of each trainer.
+        learning_rate: Learning rate of each trainer.
+        eval_episodes: Held-out episodes in each evaluation.
+        seed: Seed from which every random choice is derived.
+        threads: CPU threads of torch; ``None`` keeps torch's setting.
         progress: Show progress bars.
     """
 
@@ -72,22 +72,22 @@ class DemoOptions:
     progress: bool = True
 
     def __post_init__(self) -> None:
-        """Check every value.
+        """Check every option.
 
         Raises:
-            ConfigurationError: One is of the wrong type or out of its range.
+            ConfigurationError: A value is of the wrong type or out of its range.
         """
         check_options(self)
 
 
 @dataclass(frozen=True, slots=True)
 class DemoResult:
-    """What the demonstration leaves behind.
+    """The result of the demonstration.
 
     Attributes:
-        runs: Result of each trainer.
-        picture: The learning curves.
-        seconds: Wall-clock seconds of what was done now, by stage.
+        runs: Result of each trainer, by name.
+        picture: File with the learning curves.
+        seconds: Wall-clock seconds of each stage that was run now.
     """
 
     runs: Mapping[str, TrainResult]
@@ -100,7 +100,7 @@ def run_demo(options: DemoOptions, *, fresh: bool = False) -> DemoResult:
 
     Args:
         options: See ``DemoOptions``.
-        fresh: Forget what an earlier run left in the folder.
+        fresh: Delete the folder of an earlier run first.
     """
     folder = Path(options.output_dir)
     if fresh and folder.exists():
@@ -126,7 +126,7 @@ def _cold_start(folder: Path, options: DemoOptions, seconds: dict[str, float]) -
         if name in ("traces", "error_rate", "wrong_rate", "sft_steps", "seed")
     }
     if done.exists() and json.loads(done.read_text()) == asked:
-        _say(options, f"The cold start in {start} is finished already; --fresh starts over.")
+        _say(options, f"The cold start in {start} is already finished; --fresh starts over.")
         return start
     folder.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
@@ -169,7 +169,7 @@ def _train(name: str, folder: Path, start: Path, options: DemoOptions) -> TrainR
     if finished.exists():
         kept = json.loads(finished.read_text())
         if kept.pop("asked") == asked:
-            _say(options, f"The run in {folder} is finished already; --fresh starts over.")
+            _say(options, f"The run in {folder} is already finished; --fresh starts over.")
             history = RunFiles(folder, rank=0, keep_episodes=False).history()
             return TrainResult(folder, Path(kept.pop("model_dir")), history=history, **kept)
         shutil.rmtree(folder)

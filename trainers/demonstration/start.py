@@ -1,4 +1,4 @@
-"""``demo``: the demonstration of ``make train``, from nothing to a model that uses the tool.
+"""``demo``: runs the demonstration behind ``make train``.
 
 The work is in ``run``, which imports torch and TRL.
 """
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def demo(*, fresh: bool = False, **options: Any) -> DemoResult:
-    """Make a tiny model, cold-start it, train it.
+    """Make a tiny model, cold-start it on tool-use traces, and train it.
 
     Args:
-        fresh: Forget what an earlier run left in the folder.
+        fresh: Delete the folder of an earlier run first.
         **options: Fields of ``DemoOptions``.
 
     Raises:

@@ -1,4 +1,4 @@
-"""A policy made from nothing: a tokenizer of characters and a Qwen3 of half a million parameters.
+"""A tiny policy: a character-level tokenizer and an untrained Qwen3 of half a million parameters.
 
 For demonstrations and tests on a CPU. The fixed words of the ``rstar2`` dialect are single tokens, as ``<tool_call>``
 is in Qwen's own vocabulary, so that a turn is some fifty tokens long.
@@ -47,7 +47,7 @@ _WORDS = (
 
 
 def tiny_tokenizer() -> PreTrainedTokenizerFast:
-    """A tokenizer of printable ASCII characters and the dialect's fixed words, with the ChatML template."""
+    """Make a tokenizer of printable ASCII characters and the dialect's fixed words, with the ChatML template."""
     vocabulary = {token: number for number, token in enumerate([*_SPECIAL, *_CHARACTERS])}
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token="<|unk|>"))
     tokenizer.decoder = decoders.Fuse()
@@ -66,13 +66,16 @@ def tiny_tokenizer() -> PreTrainedTokenizerFast:
 
 
 def make_tiny_model(folder: str | Path, *, hidden: int = 128, layers: int = 3, seed: int = 0) -> Path:
-    """Write an untrained model and its tokenizer to ``folder``, loadable like any other.
+    """Write an untrained model and its tokenizer to ``folder``, in the usual format of transformers.
 
     Args:
-        folder: Where to.
+        folder: The folder to write to.
         hidden: Width of the residual stream, a multiple of 32.
         layers: Number of layers.
-        seed: Of the initial weights.
+        seed: Seed of the initial weights.
+
+    Returns:
+        The folder.
     """
     tokenizer = tiny_tokenizer()
     config = Qwen3Config(

@@ -1,7 +1,7 @@
 """``grpo``: group-relative policy optimisation (arXiv 2402.03300) on every episode that was played.
 
-The same clipping, token-level mean and optimizer as ``grpo_roc``, so that the two differ in the selection alone. Groups
-whose rewards are all equal are left out of the loss, as ``grpo_roc`` does; ``selector_options={"reject_equal": False}``
+Clipping, token-level mean and optimizer are those of ``grpo_roc``, so that the two differ only in the selection. Groups
+whose rewards are all equal are left out of the loss, as in ``grpo_roc``; ``selector_options={"reject_equal": False}``
 keeps their tokens in the mean.
 """
 

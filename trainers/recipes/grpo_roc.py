@@ -1,8 +1,8 @@
 """``grpo_roc``: GRPO with Resample-on-Correct (rStar2-Agent, arXiv 2508.20722, section 2.2).
 
-Twice as many episodes are played as train. Of each group the failures that train are drawn uniformly and the successes
-in favour of those with few tool errors and a clean answer format, so that a right answer reached through failing calls
-is reinforced less often. The reward stays the answer alone. Token-level mean, clipping 0.2 and 0.28, no KL term.
+Twice as many episodes are played as are trained on. From each group, failures are drawn uniformly, and successes with a
+preference for few tool errors and a clean answer format, so that a right answer reached through failing calls is
+reinforced less often. The reward depends on the answer alone. Token-level mean, clipping 0.2 and 0.28, no KL term.
 """
 
 from __future__ import annotations

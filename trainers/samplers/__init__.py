@@ -1,1 +1,1 @@
-"""Samplers: which problems a step plays."""
+"""Samplers: choose which problems a step plays."""

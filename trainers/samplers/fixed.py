@@ -1,7 +1,7 @@
-"""Samplers: which ``reset`` each group of a step starts from.
+"""Samplers: choose the ``reset`` arguments of each group of a step.
 
-Covered: fresh seeds without end, and shuffled passes over a fixed list of problems. Both are functions of a seed and
-the step, so that a resumed run continues exactly. Not covered: samplers that learn from results.
+Covered: an endless sequence of fresh seeds, and shuffled passes over a fixed list of problems. Both depend only on a
+seed and the step, so that a resumed run continues exactly. Not covered: samplers that adapt to results.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from rstar2_env.core.options import CheckedOptions, Seed
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a group's ``reset`` is called with."""
+    """The arguments of the ``reset`` with which every episode of a group starts."""
 
     seed: int
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Sampler(Protocol):
-    """Chooses what the groups of a step start from."""
+    """Chooses the starts of each step's groups."""
 
     def starts(self, step: int, count: int) -> list[Start]:
-        """The starts of one optimizer step, ``count`` of them; the same for the same step."""
+        """Return ``count`` starts for one optimizer step; the same step always gives the same starts."""
         ...
 
 
 @dataclass(frozen=True)
 class SeedSampler(CheckedOptions):
-    """A fresh seed for every group: the environment picks its problem from it.
+    """Gives every group a fresh seed, from which the environment picks a problem.
 
     Args:
-        seed: Root of all seeds.
+        seed: Seed from which all others are derived.
 
     Raises:
         ConfigurationError: The seed is negative.
@@ -52,13 +52,14 @@ class SeedSampler(CheckedOptions):
 
 
 class ProblemSampler:
-    """Passes over a list of problems, each in a new random order; no problem comes twice before all came once.
+    """Goes through a list of problems again and again, each pass in a new random order.
 
-    That holds as long as every step asks for as many starts: step ``s`` takes them from the place ``s * count`` on.
+    Step ``s`` takes the problems from position ``s * count`` on, so no problem repeats within a pass as long as every
+    step asks for the same number of starts.
 
     Args:
-        problem_ids: The problems.
-        seed: Root of all seeds.
+        problem_ids: Ids of the problems.
+        seed: Seed from which orders and episode seeds are derived.
 
     Raises:
         ConfigurationError: There is no problem, or the seed is negative.

@@ -1,1 +1,1 @@
-"""Selectors: which episodes of a group train."""
+"""Selectors: choose which episodes of a group are trained on."""

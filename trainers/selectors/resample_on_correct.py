@@ -1,8 +1,9 @@
-"""Selectors: which episodes of a group train, once their rewards are known.
+"""Selectors: choose which episodes of a group are trained on, once their rewards are known.
 
-Covered: Resample-on-Correct (rStar2-Agent, arXiv 2508.20722, section 2.2) in the paper's way and in the released code's
-way, and keeping all. A selector is a pure function of the group and a random generator; it never looks at text. It may
-also say when a group that still plays needs no more. Not covered: playing more episodes until a group is worth keeping.
+Covered: Resample-on-Correct (rStar2-Agent, arXiv 2508.20722, section 2.2), as described in the paper and as in the
+released code, and keeping all episodes. A selector is a pure function of the group and a random generator; it never
+looks at text. It may also tell when an unfinished group has enough episodes. Not covered: playing more episodes until a
+group is worth training on.
 """
 
 from __future__ import annotations
@@ -22,23 +23,28 @@ from rstar2_env.core.own_code import Shape, is_class_with
 from rstar2_env.core.registry import Registry
 
 DELTA = 0.01
-"""Added to a penalty before it is inverted, so that a flawless episode has a finite weight. The paper states none."""
+"""Added to a penalty before inverting it, so that an episode without penalty has a finite weight; not in the paper."""
 
 
 class Selector(Protocol):
-    """Chooses which episodes of one group train."""
+    """Chooses which episodes of one group are trained on."""
 
     def __call__(self, group: Group, keep: int, rng: np.random.Generator) -> list[int]:
-        """Return the positions of at most ``keep`` episodes, ascending; none when the group is rejected.
+        """Return the positions of at most ``keep`` episodes in ascending order; none if the group is rejected.
 
         Episodes that are not ``available`` must never be chosen.
+
+        Args:
+            group: The episodes of the group.
+            keep: Largest number of episodes to choose.
+            rng: Source of random draws.
         """
         ...
 
 
 @runtime_checkable
 class Settles(Protocol):
-    """What a selector offers besides when it can say that a group needs no more episodes."""
+    """Optional method of a selector that can tell when a group has enough episodes."""
 
     def settled(self, group: Sequence[Episode | None], keep: int) -> bool:
         """Whether the rest of the group may be cancelled; ``None`` stands for an episode that still plays."""
@@ -54,13 +60,13 @@ SELECTORS: Registry[type[Selector]] = Registry(
 
 
 def tool_error_penalty(episode: Episode) -> float:
-    """``p_err`` (Eq. 4): the share of erroneous calls, 0.5 without a call; from statuses, in [0, 1]."""
+    """``p_err`` (Eq. 4): the share of failed calls by their status, in [0, 1]; 0.5 without a call."""
     share = episode.error_share
     return 0.5 if share is None else share
 
 
 def format_penalty(episode: Episode) -> float:
-    """``p_format`` (Eq. 5): 1 without an answer tag, else min(1, (tags - 1) / turns), turns counted by the loop."""
+    """``p_format`` (Eq. 5): 1 without an answer tag, else min(1, (tags - 1) / turns)."""
     if episode.answer_tags == 0:
         return 1.0
     return min(1.0, (episode.answer_tags - 1) / max(episode.turns, 1))
@@ -72,19 +78,20 @@ def penalty(episode: Episode) -> float:
 
 
 def quotas(positives: int, negatives: int, keep: int, *, minimum: int = 2) -> tuple[int, int]:
-    """How many of each side to keep: half each when ``keep`` is half the group, never fewer than ``minimum``.
+    """Return how many successes and how many failures to keep; both sides shrink by the same factor.
 
-    Both sides are scaled by ``keep / n`` and rounded half to even; then each is raised to ``minimum`` as far as it has
-    members; then the larger gives up what is too many, or whichever has members left takes what is missing.
+    Both counts are scaled by ``keep / n`` and rounded half to even, then raised to ``minimum`` as far as there are
+    episodes. If the sum exceeds ``keep``, the larger quota is reduced; if it falls short, a side with episodes left is
+    increased.
 
     Args:
-        positives: Episodes with a right answer.
-        negatives: The others.
-        keep: Episodes to keep.
-        minimum: Fewest of each side, where there are as many.
+        positives: Number of episodes with a right answer.
+        negatives: Number of the other episodes.
+        keep: Number of episodes to keep.
+        minimum: Smallest quota of a side that has at least as many episodes.
 
     Returns:
-        The quota of either side; their sum is ``min(keep, positives + negatives)``.
+        The quotas of positives and negatives; their sum is ``min(keep, positives + negatives)``.
 
     Raises:
         ConfigurationError: ``keep`` is not positive, or ``minimum`` is negative.
@@ -94,7 +101,7 @@ def quotas(positives: int, negatives: int, keep: int, *, minimum: int = 2) -> tu
     total = positives + negatives
     if total <= keep:
         return positives, negatives
-    # A minimum that both sides cannot have together is lowered to what they can.
+    # A minimum that does not fit into keep for both sides is lowered to half of keep.
     minimum = min(minimum, keep // 2)
     pos = max(round(positives * keep / total), min(minimum, positives))
     neg = max(round(negatives * keep / total), min(minimum, negatives))
@@ -112,7 +119,7 @@ def quotas(positives: int, negatives: int, keep: int, *, minimum: int = 2) -> tu
 
 
 def all_equal(group: Sequence[Episode]) -> bool:
-    """Whether every reward is the same: such a group has no advantage to learn from."""
+    """Whether all rewards are equal; such a group has only advantages of zero."""
     return len({episode.reward for episode in group}) <= 1
 
 
@@ -134,9 +141,9 @@ class KeepAll:
         return usable
 
     def settled(self, group: Sequence[Episode | None], keep: int) -> bool:
-        """Whether the first ``keep`` are there: what comes after them changes nothing.
+        """Whether the first ``keep`` available episodes have ended; later ones would not be chosen.
 
-        An episode that still plays at an earlier place is waited for, so the choice is the same as without stopping.
+        Unfinished episodes at earlier positions are waited for, so the choice is the same as without early stop.
         """
         places = itertools.takewhile(lambda episode: episode is not None, group)
         return sum(episode is not None and episode.available for episode in places) >= keep
@@ -144,18 +151,18 @@ class KeepAll:
 
 @dataclass(frozen=True)
 class ResampleOnCorrect(CheckedOptions):
-    """GRPO-RoC's selector: failures uniformly, successes by how cleanly they were reached.
+    """GRPO-RoC's selector: draws failures uniformly, and prefers successes with low penalties.
 
-    A group whose rewards are all equal is rejected; so is, in effect, one with no available episode.
+    Groups whose rewards are all equal, or which have no available episode, are rejected.
 
     Args:
-        mode: ``"sample"`` draws successes without replacement with weights 1 / (penalty + delta), as the paper says;
-            ``"rank"`` takes those of the lowest penalty, earliest first, as the released code does.
-        minimum: Fewest of each side, where there are as many.
+        mode: ``"sample"`` draws successes without replacement with weights 1 / (penalty + delta), as in the paper;
+            ``"rank"`` takes those with the lowest penalties, earlier ones first, as in the released code.
+        minimum: Smallest number of successes and of failures to keep, where there are as many.
         delta: See ``DELTA``.
-        spare: When a group may stop early: successes that must have ended for each one that is kept of a balanced
-            group, at least 1. With 1 nothing is left to choose from; where ``keep`` is half the group, 2 is what a
-            balanced group has in the end.
+        spare: With ``early_stop``: finished successes required for each success kept from a balanced group. With 1
+            there is nothing left to choose from; if ``keep`` is half the group, 2 is what a balanced group has when
+            all its episodes have ended.
     """
 
     mode: Literal["sample", "rank"] = "sample"
@@ -176,9 +183,9 @@ class ResampleOnCorrect(CheckedOptions):
         return sorted(kept)
 
     def settled(self, group: Sequence[Episode | None], keep: int) -> bool:
-        """Whether enough of both kinds have ended: failures to fill half of ``keep``, and successes to choose from.
+        """Whether enough episodes have ended: failures for half of ``keep``, and ``spare`` times as many successes.
 
-        Unlike without stopping, those that end first are then all there is to choose from.
+        This changes the choice: only the episodes that end first can be selected.
         """
         ended = [episode for episode in group if episode is not None and episode.available]
         positives = sum(episode.correct for episode in ended)

@@ -1,4 +1,4 @@
-"""What happens around the optimizer steps: evaluation and the best checkpoint, the run's files, the console."""
+"""Callbacks around the optimizer steps: evaluation and the best weights, the run's files, progress output."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ BEST_DIR = "best"
 
 
 class Evaluation(TrainerCallback):
-    """Plays held-out episodes every so many steps and keeps the best weights.
+    """Evaluates at regular intervals on held-out problems and saves the best weights.
 
-    The best is the highest pass rate, then the lowest share of tool errors.
+    The best weights have the highest pass rate and, among equals, the lowest share of tool errors.
 
     Args:
-        evaluate: Plays the held-out episodes; the same on every process.
+        evaluate: Plays the held-out episodes and returns their metrics, the same on every process.
         save: Saves the model and its tokenizer to a folder.
-        log: Takes the evaluation's metrics, and adds none of the step's.
+        log: Logs the metrics of the evaluation on a line of their own.
         every: Steps between evaluations.
-        folder: Where the best weights and their score go.
+        folder: The run's folder; the best weights and their score are saved in it.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Evaluation(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Evaluate before the first step; after a resume, take up the best score and the first figures."""
+        """Evaluate before the first step; in a resumed run, restore the best score and the first metrics instead."""
         score = self._folder / BEST_DIR / "score.json"
         if state.global_step and score.exists():
             kept = json.loads(score.read_text())
@@ -61,9 +61,9 @@ class Evaluation(TrainerCallback):
         self.before = self._run(state)
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Evaluate when it is time to."""
+        """Evaluate every ``every`` steps and after the last one."""
         if state.global_step % self._every == 0 or state.global_step == state.max_steps:
-            # Logging an evaluation marks the step as logged, and its own line (loss, learning rate) would be skipped.
+            # Logging an evaluation marks the step as logged; the step's own line (loss) must still follow.
             due = control.should_log
             self._run(state)
             control.should_log = due
@@ -91,8 +91,8 @@ class RunFiles:
 
     Args:
         folder: The run's folder.
-        rank: Number of this process; each writes its own episodes.
-        keep_episodes: Whether episodes are written at all.
+        rank: Rank of this process; each process writes its own episodes.
+        keep_episodes: Whether to write episodes.
     """
 
     def __init__(self, folder: Path, *, rank: int, keep_episodes: bool) -> None:
@@ -100,7 +100,13 @@ class RunFiles:
         folder.mkdir(parents=True, exist_ok=True)
 
     def episodes(self, name: str, episodes: Iterable[Episode], kept: Callable[[Episode], bool] | None = None) -> None:
-        """Write episodes as compressed JSON lines, whole or not at all."""
+        """Write episodes as compressed JSON lines; the file appears only once it is complete.
+
+        Args:
+            name: Name of the file without its suffix, such as "train-000010".
+            episodes: The episodes to write.
+            kept: Tells whether an episode was selected for training; its answer is recorded as ``kept``.
+        """
         if not self._keep_episodes:
             return
         folder = self._folder / "episodes"
@@ -116,7 +122,7 @@ class RunFiles:
         os.replace(unfinished, path)
 
     def metrics(self, step: int, figures: Mapping[str, float]) -> None:
-        """Append one line of metrics; NaN becomes null."""
+        """Append one line of metrics; NaN is written as null."""
         if self._rank:
             return
         clean = {name: None if math.isnan(value) else value for name, value in figures.items()}
@@ -124,7 +130,7 @@ class RunFiles:
             file.write(json.dumps({"step": step, **clean}) + "\n")
 
     def history(self) -> list[dict[str, float]]:
-        """Every logged line, one a step; a step that a resumed run played again counts as it last was."""
+        """Return the logged metrics, one dict per step; where a resumed run repeated a step, the later values win."""
         path = self._folder / "metrics.jsonl"
         if not path.exists():
             return []
@@ -147,13 +153,13 @@ _SHOWN = (
 
 
 class Console(TrainerCallback):
-    """A progress bar on a terminal; now and then a line of figures elsewhere.
+    """Shows a progress bar on a terminal, and periodic lines of metrics elsewhere.
 
     Args:
-        title: What is being trained.
-        files: Takes every logged metric.
+        title: Label of the run.
+        files: Receives every logged metric.
         visible: Whether to show anything.
-        shown: Metrics to show, with their short names.
+        shown: Pairs of a metric to show and its label.
     """
 
     def __init__(
@@ -168,7 +174,7 @@ class Console(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Start the bar."""
+        """Start the progress bar."""
         self._visible = self._visible and state.is_world_process_zero
         if self._visible and sys.stderr.isatty():
             from rich.console import Console as RichConsole
@@ -193,7 +199,7 @@ class Console(TrainerCallback):
         logs: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Write the metrics down and show the main ones."""
+        """Write the metrics to the run's files and show the main ones."""
         figures = {name: float(value) for name, value in (logs or {}).items() if isinstance(value, (int, float))}
         if self._files is not None and state.is_world_process_zero:
             self._files.metrics(state.global_step, figures)
@@ -216,11 +222,11 @@ class Console(TrainerCallback):
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """End the bar."""
+        """Stop the progress bar."""
         self.close()
 
     def close(self) -> None:
-        """End the bar, also when training raised."""
+        """Stop the progress bar, also when training raised an exception."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None

@@ -1,4 +1,4 @@
-"""What can be said of a run's options with TRL and the engines at hand, and before a model is loaded."""
+"""Checks of a run's options that need TRL and the engines, made before a model is loaded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ...config import TrainConfig
 
 
 def check_config(config: TrainConfig) -> None:
-    """Type and check the options of the engine and of TRL, and look for the trackers.
+    """Convert and check the options of the engine and of TRL, and check that the trackers are installed.
 
     Raises:
         UnknownNameError: There is no engine of that name.
@@ -31,10 +31,10 @@ def check_config(config: TrainConfig) -> None:
 
 
 def check_trackers(names: Sequence[str]) -> None:
-    """Refuse trackers that transformers does not know, and those whose package is not installed.
+    """Check experiment trackers by name.
 
     Raises:
-        ConfigurationError: One is.
+        ConfigurationError: transformers does not know a tracker, or its package is not installed.
     """
     installed = get_available_reporting_integrations()
     for name in names:

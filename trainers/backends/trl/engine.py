@@ -1,8 +1,8 @@
-"""``PolicyEngine``: the engine of a run, and how the policy's weights come into it.
+"""``PolicyEngine``: the engine of a run, kept up to date with the policy's weights.
 
-Covered: engines that compute with the trainer's own module, and engines with a copy of their own, on one process or
-many (then through servers: one process hands the weights over, and the others wait). Not covered: policies whose
-weights are spread over processes (FSDP, ZeRO-3): their engine must be the trainer's own module.
+Covered: engines that share the trainer's module, and engines with a copy of the weights, with one process or several
+(the latter through servers: one process sends the weights while the others wait). Not covered: copies of policies
+whose weights are sharded over processes (FSDP, ZeRO-3); those need an engine that shares the trainer's module.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .model import dtype_of, processes
 
 
 def corrects_importance(config: TrainConfig) -> bool:
-    """Whether tokens are weighed by what the trainer finds them likely over what the engine did."""
+    """Whether tokens are weighted by their probability under the trainer divided by that under the engine."""
     if config.importance_sampling == "auto":
         return not ENGINES.get(config.engine).shares_weights
     return config.importance_sampling == "token"
@@ -30,14 +30,14 @@ class PolicyEngine:
     """The engine that plays a run's episodes.
 
     Args:
-        config: Names it, and its options.
-        trl: Holds the policy.
-        tokenizer: The policy's.
+        config: Options of the run; they name the engine and its options.
+        trl: The TRL trainer that holds the policy.
+        tokenizer: The tokenizer of the policy.
 
     Raises:
         UnknownNameError: There is no engine of that name.
-        ConfigurationError: It refuses its options, or does not fit the number of processes.
-        MissingExtraError: What it needs is not installed.
+        ConfigurationError: An engine option does not fit, or the engine does not support this number of processes.
+        MissingExtraError: A package that the engine needs is not installed.
     """
 
     def __init__(self, config: TrainConfig, trl: Any, tokenizer: PreTrainedTokenizerBase) -> None:
@@ -46,7 +46,7 @@ class PolicyEngine:
         self._last: int | None = None
         if not kind.shares_weights and (trl.is_fsdp_enabled or trl.is_deepspeed_enabled):
             raise ConfigurationError(
-                f"engine={config.engine!r} needs the policy's weights in one process, and FSDP or DeepSpeed spread "
+                f"engine={config.engine!r} needs the policy's weights in one process, but FSDP and DeepSpeed shard "
                 'them; use engine="transformers", or plain data parallelism.'
             )
         options = dict(config.engine_options)
@@ -61,7 +61,7 @@ class PolicyEngine:
         )
 
     def update(self) -> None:
-        """Bring the engine to the policy as it is now; does nothing when it is there already."""
+        """Give the engine the policy's current weights; does nothing when it has them already."""
         step = int(self._trl.state.global_step)
         if step == self._last:
             return
@@ -69,15 +69,15 @@ class PolicyEngine:
             self.engine.update_weights(step)
         else:
             self.engine.update_weights(step, self._module())
-        # Nobody asks a server before it has the new weights. Every process comes here once a step.
+        # No process may send requests before the servers have the new weights. Every process gets here once per step.
         if not self._shares_weights:
             processes().wait_for_everyone()
         self._last = step
 
     def rest(self) -> None:
-        """Have the engine give its memory to the training step; the next ``update`` wakes it, if it slept."""
+        """Free the engine's memory for the training step; the next ``update`` wakes an engine that was put to sleep."""
         if isinstance(self.engine, KeepsCaches):
-            # New weights have no use for what the old ones computed.
+            # Caches computed with the old weights are useless after the step.
             self.engine.forget()
         if isinstance(self.engine, VllmEngine) and self.engine.sleeps:
             self.engine.sleep()

@@ -1,4 +1,4 @@
-"""Loads a policy: its model, its tokenizer, and where and in what precision it runs.
+"""Loads a policy: its model, its tokenizer, its device and its precision.
 
 A ROCm build of torch names its devices ``cuda``, so nothing here asks which vendor made the accelerator.
 """
@@ -25,16 +25,16 @@ def on_accelerator() -> bool:
 
 
 def processes(timeout_s: float = 1800.0) -> PartialState:
-    """The processes of this run; the first call joins them (over gloo where there is no accelerator).
+    """Return the state of this run's processes; the first call connects them (with gloo if there is no accelerator).
 
     Args:
-        timeout_s: Seconds that one process waits for another before it ends with an error; the first call sets it.
+        timeout_s: Seconds that one process waits for another before it raises an error; set by the first call.
     """
     return PartialState(cpu=not on_accelerator(), timeout=timedelta(seconds=timeout_s))
 
 
 def dtype_of(config: TrainConfig) -> torch.dtype:
-    """The precision that the options ask for."""
+    """Return the precision that the options ask for."""
     if config.dtype == "auto":
         return torch.bfloat16 if on_accelerator() and torch.cuda.is_bf16_supported() else torch.float32
     dtype: torch.dtype = getattr(torch, config.dtype)  # one of DTYPES: the options were checked
@@ -42,10 +42,11 @@ def dtype_of(config: TrainConfig) -> torch.dtype:
 
 
 def load_policy(config: TrainConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Return the model and its tokenizer.
+    """Load the model and its tokenizer.
 
     Raises:
-        ConfigurationError: The model cannot be loaded, or a loaded model does not say where its tokenizer is.
+        ConfigurationError: The model cannot be loaded, or a model that is already loaded has no ``name_or_path`` from
+            which to load its tokenizer.
     """
     be_quiet()
     source = config.model
@@ -57,8 +58,8 @@ def load_policy(config: TrainConfig) -> tuple[PreTrainedModel, PreTrainedTokeniz
     else:
         name = str(source)
         try:
-            # Trained weights stay in float32 and are computed with in the asked-for precision, so that small updates
-            # are not lost; frozen ones need not.
+            # Trained weights are stored in float32 and computed with in the requested precision, so that small updates
+            # are not lost to rounding; frozen weights do not need that.
             kept_in = dtype_of(config) if config.lora_rank else torch.float32
             model = AutoModelForCausalLM.from_pretrained(name, dtype=kept_in)
         except (OSError, ValueError) as error:
@@ -70,7 +71,7 @@ def load_policy(config: TrainConfig) -> tuple[PreTrainedModel, PreTrainedTokeniz
 
 
 def lora(config: TrainConfig) -> Any:
-    """The adapters that the options ask for, as a peft configuration, or ``None``."""
+    """Return the LoRA adapters that the options ask for as a peft configuration, or ``None``."""
     if not config.lora_rank:
         return None
     from peft import LoraConfig
@@ -81,7 +82,7 @@ def lora(config: TrainConfig) -> Any:
 
 
 def be_quiet() -> None:
-    """Switch off the libraries' own progress bars, which would tear ours apart."""
+    """Disable the progress bars of transformers and datasets, which would interleave with this package's own."""
     import datasets
 
     transformers.utils.logging.disable_progress_bar()
@@ -89,7 +90,13 @@ def be_quiet() -> None:
 
 
 def codec(config: TrainConfig, tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> ChatCodec:
-    """The chat codec that the options ask for; what ends a generation of the model ends a turn."""
+    """Make the chat codec that the options ask for; the model's end-of-sequence tokens end a turn.
+
+    Args:
+        config: Options of the run.
+        tokenizer: The tokenizer of the policy.
+        model: The policy; its generation configuration names its end-of-sequence tokens.
+    """
     ends = getattr(model.generation_config, "eos_token_id", None)
     stop_ids = ends if isinstance(ends, list) else [ends]
     return ChatCodec(
@@ -101,7 +108,7 @@ def codec(config: TrainConfig, tokenizer: PreTrainedTokenizerBase, model: PreTra
 
 
 def precision_options(config: TrainConfig) -> dict[str, Any]:
-    """What transformers' training arguments need to know of device and precision."""
+    """Return the fields of transformers' ``TrainingArguments`` that set device and precision."""
     accelerator = on_accelerator()
     return {
         "use_cpu": not accelerator,

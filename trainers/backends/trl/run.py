@@ -1,4 +1,4 @@
-"""``TrlRun``: puts the parts of a recipe together around TRL and runs them."""
+"""``TrlRun``: a trainer that connects engine, environments, selector and advantage to TRL's optimizer loop."""
 
 from __future__ import annotations
 
@@ -37,18 +37,19 @@ from .trainer import Batch, RolloutGRPOTrainer
 
 FINAL_DIR = "final"
 _EVAL_SEED = 1_000_003
-"""Root of the seeds of evaluation, so that every evaluation of every run plays the same problems."""
+"""Seed of evaluation; a constant, so that every evaluation of every run plays the same problems."""
 
 
 class TrlRun:
-    """One run of a recipe on TRL.
+    """One training run of a recipe on TRL.
 
     Args:
         name: Name of the recipe.
-        config: Its options.
+        config: Options of the run.
 
     Raises:
-        ConfigurationError: The options do not fit together, or the number of processes does not fit them.
+        ConfigurationError: The options contradict each other or do not fit the number of processes, or the folder holds
+            an earlier run and ``resume`` is off.
     """
 
     def __init__(self, name: str, config: TrainConfig) -> None:
@@ -114,7 +115,7 @@ class TrlRun:
         self._evaluation: Evaluation | None = None
 
     def train(self) -> TrainResult:
-        """Run every step; see ``Trainer``."""
+        """Run all steps; see ``Trainer``."""
         config = self.config
         self._write_config()
         if config.eval_every:
@@ -140,7 +141,7 @@ class TrlRun:
         )
 
     def evaluate(self) -> dict[str, float]:
-        """Play the held-out episodes, shared between the processes; see ``Trainer``."""
+        """Play the held-out episodes, divided among the processes; see ``Trainer``."""
         config, state = self.config, processes()
         options = {**config.env_options, **config.eval_env_options}
         starts = self._make_sampler(options, _EVAL_SEED).starts(0, config.eval_episodes)
@@ -156,7 +157,7 @@ class TrlRun:
         return metrics(gathered)
 
     def close(self) -> None:
-        """Close environments and the engine."""
+        """Close the environments and the engine."""
         for player in self._players.values():
             player.close()
         self._policy.close()
@@ -277,10 +278,10 @@ class TrlRun:
 
 
 def batch_shape(config: TrainConfig, processes: int) -> tuple[int, int]:
-    """Rows of one forward pass on one process, and how many of them make one optimizer step.
+    """Return the rows of one forward pass on one process, and the forward passes in one optimizer step.
 
     Raises:
-        ConfigurationError: The groups of a step cannot be shared evenly, so that one would be split between processes.
+        ConfigurationError: ``problems_per_step`` is not a multiple of the number of processes.
     """
     if config.problems_per_step % processes:
         raise ConfigurationError(

@@ -1,7 +1,7 @@
-"""The cold start: supervised training on tool-use traces, on TRL's ``SFTTrainer``, on the policy's tokens only.
+"""The cold start: supervised fine-tuning on tool-use traces with TRL's ``SFTTrainer``, on the policy's tokens only.
 
-A trace is tokenized exactly as a rollout of the same conversation would be, so that reinforcement learning goes on
-where this ends. Not covered: packing several traces into one row.
+A trace is tokenized exactly as a rollout of the same conversation would be, so that reinforcement learning continues
+on the token sequences that the cold start taught. Not covered: packing several traces into one row.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .model import codec, load_policy, lora, precision_options
 
 
 def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
-    """Train on traces; return the folder of the final model.
+    """Fine-tune a model on traces; return the folder of the final model.
 
     Args:
         traces: Records with ``messages``, as ``rstar2 traces`` writes them.
@@ -39,7 +39,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
 
     Raises:
         ConfigurationError: No trace is short enough, or the model cannot be loaded.
-        ProblemFormatError: A record is no trace.
+        ProblemFormatError: A record is not a trace.
     """
     if options.threads is not None:
         torch.set_num_threads(options.threads)
@@ -107,10 +107,19 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
 
 
 def encode_traces(traces: Iterable[Mapping[str, Any]], chat: ChatCodec, max_length: int) -> list[dict[str, Any]]:
-    """Tokenize traces; ``assistant_masks`` is 1 on the policy's tokens. Longer ones are left out.
+    """Tokenize traces and leave out those that are too long.
+
+    Args:
+        traces: Records with ``messages``, as ``rstar2 traces`` writes them.
+        chat: The codec that a rollout of the model would use.
+        max_length: Longest trace to keep, in tokens.
+
+    Returns:
+        One row per trace: ``input_ids`` and ``assistant_masks`` of the same length; the mask is 1 on the policy's
+        tokens.
 
     Raises:
-        ProblemFormatError: A record is no trace; the message says which.
+        ProblemFormatError: A record is not a trace; the message says which.
         ConfigurationError: Every trace is too long, or there is none.
     """
     rows: list[dict[str, Any]] = []

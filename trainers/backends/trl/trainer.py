@@ -1,9 +1,10 @@
-"""The one file that touches TRL: how our rollouts, selection and advantages enter ``trl.GRPOTrainer``.
+"""``RolloutGRPOTrainer``: feeds this package's rollouts, selection and advantages into ``trl.GRPOTrainer``.
 
-TRL gives two ways in. ``rollout_func`` is asked for exactly as many rows as there are prompts; it plays the episodes,
-selects, and returns those rows with a mask of the policy's tokens. A hook after ``_generate_and_score_completions``
-replaces TRL's advantages by ours, which know about groups, selection and episodes that do not count. Both are marked
-experimental in TRL; nothing of TRL's code is repeated here. Verified with TRL 1.16.
+It uses two extension points. ``rollout_func`` must return exactly as many rows as there are prompts; it plays the
+episodes, selects, and returns the rows with a mask of the policy's tokens. An override of
+``_generate_and_score_completions`` replaces TRL's advantages with those of the recipe, which account for groups,
+selection and ``unavailable`` episodes. Both are experimental in TRL; no code of TRL is copied here. Tested with TRL
+1.16.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from transformers import Trainer
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
 
 with warnings.catch_warnings():
-    # TRL warns of every vLLM but its own few; we never use the two together.
+    # TRL warns about every vLLM version that it does not support; this package never uses vLLM through TRL.
     warnings.filterwarnings("ignore", message="TRL currently supports vLLM")
     from trl import GRPOTrainer
 
@@ -39,12 +40,12 @@ class Batch:
     """The rows of one step on one process.
 
     Attributes:
-        rows: The episodes that train, group after group; ``None`` is a filler, a row with nothing to train.
+        rows: The selected episodes, group after group; ``None`` is a filler, a row without a token in the loss.
         advantages: Advantage of each row, 0 for a filler.
         rewards: Reward of each row; a filler repeats the mean of its group, so that TRL's own statistics stay right.
         played: Every episode of the step.
-        groups_rejected: Groups of which nothing trains.
-        groups: All groups.
+        groups_rejected: Number of groups of which no episode was selected.
+        groups: Number of groups.
     """
 
     rows: list[Episode | None]
@@ -56,7 +57,7 @@ class Batch:
 
 
 PlayGroups = Callable[[int], list[list[Episode]]]
-"""Plays that many groups and returns their episodes."""
+"""Plays the given number of groups and returns the episodes of each."""
 
 
 def select(
@@ -66,14 +67,21 @@ def select(
     advantage: Advantage,
     rng: np.random.Generator,
 ) -> Batch:
-    """Keep at most ``group_size`` episodes of each group, give them advantages, and fill up with empty rows.
+    """Select episodes of each group, compute their advantages, and pad each group with filler rows.
+
+    Args:
+        groups: The episodes of each group.
+        group_size: Rows per group; at most as many episodes are selected.
+        selector: Chooses the episodes.
+        advantage: Turns the rewards of the selected episodes into advantages.
+        rng: Source of the selector's random draws.
 
     Returns:
-        Exactly ``group_size`` rows a group.
+        Exactly ``group_size`` rows per group.
     """
     kept: list[list[Episode]] = []
     for group in groups:
-        # One step of the generator for each group, whatever a selector draws, so that groups stay independent.
+        # Each group gets a generator of its own, so that what a selector draws for one does not affect the others.
         own = np.random.default_rng(rng.integers(2**63))
         chosen = [group[position] for position in selector(group, group_size, own)]
         trainable = [episode for episode in chosen if episode.policy_tokens]
@@ -99,18 +107,18 @@ def select(
 
 
 class RolloutGRPOTrainer(GRPOTrainer):
-    """TRL's GRPO trainer, fed by our rollouts.
+    """TRL's GRPO trainer on the rollouts of this package.
 
     Args:
         play: Plays groups of episodes.
-        selector: Chooses the episodes of a group that train.
+        selector: Chooses which episodes of a group are trained on.
         advantage: Turns rewards into advantages.
-        group_size: Episodes of a group that train; TRL's ``num_generations``.
-        on_batch: Called with every batch, before the loss.
-        correct_importance: Weigh each token by its probability under the trainer over that under the engine.
+        group_size: Rows per group; TRL's ``num_generations``.
+        on_batch: Called with every batch before its loss is computed; returns metrics to log.
+        correct_importance: Weight each token by its probability under the trainer divided by that under the engine.
         importance_cap: Largest such weight.
-        rng_seed: Seeds the selection, together with the step.
-        **kwargs: Everything that ``trl.GRPOTrainer`` takes.
+        rng_seed: Seed of the selection, combined with the step.
+        **kwargs: Arguments of ``trl.GRPOTrainer``.
     """
 
     def __init__(
@@ -133,13 +141,13 @@ class RolloutGRPOTrainer(GRPOTrainer):
         super().__init__(rollout_func=_rollout, reward_funcs=[_env_reward], **kwargs)
 
     def rollout(self, rows: int) -> dict[str, Any]:
-        """Play, select, and lay out exactly ``rows`` rows as TRL wants them."""
+        """Play and select episodes; return exactly ``rows`` rows in the form that TRL expects."""
         rng = np.random.default_rng([self._rng_seed, self.state.global_step, self.accelerator.process_index])
         groups = self._play(rows // self._group_size)
         self._batch = select(groups, self._group_size, self.selector, self._advantage, rng)
         for name, value in self._on_batch(self._batch).items():
             self._log_metric(name, value)
-        # A filler is one token that no loss sees: TRL cannot hold an empty row.
+        # A filler is one masked token, since TRL does not support empty rows.
         blank = int(self.processing_class.pad_token_id)
         return {
             "prompt_ids": [row.prompt_ids if row else [blank] for row in self._batch.rows],
@@ -150,7 +158,7 @@ class RolloutGRPOTrainer(GRPOTrainer):
         }
 
     def log_apart(self, figures: dict[str, float]) -> None:
-        """Log figures on a line of their own: ``log`` would add the step's figures, and leave them out of its line."""
+        """Log metrics on a line of their own; ``log`` would move the step's metrics to that line."""
         Trainer.log(self, figures)
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -189,5 +197,5 @@ def _rollout(prompts: Sequence[Any], trainer: RolloutGRPOTrainer) -> dict[str, A
 
 
 def _env_reward(**columns: Any) -> list[float]:
-    """The return of each episode, as the environment gave it."""
+    """Return the reward of each episode, as the environment gave it."""
     return list(columns[REWARD_COLUMN])

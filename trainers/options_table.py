@@ -1,0 +1,69 @@
+"""The table of ``TrainConfig``'s options in docs/training.md, made from its fields and its docstring.
+
+``python -m rstar2_env.trainers.options_table docs/training.md`` rewrites the table in the page, between its markers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+import sys
+from pathlib import Path
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.option_rules import in_words, says_nothing
+from rstar2_env.core.option_targets import options_of
+
+from .config import TrainConfig
+
+BEGIN = "<!-- options: made by `python -m rstar2_env.trainers.options_table docs/training.md` -->"
+END = "<!-- end of options -->"
+
+
+def options_table() -> str:
+    """Every option of a run in Markdown: its name, its default, which values it takes, and what it is."""
+    meanings = _meanings(inspect.getdoc(TrainConfig) or "")
+    found = options_of(TrainConfig).parameters
+    rows = ["| option | default | values | what it is |", "|---|---|---|---|"]
+    for field in dataclasses.fields(TrainConfig):
+        takes = found[field.name]
+        words = "" if says_nothing(takes.hint) else in_words(takes.hint, takes.rule)
+        rows.append(f"| `{field.name}` | {_default(field)} | {_cell(words)} | {_cell(meanings[field.name])} |")
+    return "\n".join(rows) + "\n"
+
+
+def with_table(page: str) -> str:
+    """The page with the table as it is now between its markers.
+
+    Raises:
+        ConfigurationError: The page lacks the markers.
+    """
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ConfigurationError(f"The page has no place for the options: expected the lines {BEGIN!r} and {END!r}.")
+    return f"{before}{BEGIN}\n{options_table()}{END}{after}"
+
+
+def _meanings(docstring: str) -> dict[str, str]:
+    """The text on each name under ``Attributes:``."""
+    _, _, section = docstring.partition("\nAttributes:\n")
+    entries = re.split(r"^    (\w+): ", section, flags=re.MULTILINE)
+    return dict(zip(entries[1::2], (" ".join(text.split()) for text in entries[2::2]), strict=True))
+
+
+def _default(field: dataclasses.Field[object]) -> str:
+    if field.default_factory is not dataclasses.MISSING:
+        return f"`{field.default_factory()!r}`"
+    return "required" if field.default is dataclasses.MISSING else f"`{field.default!r}`"
+
+
+def _cell(text: str) -> str:
+    links = re.sub(r"docs/([a-z-]+\.md)(#[a-z-]+)?", r"[\1](\1\2)", text)
+    return links.replace("|", "\\|").replace("``", "`")
+
+
+if __name__ == "__main__":
+    for path in map(Path, sys.argv[1:]):
+        path.write_text(with_table(path.read_text("utf-8")), "utf-8")
