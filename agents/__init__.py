@@ -1,4 +1,4 @@
-"""Ways of acting in a text environment: one file each, found by name through ``rstar2_env.agents.make``."""
+"""Agents for text environments, one file each; ``rstar2_env.agents.make`` finds them by name."""
 
 if __name__ != "rstar2_env.agents":
     raise ImportError(

@@ -1,4 +1,4 @@
-"""What an agent is, and the registry in which agents are found by name."""
+"""The interface of agents, and the registry in which agents are found by name."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def make(agent: PartSpec, **options: Any) -> AnyAgent:
 
     Args:
         agent: One of ``AGENTS.names()``, or code of your own as ``module:Name`` or ``./file.py:Name``; alone or with
-            options ("random_text:length=5"), which go before the arguments of the same name.
-        **options: Of that agent.
+            options ("random_text:length=5"), which override the arguments of the same name.
+        **options: Options of the agent.
 
     Raises:
-        UnknownNameError: No agent has that name; the message suggests the nearest.
-        ConfigurationError: The agent has no such option, or refuses its value; or one's own code is not there.
+        UnknownNameError: No agent has that name; the message suggests the closest one.
+        ConfigurationError: The agent has no such option or refuses its value, or the code cannot be found.
     """
     return make_part(AGENTS, agent, **options)

@@ -1,7 +1,7 @@
 """Solves problems that come with worked calculations (as GSM8K does): runs each in the tool, then answers.
 
-A reference player: it is told the problem, gold answer and all. It shows that an environment, its tool and its verifier
-agree with a data set; with ``corrupt`` that they tell a wrong answer from a right one.
+A reference player, which is given the problem with its gold answer. It tests that an environment, its tool and its
+verifier agree with a data set, and with ``corrupt`` that they refuse wrong answers.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from .base import AGENTS
 class Calculations:
     """Runs the left side of each ``meta["calculations"]`` ("16-3-4=9"), then gives the problem's ``answer``.
 
-    A problem without calculations is answered at once, and so is any in an environment without tools. Whether the
-    tool's numbers are those of the data set is not checked.
+    A problem without calculations is answered at once, and so is any problem in an environment without tools. The
+    tool's results are not compared with those of the data set.
 
     Args:
-        corrupt: Answer with something else than the right answer.
-        calls_per_turn: Calls in one turn; the calculations of one problem take as many turns as they need.
-        dialect: How calls and answers are written.
+        corrupt: Give a wrong answer instead of the right one.
+        calls_per_turn: Number of calls in one turn; a problem takes as many turns as its calculations need.
+        dialect: The dialect of calls and answers.
 
     Raises:
         ConfigurationError: ``calls_per_turn`` is below 1.
@@ -44,7 +44,14 @@ class Calculations:
         self._turns: list[str] = []
 
     def reset(self, observation: str, info: Mapping[str, Any], *, seed: int, problem: Problem) -> None:
-        """Write all turns of the episode, last one first."""
+        """Prepare all turns of the episode.
+
+        Args:
+            observation: The text of the environment's ``reset``.
+            info: The ``info`` of the environment's ``reset``.
+            seed: Not used.
+            problem: The problem, with its gold answer.
+        """
         tools = info.get("tools", ())
         lines = [f"print({line.partition('=')[0]})" for line in problem.meta.get("calculations", ())] if tools else []
         calls = [python_call(self._dialect, tools, line) for line in lines]
@@ -53,7 +60,7 @@ class Calculations:
         self._turns = [self._dialect.format_answer(answer), *reversed(turns)]
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """The next calculation, or the answer."""
+        """The next calculations, or the answer."""
         return self._turns.pop()
 
 

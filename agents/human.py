@@ -1,4 +1,4 @@
-"""A person at the terminal: sees what the policy would see, and types its turns."""
+"""A person at the terminal, who sees what a policy would see and types its turns."""
 
 from __future__ import annotations
 
@@ -8,26 +8,32 @@ from typing import Any, TextIO
 
 from .base import AGENTS
 
-_HELP = "Your turn. End it with a line that holds a single full stop; Ctrl-D gives up."
+_HELP = "Your turn. End it with a line that contains only a full stop; Ctrl-D gives up."
 
 
 class Human:
-    """Shows what comes from the environment, and reads a turn: lines up to one that is a single full stop.
+    """Shows the environment's texts, and reads a turn: all lines up to one that is a single full stop.
 
     Args:
-        stdin: Where turns are read from; standard input when ``None``.
-        stdout: Where everything is shown; standard output when ``None``.
+        stdin: Stream from which turns are read; ``None`` means standard input.
+        stdout: Stream to which everything is written; ``None`` means standard output.
     """
 
     interactive = True
-    """Plays one episode at a time, and wants the terminal for itself."""
+    """The agent needs the terminal, so it plays one episode at a time."""
 
     def __init__(self, stdin: TextIO | None = None, stdout: TextIO | None = None) -> None:
         self._stdin = stdin
         self._stdout = stdout
 
     def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:
-        """Show the system message."""
+        """Show the system message.
+
+        Args:
+            observation: The text of the environment's ``reset``.
+            info: The ``info`` of the environment's ``reset``.
+            seed: Not used.
+        """
         self._show(f"\n=== {info.get('problem_id') or 'a new episode'} ===\n{info.get('system', '')}\n")
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """Plays with the model behind any OpenAI-compatible endpoint: chat completions, text in and text out.
 
-Covered: what is needed to evaluate: retries when the endpoint is overloaded (429, with ``Retry-After``) or lost, time
-limits, a key from the environment. Not covered: training (an endpoint gives no token ids: use the engine
+Covered: everything that an evaluation needs: retries when the endpoint is overloaded (429, with ``Retry-After``) or
+lost, time limits, a key from the environment. Not covered: training (an endpoint gives no token ids: use the engine
 ``vllm-server``), the endpoint's own tool calls (the environment's dialect is written as text), streaming.
 """
 
@@ -17,23 +17,23 @@ from .base import AGENTS
 
 
 class OpenAIChat:
-    """Asks an OpenAI-compatible endpoint for every turn; text only.
+    """Requests every turn from an OpenAI-compatible endpoint; text only.
 
     Args:
-        base_url: The endpoint up to and with its version, such as ``http://127.0.0.1:8000/v1``.
+        base_url: The endpoint's URL including its version, such as ``http://127.0.0.1:8000/v1``.
         model: The name under which it serves the model.
-        api_key_env: Environment variable that holds the key; without one in it, none is sent.
-        temperature: Of sampling; ``None`` leaves it to the endpoint, as for the options below.
-        top_p: Of sampling.
-        max_tokens: Most tokens of one turn.
-        stop: Texts at which the endpoint ends a turn; it leaves them out of the turn.
-        seeded: Send a seed for each turn, which follows from the episode's; few endpoints keep the promise in it.
+        api_key_env: Environment variable that holds the API key; if it is not set, no key is sent.
+        temperature: Sampling temperature; ``None`` leaves it to the endpoint, as for the next two options.
+        top_p: Probability mass of nucleus sampling, 0 to 1.
+        max_tokens: Maximum number of tokens of one turn.
+        stop: Strings at which the endpoint ends a turn; they are not part of the turn.
+        seeded: Send a seed for each turn, derived from the episode's; few endpoints guarantee reproducible sampling.
         extra: Further fields of the request, such as ``{"reasoning_effort": "low"}``.
-        timeout_s: Longest time for one turn.
-        retries: Further attempts for one turn.
+        timeout_s: Maximum time for one turn, in seconds.
+        retries: Number of further attempts for one turn.
 
     Raises:
-        ConfigurationError: ``base_url`` is no address, or a number is out of its range.
+        ConfigurationError: ``base_url`` is not a URL, or a number is out of range.
     """
 
     def __init__(
@@ -60,19 +60,25 @@ class OpenAIChat:
         self._seed = 0
 
     def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:
-        """Begin a conversation with the system message, if there is one."""
+        """Begin a conversation with the system message, if there is one.
+
+        Args:
+            observation: The text of the environment's ``reset``.
+            info: The ``info`` of the environment's ``reset``; ``system`` is the system message.
+            seed: Seed of the episode, from which each turn's seed is derived.
+        """
         self._messages = [{"role": "system", "content": str(info["system"])}] if info.get("system") else []
         self._seed = seed
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """Send what the environment shows with everything before it, and return the answer's text.
+        """Send the conversation with the new observation, and return the text of the reply.
 
         Raises:
-            ServiceError: The endpoint did not answer, or refused; the message has its words.
+            ServiceError: The endpoint did not answer or refused the request; the message quotes its response.
         """
         role = str(info.get("role", "user")) if self._spoken else "user"
         self._messages.append({"role": role, "content": observation})
-        # Every turn of an episode draws anew; endpoints take seeds of 31 bits at least.
+        # Every turn of an episode has its own seed; endpoints accept seeds of at least 31 bits.
         seed = {"seed": (self._seed + self._spoken * 7919) % (1 << 31)} if self._seeded else {}
         turn = self._endpoint.complete(self._messages, **{**self._fields, **seed})
         self._messages.append({"role": "assistant", "content": turn})

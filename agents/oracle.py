@@ -1,4 +1,4 @@
-"""Answers with the gold answer, or as the environment's own reference player: what a perfect policy would earn."""
+"""Plays the gold answer or the environment's own reference player, to show what a perfect policy would earn."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from rstar2_env.problems.perturb import changed_answer
 from .base import AGENTS
 
 _NONSENSE = "?"
-"""No move of any game."""
+"""Not a legal move of any game."""
 
 
 class Oracle:
-    """Is told the problem; runs ``meta["expression"]`` in the tool when there is one, and gives the gold answer.
+    """Is given the problem; runs ``meta["expression"]`` in the tool if there is one, and gives the gold answer.
 
-    Where the environment has a reference player of its own (a game, a mixture), it plays as that one does.
+    If the environment has its own reference player (games, mixtures), that one's turns are played.
 
     Args:
-        corrupt: Answer with something else than the gold answer.
-        use_tool: Run the expression at all.
-        dialect: How calls and answers are written.
+        corrupt: Give a wrong answer instead of the gold answer.
+        use_tool: Whether to run the expression in the tool.
+        dialect: The dialect of calls and answers.
 
     Raises:
         UnknownNameError: There is no dialect of that name.
@@ -51,7 +51,15 @@ class Oracle:
         problem: Problem | None,
         reference: Reference | None = None,
     ) -> None:
-        """Write all turns of the episode, last one first, or have them from the reference player."""
+        """Prepare all turns of the episode, unless there is a reference player.
+
+        Args:
+            observation: The text of the environment's ``reset``.
+            info: The ``info`` of the environment's ``reset``.
+            seed: Not used.
+            problem: The problem, with its gold answer.
+            reference: Returns the next turn of the environment's reference player; ``None`` if there is none.
+        """
         self._reference = reference
         if reference is not None or problem is None:
             return
@@ -65,14 +73,14 @@ class Oracle:
         """The call, or the answer.
 
         Raises:
-            ConfigurationError: The environment goes on after the answer, and gives no reference player.
+            ConfigurationError: The episode continues after the answer, and the environment has no reference player.
         """
         if self._reference is not None:
             return self._dialect.format_answer(_NONSENSE) if self._corrupt else self._reference()
         if not self._turns:
             raise ConfigurationError(
-                "The oracle knows one answer, and this environment goes on after it without an oracle_turn() that says "
-                "how. Choose another agent; `rstar2 agents` lists them."
+                "The oracle has given its answer, but the episode continues and the environment has no oracle_turn(). "
+                "Choose another agent; `rstar2 agents` lists them."
             )
         return self._turns.pop()
 

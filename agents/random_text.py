@@ -1,4 +1,4 @@
-"""Random text: the floor that every policy must beat, and a hostile guest that no environment may choke on."""
+"""Random text: the baseline that every policy must beat, and adversarial input for environments."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _SCRAPS = (
 
 
 class RandomText:
-    """Strings random characters, scraps of markup, now and then a call or an answer together.
+    """Joins random characters, fragments of mark-up, and now and then a call or an answer.
 
     Args:
-        length: Largest number of pieces in a turn.
-        answers: Chance that a piece is a well-formed answer, a whole number from 0 to 99.
-        calls: Chance that a piece is a well-formed call of the environment's tool, of a program that is noise.
-        dialect: How calls and answers are written.
+        length: Maximum number of pieces in a turn.
+        answers: Probability that a piece is a well-formed answer, a whole number from 0 to 99.
+        calls: Probability that a piece is a well-formed call of the environment's tool, with noise as its program.
+        dialect: The dialect of calls and answers.
 
     Raises:
-        ConfigurationError: An option is out of its range.
+        ConfigurationError: An option is out of range.
         UnknownNameError: There is no dialect of that name.
     """
 
@@ -50,7 +50,9 @@ class RandomText:
         dialect: Dialect | str = "rstar2",
     ) -> None:
         if answers + calls > 1:
-            raise ConfigurationError(f"answers and calls are chances, at most 1 together, not {answers} and {calls}.")
+            raise ConfigurationError(
+                f"answers and calls are probabilities of at most 1 together, not {answers} and {calls}."
+            )
         self._length = length
         self._chances = (answers, answers + calls, answers + calls + (1 - answers - calls) / 4)
         self._dialect = make_dialect(dialect)
@@ -58,7 +60,13 @@ class RandomText:
         self._rng = np.random.default_rng(0)
 
     def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:
-        """Seed the noise."""
+        """Seed the noise.
+
+        Args:
+            observation: The text of the environment's ``reset``.
+            info: The ``info`` of the environment's ``reset``.
+            seed: Seed of the noise.
+        """
         self._rng = np.random.default_rng(seed)
         self._tools = list(info.get("tools", ()))
 

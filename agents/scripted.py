@@ -1,4 +1,4 @@
-"""Plays turns that were written beforehand, one after the other."""
+"""Plays given turns, one after the other."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .base import AGENTS
 
 
 class Scripted:
-    """Says the same turns in every episode.
+    """Plays the same turns in every episode.
 
     Args:
         turns: The turns, in order.
 
     Raises:
-        ConfigurationError: ``turns`` is empty, or not a sequence of texts.
+        ConfigurationError: ``turns`` is empty, or not a sequence of strings.
     """
 
     @checked
@@ -27,7 +27,13 @@ class Scripted:
         self._next = 0
 
     def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:
-        """Go back to the first turn."""
+        """Go back to the first turn.
+
+        Args:
+            observation: The text of the environment's ``reset``.
+            info: The ``info`` of the environment's ``reset``.
+            seed: Not used.
+        """
         self._next = 0
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
@@ -38,8 +44,8 @@ class Scripted:
         """
         if self._next == len(self._turns):
             raise ConfigurationError(
-                f"The script has {len(self._turns)} turns and the episode wants another; end it with one that holds no "
-                "call, or write more turns."
+                f"The script has {len(self._turns)} turns, but the episode is not over: end the script with a turn "
+                "without a call, or add turns."
             )
         self._next += 1
         return self._turns[self._next - 1]

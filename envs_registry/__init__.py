@@ -1,4 +1,4 @@
-"""Environment families: one file each, with its problems, prompt, reward and Gymnasium id."""
+"""Environments, one file each: the problems, the prompt, the reward and the Gymnasium id."""
 
 if __name__ != "rstar2_env.envs_registry":
     raise ImportError(

@@ -1,4 +1,4 @@
-"""What the adapters of other projects' worlds share: one answer, graded by the other project's own code."""
+"""Base of adapters to other projects: one answer, graded by the other project's own code."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from rstar2_env.tools import Tool
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """What the other project says of a turn.
+    """The other project's grade of a turn.
 
     Attributes:
-        answer: The answer as it read it, or ``None``.
+        answer: The answer as the other project read it, or ``None``.
         score: The reward.
         correct: Whether it counts as solved.
     """
@@ -31,25 +31,31 @@ class Grade:
 
 
 class AdaptedEnv(ToolEnv):
-    """A ``ToolEnv`` whose last turn is graded whole by ``grade``."""
+    """A ``ToolEnv`` whose whole last turn is graded by ``grade``.
+
+    Args:
+        source: The problems.
+        tools: Tools that the policy may call before it answers.
+        options: Further arguments of ``ToolEnv``.
+    """
 
     def __init__(self, source: ProblemSource, *, tools: Sequence[Tool], options: Mapping[str, Any]) -> None:
         super().__init__(problems=source, tools=tools, grader=None, **options)
 
     @abstractmethod
     def grade(self, turn: str) -> Grade:
-        """Grade the turn that ended the episode. Anything may be raised: the other project decides."""
+        """Grade the turn that ended the episode. The other project's code may raise any exception."""
 
     def answer_turn(self, turn: str) -> Ended:
-        """Have the other project grade it; what its verifier chokes on is no right answer."""
+        """Let the other project grade the turn; if its verifier raises an exception, the answer is wrong."""
         failure: str | None = None
         try:
             grade = self.grade(turn)
             if not math.isfinite(grade.score):
                 raise ValueError(f"the score is {grade.score}")
         except Exception as error:
-            # A verifier that chokes on what a policy wrote has not found a right answer in it. It is named, since a
-            # verifier that always chokes is a mistake to be found.
+            # A verifier that fails on the policy's text has not found a right answer in it. The exception is reported,
+            # since a verifier that always fails is a bug.
             grade, failure = Grade(None, 0.0, False), type(error).__name__
         if failure is not None:
             return Ended(None, info={"verifier_error": failure})

@@ -15,7 +15,7 @@ class Congruence:
     """A linear congruence that has a solution.
 
     Args:
-        largest: Largest modulus, from 2 on.
+        largest: Largest modulus, at least 2.
     """
 
     def __init__(self, largest: int = 100) -> None:
@@ -31,11 +31,11 @@ class Congruence:
         return {"a": a, "b": a * x % m, "m": m}
 
     def prompt_func(self, identity: Mapping[str, Any]) -> str:
-        """What the policy reads."""
+        """The prompt."""
         return _PROMPT.format(**identity)
 
     def reference(self, identity: Mapping[str, Any]) -> str:
-        """A right answer; no part of InternBootcamp's protocol, but good for tests."""
+        """A right answer; not part of InternBootcamp's protocol, but useful for tests."""
         return str(next(x for x in range(identity["m"]) if self.verify(x, identity)))
 
     @staticmethod
@@ -48,13 +48,19 @@ class Congruence:
 
     @staticmethod
     def verify(answer: int | None, identity: Mapping[str, Any]) -> bool:
-        """Whether it solves the congruence."""
+        """Whether the answer solves the congruence."""
         if answer is None or not 0 <= answer < identity["m"]:
             return False
         return bool(identity["a"] * answer % identity["m"] == identity["b"])
 
     def verify_score(self, text: str, identity: Mapping[str, Any], format_score: float = 0.0) -> float:
-        """1 for a solution, ``format_score`` for another number, else 0."""
+        """Score a turn: 1 for a solution, ``format_score`` for another number, 0 without a number.
+
+        Args:
+            text: The policy's whole turn.
+            identity: The instance.
+            format_score: Score of a number that is not a solution.
+        """
         answer = self.extract_output(text)
         if answer is None:
             return 0.0

@@ -20,19 +20,21 @@ class Alphametic(Puzzle):
     r"""Find the digit of each letter in a sum of words, such as SEND + MORE = MONEY.
 
     ## Puzzle
-    ``addends`` numbers of ``length`` digits whose sum has ``letters`` different digits in all become words of random
-    letters. A solver finds exactly one solution. Different letters are different digits, no word begins with 0.
+    ``addends`` numbers of ``length`` digits, which together with their sum have ``letters`` different digits, are
+    written in random letters. A solver finds exactly one solution. Different letters are different digits, and no word
+    begins with 0.
 
     ## Answer
-    Every letter once with its digit, in any order: ``A=1, B=2`` or ``A: 1; B: 2`` or a line each. Letters are capital;
-    ``=``, ``:``, ``->`` or nothing between the two; commas, semicolons, white space, "and" between pairs.
+    Every letter once with its digit, in any order: ``A=1, B=2`` or ``A: 1; B: 2`` or one pair per line. Letters are
+    capital; ``=``, ``:``, ``->`` or nothing between letter and digit; commas, semicolons, white space or "and" between
+    pairs.
 
     ## Difficulty
-    ``addends=2`` (2 to 4), ``length=5`` (3 to 7), ``letters=6`` (4 to 10, less than twice the length). Where solutions
-    are seldom unique an instance takes long: 8 letters go well with a length of 6, and 10 with 7.
+    ``addends=2`` (2 to 4), ``length=5`` (3 to 7), ``letters=6`` (4 to 10, less than twice the length). If
+    solutions are rarely unique an instance takes long: use a length of 6 for 8 letters, and of 7 for 10.
 
     ## Random baseline
-    0.0: random different digits with no zero in front; about 8 in a million.
+    0.0: random different digits without a leading zero; about 8 in a million are right.
     """
 
     name = "alphametic"
@@ -43,11 +45,11 @@ class Alphametic(Puzzle):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # More letters than this leave next to no sum with one solution, and a search of minutes to find none.
+        # With more letters almost no sum has a unique solution, and the search takes minutes and fails.
         self.require("letters", 4, min(10, 2 * self.length - 1))
 
     def draw(self, rng: np.random.Generator, split: str) -> Draft | None:
-        """Draw sums of numbers by the batch, and return the first that stays unique when its digits become letters."""
+        """Draw batches of sums, and return the first with a unique solution when its digits become letters."""
         for parts, whole in alphametic.random_sums(self.addends, self.length, self.letters, rng):
             key = f"{'+'.join(map(str, sorted(parts)))}={whole}"
             addends, total, digits = alphametic.encoded(parts, whole, rng)
@@ -59,12 +61,12 @@ class Alphametic(Puzzle):
         return None
 
     def solves(self, meta: Meta, answer: str) -> bool:
-        """Whether the letters' digits make the sum come out."""
+        """Whether the letters' digits make the sum right."""
         digits = alphametic.read_digits(answer, meta["addends"], meta["total"])
         return alphametic.holds(meta["addends"], meta["total"], digits)
 
     def guess(self, meta: Meta, rng: np.random.Generator) -> str:
-        """Random different digits, none of them a zero in front."""
+        """Random different digits, without a leading zero."""
         return alphametic.written(alphametic.random_digits(meta["addends"], meta["total"], rng))
 
 

@@ -1,4 +1,4 @@
-"""``rstar2/Bootcamp-v0``: any object with InternBootcamp's protocol as an environment (F27)."""
+"""``rstar2/Bootcamp-v0``: any object with InternBootcamp's protocol as an environment (arXiv 2508.08636)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ _DEFAULT = "rstar2_env.envs_registry._congruence:Congruence"
 
 
 class BootcampEnv(AdaptedEnv):
-    r"""One instance of a bootcamp, answered in one turn without a call.
+    r"""One instance of a task with InternBootcamp's protocol, answered in a turn without a call.
+
+    InternBootcamp (arXiv 2508.08636) calls such a task a bootcamp.
 
     ## Action space
     Any string: the policy's whole turn, which the bootcamp's own ``extract_output`` reads.
@@ -26,33 +28,34 @@ class BootcampEnv(AdaptedEnv):
     Any string: the bootcamp's prompt.
 
     ## Reward
-    The bootcamp's ``verify_score(text, identity)``, or, where it has none, 1 if ``verify`` says so, else 0. ``correct``
-    is what ``verify`` says. A verifier that raises on what the policy wrote earns 0, and ``verifier_error`` names it.
+    The bootcamp's ``verify_score(text, identity)``; if it has none, 1 if ``verify`` accepts the answer, else 0.
+    ``correct`` is the result of ``verify``. If the verifier raises an exception the reward is 0, and ``verifier_error``
+    names the exception.
 
     ## Episode end
-    ``terminated`` after the first turn without a call: ``answered``, or ``no_answer`` where ``extract_output`` gives
-    ``None``. With ``tools``, turns with calls go on, as in ``rstar2/MathTool-v0``; so does ``truncated``.
+    ``terminated`` after the first turn without a call: ``answered``, or ``no_answer`` if ``extract_output`` returns
+    ``None``. With ``tools``, the episode continues after turns with calls, and is ``truncated``, as in
+    ``rstar2/MathTool-v0``.
 
     ## Information
-    As in ``rstar2/MathTool-v0``; at the end ``verifier_error`` (an exception's class) where there was one.
+    As in ``rstar2/MathTool-v0``; at the end also ``verifier_error`` (an exception's class), if there was one.
 
     ## Difficulty
-    That of the bootcamp. The bundled default is of linear congruences modulo at most ``largest=100``
-    (``bootcamp_options``); a search earns 1.0.
+    That of the bootcamp. The bundled default has linear congruences modulo at most ``largest=100``
+    (``bootcamp_options``); an exhaustive search earns 1.0.
 
     ## Random baseline
-    0.08: in the bundled default, a random number below the modulus.
+    0.08: for the bundled default, a random number below the modulus.
 
     ## Version history
-    v0: the first.
+    v0: first version.
 
     Args:
-        bootcamp: The object, or where it is, as ``"package.module:name"``; a class is called with
-            ``bootcamp_options``.
-        bootcamp_options: Of a class given by name.
+        bootcamp: The object, or its place as ``"package.module:name"``; a class is called with ``bootcamp_options``.
+        bootcamp_options: Arguments of a class given by name.
         split: "train", "validation" or "test"; a hash of the instance decides.
-        tools: Tools that the policy may call on the way.
-        **options: What ``ToolEnv`` takes: ``max_turns``, ``dialect``, ...
+        tools: Tools that the policy may call before it answers.
+        **options: Arguments of ``ToolEnv``: ``max_turns``, ``dialect``, ...
 
     Raises:
         ConfigurationError: There is no such object, or it lacks a method of the protocol.
@@ -71,13 +74,13 @@ class BootcampEnv(AdaptedEnv):
     ) -> None:
         self.bootcamp = load_bootcamp(bootcamp, bootcamp_options or {})
         if options.get("dialect", "rstar2") == "rstar2" and not tools:
-            # A bootcamp's prompt says itself how the answer is written.
+            # A bootcamp's prompt itself describes the format of the answer.
             options.setdefault("dialect_options", {"system": "", "instruction": "%s"})
         source = instances(self.bootcamp, bootcamp_options or {}, split)
         super().__init__(source, tools=tools, options=options)
 
     def grade(self, turn: str) -> Grade:
-        """Have the bootcamp read and grade the turn."""
+        """Let the bootcamp read and grade the turn."""
         identity = self.problem.meta.get("identity")
         answer = self.bootcamp.extract_output(turn)
         if answer is None:

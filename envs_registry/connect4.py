@@ -1,4 +1,4 @@
-"""``rstar2/Connect4-v0``: connect four against a scripted opponent, with graded intermediate answers (GAMEBoT, F30)."""
+"""``rstar2/Connect4-v0``: connect four against a scripted opponent, with graded intermediate answers."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ with column numbers separated by commas, or with the word none:
 Then give the number of a column that is not full as your move."""
 
 _TRIES = 200
-"""Lines tried at random to find one that wins; most matches need fewer than ten."""
+"""Number of random lines tried to find a winning one; most matches need fewer than ten."""
 
 
 @dataclass(frozen=True)
 class Connect4(Game):
-    r"""Connect four over several turns, each with two questions that can be checked.
+    r"""Connect four over several turns, each with two verifiable intermediate questions.
 
     ## Game
-    A move is a column from 1 to 7. The intermediate questions are for the columns with which the policy, and the
-    opponent, would win at once. The outcome is 1 for a win, 0.5 for a draw, 0 for a loss.
+    A move is a column from 1 to 7. The intermediate questions (as in GAMEBoT, arXiv 2412.13602) ask for the columns
+    with which the policy, and the opponent, would win at once. The outcome is 1 for a win, 0.5 for a draw, 0 for a
+    loss.
 
     ## Difficulty
-    ``strength=0.5`` (0 to 1): chance that the opponent looks for wins and blocks in a position. A player who knows the
-    opponent earns 1.0: matches for which no line is found that wins are not drawn.
+    ``strength=0.5`` (0 to 1): probability that the opponent looks for wins and blocks in a position. A player who knows
+    the opponent earns 1.0: matches without a known winning line are not drawn.
 
     ## Random baseline
-    0.14: any legal move, no intermediate answers; 0.17 of the matches are won. Over 300 matches.
+    0.14: random legal moves, no intermediate answers; 0.17 of the matches are won. Over 300 matches.
     """
 
     name = "connect4"
@@ -44,7 +45,7 @@ class Connect4(Game):
     strength: float = knob(0.5, 0, 1)
 
     def start(self, seed: int) -> BoardMatch | None:
-        """The match of that seed; none where no line was found that wins."""
+        """The match of that seed; ``None`` if no winning line was found."""
         match = BoardMatch(Board(6, 7, 4, drop=True), seed, self.strength, search=_TRIES)
         return match if match.winnable() else None
 

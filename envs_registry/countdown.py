@@ -20,13 +20,13 @@ class Countdown(Puzzle):
     r"""Reach a target with + - * / and parentheses over some of the given numbers, each at most once.
 
     ## Puzzle
-    ``numbers`` numbers from 1 to ``largest`` are drawn and combined at random, through positive whole numbers alone; a
-    value from ``least_target`` to ``largest_target`` that is not one of the numbers becomes the target. So every
-    instance can be solved, with all of the numbers at least.
+    ``numbers`` numbers from 1 to ``largest`` are drawn and combined at random, with only positive whole numbers as
+    intermediate values; a value from ``least_target`` to ``largest_target`` that is not one of the numbers becomes the
+    target. So every instance has a solution that uses all of the numbers.
 
     ## Answer
-    An expression, as in ``rstar2/Game24-v0``. Fractions on the way are allowed. Any solution counts. It is read by a
-    parser of our own and computed exactly; nothing in it is ever run.
+    An expression, as in ``rstar2/Game24-v0``. Intermediate fractions are allowed. Any solution counts. The expression
+    is read by a dedicated parser and computed exactly; it is never executed.
 
     ## Difficulty
     ``numbers=4`` (2 to 8), ``largest=50``, ``least_target=10``, ``largest_target=100``.
@@ -47,7 +47,7 @@ class Countdown(Puzzle):
         self.require("largest_target", self.least_target, 1_000_000)
 
     def draw(self, rng: np.random.Generator, split: str) -> Draft | None:
-        """Draw numbers and combine them at random, until the value is a target and not one of the numbers itself."""
+        """Draw numbers and combine them at random, until the value is in the target range and not among the numbers."""
         numbers = rng.integers(1, self.largest + 1, size=self.numbers).tolist()
         if (found := random_target(numbers, self.least_target, self.largest_target, rng)) is None:
             return None

@@ -19,17 +19,17 @@ class Game24(Puzzle):
     r"""Make 24 of four numbers with + - * / and parentheses, each used exactly once.
 
     ## Puzzle
-    ``numbers`` numbers from 1 to ``largest``, such that an exhaustive solver over exact rationals finds a way. By
-    default these are the 1,362 solvable of all 1,820 hands, so seeds come back to a hand soon, in any order of its
-    numbers; a hand belongs to one split in every order.
+    ``numbers`` numbers from 1 to ``largest``, such that an exhaustive solver over exact rationals finds a
+    solution. By default these are the 1,362 solvable ones of all 1,820 sets of four numbers, so sets are soon repeated,
+    in any order of their numbers; all orders of a set belong to the same split.
 
     ## Answer
     An expression: whole numbers, ``+ - * /``, parentheses; also ``×``, ``÷``, ``\times``, ``\cdot``, ``\div``,
-    ``\frac{a}{b}``, brackets, and ``= 24`` behind it. No unary minus, no powers, no ``2(3)``. Any solution counts. It
-    is read by a parser of our own and computed exactly; nothing in it is ever run.
+    ``\frac{a}{b}``, brackets, and ``= 24`` at the end. No unary minus, no powers, no ``2(3)``. Any solution
+    counts. The expression is read by a dedicated parser and computed exactly; it is never executed.
 
     ## Difficulty
-    ``numbers=4`` (2 to 5; a hand of 5 takes the solver tens of milliseconds), ``largest=13``, ``target=24``.
+    ``numbers=4`` (2 to 5; the solver takes tens of milliseconds for 5 numbers), ``largest=13``, ``target=24``.
 
     ## Random baseline
     0.008: a random expression over all the numbers.
@@ -42,7 +42,7 @@ class Game24(Puzzle):
     target: int = knob(24, 0, 1_000_000)
 
     def draw(self, rng: np.random.Generator, split: str) -> Draft | None:
-        """Draw numbers until the solver finds a way; their order in the question is random too."""
+        """Draw numbers until the solver finds a solution; their order in the question is random too."""
         numbers = rng.integers(1, self.largest + 1, size=self.numbers).tolist()
         key = f"{self.target} from {sorted(numbers)}"
         if split_of(key) != split or (answer := solution(tuple(sorted(numbers)), self.target)) is None:

@@ -22,15 +22,16 @@ class KnightsKnaves(Puzzle):
 
     ## Puzzle
     Each of ``people`` makes one statement about who is a knight or a knave, joined by "not", "and", "or", "if" and "if
-    and only if" up to ``depth``. A solver that tries every world finds exactly one solution.
+    and only if" up to ``depth``. An exhaustive solver finds exactly one solution.
 
     ## Answer
     Each name once with its kind, in any order and any case: ``Ann: knight, Ben: knave`` or ``Ann is a knight and Ben is
-    a knave``. Digits (``1.``), the marks ``, : ; . = > - * ( )`` and the words is, are, a, the, and do not matter;
-    anything else makes it wrong.
+    a knave``. Digits (``1.``), the characters ``, : ; . = > - * ( )`` and the words "is", "are", "a", "the" and "and"
+    are ignored; anything else makes the answer wrong.
 
     ## Difficulty
-    ``people=3`` (2 to 8), ``depth=2`` (2 to 4: simple statements alone leave every solution its opposite).
+    ``people=3`` (2 to 8), ``depth=2`` (2 to 4; with simple statements alone, the opposite of every solution is a
+    solution too).
 
     ## Random baseline
     0.125: a random kind for each of three; 2^-people in general.

@@ -1,4 +1,4 @@
-"""``rstar2/MathFence-v0``: math problems with Python in code fences, for base models (ZeroTIR)."""
+"""``rstar2/MathFence-v0``: math problems with Python in code fences, for base models (ZeroTIR, arXiv 2505.07773)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .math_tool import MathToolEnv
 
 
 class MathFenceEnv(MathToolEnv):
-    r"""A math problem, with Python in code fences instead of JSON calls: the protocol that base models fall into.
+    r"""A math problem, with Python in code fences instead of JSON calls, as base models write it unprompted.
 
-    Everything is as in ``rstar2/MathTool-v0``, but for how the policy writes.
+    Everything except the notation of calls and answers is as in ``rstar2/MathTool-v0`` (ZeroTIR, arXiv 2505.07773).
 
     ## Action space
     Any string: the policy's whole turn. A program between ```` ```python ```` and a line of three backticks is a call;
@@ -22,17 +22,17 @@ class MathFenceEnv(MathToolEnv):
     stop at ``env.unwrapped.dialect.stop``.
 
     ## Observation space
-    Any string. ``reset`` returns the problem; ``step`` what the policy is shown next: one ```` ```output ```` fence a
-    program, as a user message, or nothing at the end.
+    Any string. ``reset`` returns the problem; ``step`` the text that the policy is shown next: one ```` ```output ````
+    fence for each program, as a user message, or an empty string at the end.
 
     ## Reward
-    1 at the end if the last answer of the policy's own text is right, else 0. What a program printed earns nothing.
+    1 at the end if the last answer of the policy's own text is right, else 0. A program's output earns nothing.
 
     ## Episode end
-    A turn that holds a Python fence, closed or not, goes on, even if it also holds an answer; so does one that ends
-    with a fence of another kind and holds no answer (``malformed``: the model is told about the tag). Any other turn
-    ends the episode: ``terminated``, with ``info["end"]`` ``answered`` or ``no_answer``. ``truncated``: the
-    budget ran out (``turns``, ``tokens``, ``time``), or our own machinery failed (``unavailable``).
+    The episode continues after a turn that contains a Python fence, closed or not, even with an answer, and after a
+    turn without an answer that ends with a fence of another kind (``malformed``: the model is told about the tag). Any
+    other turn ends the episode: ``terminated``, with ``info["end"]`` ``answered`` or ``no_answer``. ``truncated``: the
+    budget ran out (``turns``, ``tokens``, ``time``), or the environment's own machinery failed (``unavailable``).
 
     ## Information
     As in ``rstar2/MathTool-v0``. ``answer_tags`` counts the complete boxes.
@@ -41,18 +41,18 @@ class MathFenceEnv(MathToolEnv):
     ``problems``: ``"arithmetic:level=1"`` to ``"arithmetic:level=5"``, or any other source.
 
     ## Random baseline
-    0: random text, which holds no box.
+    0: random text, which contains no box.
 
     ## Version history
-    v0: the first.
+    v0: first version.
 
     Args:
-        problems: Whatever ``rstar2_env.problems.load_problems`` takes.
-        dialect: ``"fenced"``, with options or without, or another dialect.
-        **options: Everything that ``rstar2/MathTool-v0`` takes.
+        problems: Anything that ``rstar2_env.problems.load_problems`` accepts.
+        dialect: ``"fenced"``, with or without options, or another dialect.
+        **options: The options of ``rstar2/MathTool-v0``.
 
     Raises:
-        ConfigurationError: An option is out of its range.
+        ConfigurationError: An option is out of range.
     """
 
     random_baseline = 0.0

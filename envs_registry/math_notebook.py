@@ -11,46 +11,46 @@ from .math_tool import MathToolEnv
 
 
 class MathNotebookEnv(MathToolEnv):
-    r"""A math problem and a stateful Python notebook: ``jupyter_code(code)``, one session an episode.
+    r"""A math problem and a stateful Python notebook: ``jupyter_code(code)``, one session for each episode.
 
-    Everything is as in ``rstar2/MathTool-v0``, but for the tool.
+    Everything except the tool is as in ``rstar2/MathTool-v0``.
 
     ## Action space
     Any string: the policy's whole turn. A call runs one cell; several in one turn all run, in order. The answer is a
     ``\boxed{}`` between ``<answer>`` and ``</answer>``.
 
     ## Observation space
-    Any string. ``reset`` returns the user's message; ``step`` one ``<tool_response>`` a cell (what it printed and the
-    value of its last expression), or nothing at the end.
+    Any string. ``reset`` returns the user's message; ``step`` one ``<tool_response>`` for each cell (its output and
+    the value of its last expression), or an empty string at the end.
 
     ## Reward
-    1 at the end if the last answer of the policy's own text is right, else 0. What a cell printed earns nothing.
+    1 at the end if the last answer of the policy's own text is right, else 0. A cell's output earns nothing.
 
     ## Episode end
     As in ``rstar2/MathTool-v0``. The session ends with the episode.
 
     ## Information
-    As in ``rstar2/MathTool-v0``; beside it every record in ``tool_calls`` of a cell that ran has ``session``: ``new``
-    (the first cell), ``kept``, ``interrupted`` (the cell ran out of time; the state is kept) or ``ended`` (the cell
-    ended the session: too much memory, an exit; the next one starts clean). The last two are told to the policy too. A
-    session that was lost by no fault of the policy's is rebuilt from its cells; where that fails, the call is
-    ``unavailable``.
+    As in ``rstar2/MathTool-v0``; in addition the record in ``tool_calls`` of every cell that ran has ``session``:
+    ``new`` (the first cell), ``kept``, ``interrupted`` (the cell ran out of time; the state is kept) or ``ended`` (the
+    cell ended the session: too much memory, an exit; the next one starts in a fresh session). The policy is told of the
+    last two. A session that was lost through no fault of the policy is rebuilt from its cells; if that fails, the call
+    is ``unavailable``.
 
     ## Difficulty
     ``problems``: ``"arithmetic:level=1"`` to ``"arithmetic:level=5"``, or any other source.
 
     ## Random baseline
-    0: random text, which holds no box.
+    0: random text, which contains no box.
 
     ## Version history
-    v0: the first.
+    v0: first version.
 
     Args:
-        **options: Everything that ``rstar2/MathTool-v0`` takes. ``limits`` are a cell's wall clock and output, and the
-            whole session's memory, processes and files.
+        **options: The options of ``rstar2/MathTool-v0``. ``limits`` apply to the wall clock and output of one cell, and
+            to the memory, processes and files of the whole session.
 
     Raises:
-        ConfigurationError: An option is out of its range.
+        ConfigurationError: An option is out of range.
     """
 
     random_baseline = 0.0

@@ -1,4 +1,4 @@
-"""``rstar2/MathTool-v0``: math problems with a Python tool, as rStar2-Agent has them (arXiv 2508.20722, section 2)."""
+"""``rstar2/MathTool-v0``: math problems with a Python tool, as in rStar2-Agent (arXiv 2508.20722, section 2)."""
 
 from __future__ import annotations
 
@@ -26,45 +26,45 @@ class MathToolEnv(ToolEnv):
     ``</answer>``.
 
     ## Observation space
-    Any string. ``reset`` returns the user's message; ``step`` what the policy is shown next: one ``<tool_response>`` a
-    call, or nothing at the end.
+    Any string. ``reset`` returns the user's message; ``step`` the text that the policy is shown next: one
+    ``<tool_response>`` for each call, or an empty string at the end.
 
     ## Reward
-    1 at the end if the last answer of the policy's own text is right, else 0. What a tool printed earns nothing.
+    1 at the end if the last answer of the policy's own text is right, else 0. A tool's output earns nothing.
 
     ## Episode end
-    A turn that holds a call, well formed or not, goes on, even if it also holds an answer. A turn without a call ends
-    the episode: ``terminated``, with ``info["end"]`` ``answered`` or ``no_answer``. ``truncated``: the budget ran out
-    (``turns``: the calls of the last allowed turn are not run; ``tokens``; ``time``), or our own machinery failed
-    (``unavailable``: the reward means nothing, and every trainer drops the episode). Never both.
+    The episode continues after a turn that contains a call, well-formed or not, even with an answer. A turn without a
+    call ends it: ``terminated``, with ``info["end"]`` ``answered`` or ``no_answer``. ``truncated``: the budget ran out
+    (``turns``: the calls of the last allowed turn are not run; ``tokens``; ``time``), or the environment's own
+    machinery failed (``unavailable``: the reward has no meaning, and every trainer drops the episode). Never both.
 
     ## Information
-    The same for the same seed and actions. On ``reset``: ``problem_id``, ``tools`` (JSON schemas), ``system`` (the
-    system message), ``stop`` (strings after which an engine should stop). On ``step``: ``role`` of the returned text,
-    ``tool_calls`` (a list with ``name``, ``status``, ``error_type``, ``exit_code``, ``truncated``, ``injected``)
+    Deterministic, given the seed and the actions. On ``reset``: ``problem_id``, ``tools`` (JSON schemas), ``system``
+    (the system message), ``stop`` (strings after which an engine should stop). On ``step``: ``role`` of the returned
+    text, ``tool_calls`` (a list with ``name``, ``status``, ``error_type``, ``exit_code``, ``truncated``, ``injected``)
     and ``answer_tags`` so far; at the end also ``end``, ``answer``, ``correct``, ``turns``, ``tool_errors`` and
-    ``tool_calls_total`` (``unavailable`` and injected ones are in neither).
+    ``tool_calls_total`` (both without ``unavailable`` and injected ones).
 
     ## Version history
-    v0: the first.
+    v0: first version.
 
     Args:
         problems: A JSONL path (``question``, ``answer``, optional ``id``, ``source``), a list of dicts, or the name of
             a bundled family.
-        dialect: A dialect or its name, with options or without ("rstar2:boxed_anywhere=true").
+        dialect: A dialect or its name, with or without options ("rstar2:boxed_anywhere=true").
         sandbox: A provider's name, its options, or a ``Sandbox``; see ``rstar2_env.tools.PythonTool``.
-        limits: What one program may use; a ``Limits`` or a dict of its fields.
-        max_output: How much of a program's output the policy is shown, in characters, or in tokens with
+        limits: Resource limits of one program; a ``Limits`` or a dict of its fields.
+        max_output: Maximum length of a program's output that the policy is shown, in characters, or in tokens with
             ``output_tokenizer``; more is cut in the middle.
         output_tokenizer: Count ``max_output`` in its tokens; a tokenizer, or the folder or hub name of one.
-        traceback: Show the whole traceback of an exception; else its last line alone.
-        verifier: Says whether an answer is right: ``"rules"``, ``"numeric:tolerance=0.02"``,
-            ``"model:url=...,model=..."``, one's own, or a ``Verifier``; see docs/verification.md.
-        verify_timeout: Seconds that comparing an answer by rules may take.
-        **options: Everything that ``ToolEnv`` takes: ``split``, ``max_turns``, ``max_tokens``, ``max_seconds``, ...
+        traceback: Whether to show the whole traceback of an exception, or only its last line.
+        verifier: Decides whether an answer is right: ``"rules"``, ``"numeric:tolerance=0.02"``,
+            ``"model:url=...,model=..."``, your own code, or a ``Verifier``; see docs/verification.md.
+        verify_timeout: Seconds that a worker may compute to compare an answer by rules.
+        **options: Arguments of ``ToolEnv``: ``split``, ``max_turns``, ``max_tokens``, ``max_seconds``, ...
 
     Raises:
-        ConfigurationError: An option is out of its range.
+        ConfigurationError: An option is out of range.
     """
 
     tool_class: ClassVar[type[SandboxTool]] = PythonTool

@@ -1,4 +1,4 @@
-"""``rstar2/Mixture-v0``: several environments as one, by weight, with a reward scale for each (Guru's router, F33d)."""
+"""``rstar2/Mixture-v0``: several environments as one, by weight, with a reward scale for each."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DEFAULT: Mapping[str, Mapping[str, Any]] = {
     "tictactoe": {"id": "rstar2/TicTacToe-v0"},
     "negotiate": {"id": "rstar2/Negotiate-v0"},
 }
-"""The mixture that the bare id gives."""
+"""The default mixture of the id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class Source:
 
     Attributes:
         id: Its registered id.
-        weight: How often it comes, in proportion to the others.
+        weight: Relative frequency of its episodes.
         scale: Factor on its reward.
-        options: Of ``gym.make``.
+        options: Options of ``gym.make``.
     """
 
     id: str
@@ -47,47 +47,49 @@ class Source:
 
 
 class MixtureEnv(gym.Env[str, str]):
-    """Several environments as one: every episode is one of one source, drawn by weight.
+    """Several environments as one: every episode is of one source, drawn by weight.
 
     ## Action space
     Any string, read by the environment of the episode's source.
 
     ## Observation space
-    Any string, as that environment shows it.
+    Any string, as returned by that environment.
 
     ## Reward
-    That of the source's environment, times the source's ``scale``. A source that is not known is an error, never a 0.
+    That of the source's environment, times the source's ``scale``, as in Guru (arXiv 2506.14965). An unknown source is
+    an error, never a reward of 0.
 
     ## Episode end
-    As that of the source's environment.
+    As in the source's environment.
 
     ## Information
-    As that of the source's environment, and ``source`` (its name). ``problem_id`` is ``<source>:<id>``. Every step has
+    As in the source's environment, and ``source`` (its name). ``problem_id`` is ``<source>:<id>``. Every step has
     ``source_reward``, the reward before scaling.
 
     ``reset(options=)`` takes ``{"source": name}``, ``{"problem_id": "<source>:<id>"}``, and ``{"problem": problem}``,
-    whose ``source`` names the source if the option does not; what else there is goes to the source's environment.
+    whose ``source`` names the source if the option does not; other options are passed to the source's environment.
 
     ## Difficulty
-    That of the sources. The default mixture is of ``rstar2/MathTool-v0`` (two fifths), ``rstar2/Bootcamp-v0``,
+    That of the sources. The default mixture has ``rstar2/MathTool-v0`` (two fifths), ``rstar2/Bootcamp-v0``,
     ``rstar2/TicTacToe-v0`` and ``rstar2/Negotiate-v0`` (a fifth each).
 
     ## Random baseline
-    0.13: those of the default's sources, by weight.
+    0.13: the weighted mean of the default sources' baselines.
 
     ## Version history
-    v0: the first.
+    v0: first version.
 
     Attributes:
-        problems: The problems of all sources, by weight, with ids as above; ``None`` where a source has none.
+        problems: The problems of all sources, by weight, with ids as above; ``None`` if a source has none.
 
     Args:
-        sources: From names to the fields of a ``Source``: ``id``, and optionally ``weight``, ``scale``, ``options``.
-        options: Options of ``gym.make`` for every source, which those of a source go before.
+        sources: A mapping from names to the fields of a ``Source``: ``id``, and optionally ``weight``, ``scale``,
+            ``options``.
+        options: Options of ``gym.make`` for every source; a source's own options override them.
         render_mode: ``"ansi"``, ``"human"`` or ``None``.
 
     Raises:
-        ConfigurationError: There is no source, a weight or scale is out of its range, or a name holds a colon.
+        ConfigurationError: There is no source, a weight or scale is out of range, or a name contains a colon.
     """
 
     random_baseline = 0.13
@@ -112,17 +114,17 @@ class MixtureEnv(gym.Env[str, str]):
                     f"Source {name!r} must be the fields of a Source, with its 'id', as in {example}, not {spec!r}."
                 )
         if not isinstance(options, Mapping | None):
-            raise ConfigurationError(f"options must map names of gym.make's options to values, not {options!r}.")
+            raise ConfigurationError(f"options must map option names of gym.make to values, not {options!r}.")
         self.sources = {
             name: call_with_options(f"source {name!r}", Source, spec, prefix=f"sources.{name}.")
             for name, spec in written.items()
         }
         for name in self.sources:
             if not isinstance(name, str) or not name or ":" in name:
-                raise ConfigurationError(f"A source's name must be text without a colon, not {name!r}.")
+                raise ConfigurationError(f"A source's name must be a string without a colon, not {name!r}.")
         total = sum(source.weight for source in self.sources.values())
         if not total > 0:
-            raise ConfigurationError("At least one source of a mixture must have a weight of more than 0.")
+            raise ConfigurationError("At least one source of a mixture must have a weight above 0.")
         self._chances = np.array([source.weight / total for source in self.sources.values()])
         self.render_mode = render_mode
         self._envs: dict[str, gym.Env[str, str]] = {
@@ -132,7 +134,7 @@ class MixtureEnv(gym.Env[str, str]):
         for name, env in self._envs.items():
             spaces = (env.observation_space, env.action_space)
             if not all(isinstance(space, UnicodeText) for space in spaces):
-                raise ConfigurationError(f"Source {name!r} is no text environment: its spaces are {spaces}.")
+                raise ConfigurationError(f"Source {name!r} is not a text environment: its spaces are {spaces}.")
         self.observation_space = UnicodeText(max(_length(env.observation_space) for env in self._envs.values()))
         self.action_space = UnicodeText(min(_length(env.action_space) for env in self._envs.values()))
         self.tools = JoinedChains([env.unwrapped for env in self._envs.values()])
@@ -154,12 +156,12 @@ class MixtureEnv(gym.Env[str, str]):
 
     @property
     def grader(self) -> Grader | None:
-        """What grades the running episode, where its environment has such a part."""
+        """The grader of the running episode, if its environment has one."""
         return getattr(self._env.unwrapped, "grader", None)
 
     @property
     def problem(self) -> Problem:
-        """The problem of the running episode, as the source's environment has it."""
+        """The problem of the running episode, as in the source's environment."""
         problem: Problem = self._env.get_wrapper_attr("problem")
         return problem
 
@@ -167,12 +169,12 @@ class MixtureEnv(gym.Env[str, str]):
         """Start an episode of one source.
 
         Raises:
-            UnknownNameError: ``options`` name a source that there is none of.
+            UnknownNameError: ``options`` name an unknown source.
             ConfigurationError: ``options`` name two sources.
         """
         super().reset(seed=seed)
         self._over = True
-        # Both are drawn whatever the options say, so that an option changes nothing but what it names.
+        # Both are drawn whatever the options are, so that an option changes only what it names.
         drawn = int(self.np_random.choice(len(self._chances), p=self._chances))
         own_seed = int(self.np_random.integers(2**31))
         name, rest = self._route(dict(options or {}))
@@ -206,7 +208,7 @@ class MixtureEnv(gym.Env[str, str]):
             env.close()
 
     def oracle_turn(self) -> str:
-        """The turn of a player who knows the answer, in the environment of the episode's source; for tests alone."""
+        """The turn of a player who knows the answer, in the environment of the episode's source; only for tests."""
         own = getattr(self._env.unwrapped, "oracle_turn", None)
         return str(own()) if callable(own) else self.dialect.format_answer(self.problem.answer)
 
@@ -221,7 +223,7 @@ class MixtureEnv(gym.Env[str, str]):
             for name, source in own.items()
             if isinstance(source, ProblemSource)
         ]
-        # Without those of one source it would be another mixture.
+        # Without the problems of one source it would be a different mixture.
         return MixtureSource(parts, name="mixture", separator=":") if len(parts) == len(own) else None
 
     def _route(self, options: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""``rstar2/Negotiate-v0``: share a pool of items with a scripted opponent (after GAMEBoT, F30)."""
+"""``rstar2/Negotiate-v0``: share a pool of items with a scripted opponent (after GAMEBoT, arXiv 2412.13602)."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class Negotiate(Game):
     r"""Share a pool of books, hats and balls with an opponent who concedes a little in every round.
 
     ## Game
-    A move is how many of each kind the policy takes (``1, 0, 2``), or ``accept``. The intermediate questions are for
-    the value of that deal to the policy and to the opponent. The outcome is the value of the deal over the most that
-    this opponent would have left to anyone, 0 without an agreement in the last round; won is an outcome of at least
-    0.8.
+    A move is the number of items of each kind that the policy takes (``1, 0, 2``), or ``accept``. The intermediate
+    questions ask for the value of that deal to the policy and to the opponent (after GAMEBoT, arXiv 2412.13602). The
+    outcome is the value of the deal, divided by the largest value that this opponent would have accepted for the
+    policy; it is 0 without an agreement after the last round. An outcome of at least 0.8 counts as won.
 
     ## Difficulty
-    ``rounds=5`` (1 to 50); ``reveal=True``: whether the policy knows the opponent's values, without which there is one
+    ``rounds=5`` (1 to 50); ``reveal=True``: whether the policy knows the opponent's values; otherwise there is only one
     intermediate question. A player who knows what the opponent will accept earns 1.0.
 
     ## Random baseline
-    0.31: any proposal that the pool allows, no intermediate answers; 0.09 of them are ``correct``. Over 300 matches.
+    0.31: random possible proposals, no intermediate answers; 0.09 of them are ``correct``. Over 300 matches.
     """
 
     name = "negotiate"
@@ -51,7 +51,7 @@ class Negotiate(Game):
 
     @property
     def turns(self) -> int:
-        """One a round, and five for mistakes."""
+        """One turn for each round, and five for mistakes."""
         return self.rounds + 5
 
     def start(self, seed: int) -> Negotiation:

@@ -1,4 +1,4 @@
-"""``rstar2/ReasoningGym-v0``: every generator of reasoning-gym as an environment; registered where it is installed."""
+"""``rstar2/ReasoningGym-v0``: every generator of reasoning-gym as an environment; registered if it is installed."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class _Draw:
     config: tuple[tuple[str, Any], ...]
 
     def __call__(self, rng: np.random.Generator, /) -> Draft:
-        # A data set of size 1 with a seed of its own for every instance: reasoning-gym seeds item i with seed + i, so
-        # the items of neighbouring seeds are nearly all the same.
+        # A data set of size 1 with its own seed for every instance: reasoning-gym seeds item i with seed + i, so larger
+        # data sets of neighbouring seeds have almost the same items.
         seed = int(rng.integers(2**62))
         _, entry = self.item(seed)
         return Draft(str(entry["question"]), str(entry.get("answer") or ""), str(entry["question"]), {"seed": seed})
@@ -40,24 +40,24 @@ class _Draw:
             dataset = create(self.dataset, seed=seed, size=1, **dict(self.config))
             return dataset, dataset[0]
         except ValueError:
-            # A few generators are seeded through NumPy's old way, which takes 32 bits.
+            # A few generators use NumPy's legacy seeding, which takes 32 bits.
             dataset = create(self.dataset, seed=seed % 2**32, size=1, **dict(self.config))
             return dataset, dataset[0]
 
 
 class ReasoningGymEnv(AdaptedEnv):
-    r"""One instance of a reasoning-gym data set, answered in one turn without a call.
+    r"""One instance of a reasoning-gym data set, answered in a turn without a call.
 
     ## Action space
-    Any string: the policy's whole turn. The answer is the dialect's (``\boxed{}`` in ``<answer>``), or all that stands
-    in the last ``<answer>`` where there is no box in it, as an answer of several lines may have none.
+    Any string: the policy's whole turn. The answer is the dialect's (``\boxed{}`` in ``<answer>``), or the whole
+    content of the last ``<answer>`` if it has no box, as an answer of several lines may have none.
 
     ## Observation space
     Any string: the question.
 
     ## Reward
-    reasoning-gym's own ``score_answer``, from 0 to 1, with its partial scores; ``correct`` means the full score. A
-    scorer that raises on what the policy wrote earns 0, and ``verifier_error`` names it.
+    reasoning-gym's own ``score_answer``, from 0 to 1, with its partial scores; ``correct`` means the full score. If
+    the scorer raises an exception the reward is 0, and ``verifier_error`` names the exception.
 
     ## Episode end
     As in ``rstar2/Bootcamp-v0``.
@@ -66,23 +66,23 @@ class ReasoningGymEnv(AdaptedEnv):
     As in ``rstar2/Bootcamp-v0``.
 
     ## Difficulty
-    That of the generator and its ``config``. Of the 106 in reasoning-gym 0.1.25 the reference answers of 100 earn 1.0;
-    five have none (``boxnet``, ``graph_color``, ``propositional_logic``, ``rubiks_cube``, ``rush_hour``), and
-    ``composite`` needs a ``config``.
+    That of the generator and its ``config``. Of the 106 generators of reasoning-gym 0.1.25, the reference answers of
+    100 earn 1.0; five have none (``boxnet``, ``graph_color``, ``propositional_logic``, ``rubiks_cube``, ``rush_hour``),
+    and ``composite`` needs a ``config``.
 
     ## Version history
-    v0: the first.
+    v0: first version.
 
     Args:
         dataset: Name of the generator ("leg_counting", "sudoku", ...).
-        config: Its options, as ``reasoning_gym.create_dataset`` takes them, but for ``seed`` and ``size``.
+        config: Its options, as for ``reasoning_gym.create_dataset``, without ``seed`` and ``size``.
         split: "train", "validation" or "test"; a hash of the question decides.
-        tools: Tools that the policy may call on the way.
-        **options: What ``ToolEnv`` takes: ``max_turns``, ``dialect``, ...
+        tools: Tools that the policy may call before it answers.
+        **options: Arguments of ``ToolEnv``: ``max_turns``, ``dialect``, ...
 
     Raises:
         MissingExtraError: reasoning-gym is not installed.
-        UnknownNameError: It has no generator of that name.
+        UnknownNameError: reasoning-gym has no generator of that name.
         ConfigurationError: The generator refuses the config.
     """
 
@@ -110,7 +110,7 @@ class ReasoningGymEnv(AdaptedEnv):
         super().__init__(ProceduralSource(name, self._draw, split), tools=tools, options=options)
 
     def grade(self, turn: str) -> Grade:
-        """Have reasoning-gym score the answer."""
+        """Let reasoning-gym score the answer."""
         answer = self.dialect.answer([turn])
         if answer is None and (close := turn.rfind("</answer>")) >= 0:
             start = turn.rfind("<answer>", 0, close)

@@ -1,4 +1,4 @@
-"""``rstar2/StringCompose-v0``: what a composition of string functions returns ("f(g(x))"), at levels 1 to 8."""
+"""``rstar2/StringCompose-v0``: predict the result of a composition of string functions, at levels 1 to 8."""
 
 from __future__ import annotations
 
@@ -22,24 +22,26 @@ _SHOWN, _HIDDEN = "This is a Python program:", "This Python program calls functi
 
 @dataclass(frozen=True)
 class StringCompose(Puzzle):
-    r"""Say what a composition of string functions returns: does learning f(x) and g(x) teach f(g(x))?
+    r"""Predict the result of a composition of string functions.
 
     ## Puzzle
-    ``main_solution`` nests calls of ``func_0`` to ``func_24``, ``level`` deep. A node is with probability 0.2 of two
-    strings (``+`` or an interlacing function), else of one (1 in 50 a method such as ``.upper()``, the others half with
-    a parameter, half without); a leaf is the input (3 to 10 small letters) or a literal of 3 to 6. The functions of
-    the split train (``func_0`` to ``func_12``) and of the other splits (``func_13`` to ``func_24``) are disjoint.
+    ``main_solution`` nests calls of ``func_0`` to ``func_24``, ``level`` deep. With probability 0.2 a node takes two
+    strings (``+`` or an interlacing function), otherwise one (1 in 50 is a method such as ``.upper()``; of the others,
+    half have a parameter). A leaf is the input (3 to 10 lower-case letters) or a literal of 3 to 6 letters. The
+    functions of the split train (``func_0`` to ``func_12``) and of the other splits (``func_13`` to ``func_24``) are
+    disjoint.
 
     ## Answer
-    The string, letter by letter, case included. One pair of quotation marks around it, white space outside, ``\text{}``
-    and a backslash before ``_`` do not matter; ``{"output": "…"}`` is read too.
+    The exact string, case included. One pair of quotation marks around it, surrounding white space, ``\text{}`` and a
+    backslash before ``_`` are ignored; ``{"output": "…"}`` is accepted too.
 
     ## Difficulty
-    ``level=2`` (1 to 8), ``show_source=True``, ``functions="split"`` ("train", "eval", "all"), ``longest=100``. F28's
-    first stage is ``level=1, functions="all"``; its second ``show_source=False``, where names are all that is shown.
+    ``level=2`` (1 to 8), ``show_source=True``, ``functions="split"`` ("train", "eval", "all"), ``longest=100``. The
+    first stage of "From f(x) and g(x) to f(g(x))" (arXiv 2509.25123) is ``level=1, functions="all"``; its second
+    ``show_source=False``, which shows only names.
 
     ## Random baseline
-    0.017: the input, unchanged; 0.026 in the split test. At level 1 0.10 and 0.14, at level 4 below 0.001.
+    0.017: the unchanged input; 0.026 in the split test. At level 1 0.10 and 0.14, at level 4 below 0.001.
     """
 
     name = "string_compose"
@@ -50,7 +52,7 @@ class StringCompose(Puzzle):
     longest: int = knob(100, 20, 500)
 
     def draw(self, rng: np.random.Generator, split: str) -> Draft | None:
-        """Draw an input and a composition; ``None`` if it ignores the input, or returns nothing or too much."""
+        """Draw an input and a composition; ``None`` if it ignores the input, or its result is empty or too long."""
         chosen = self.functions if self.functions != "split" else "train" if split == "train" else "eval"
         pool = [function for function in functions().values() if chosen in ("all", function.split)]
         text = letters(rng, 3, 10)
@@ -64,7 +66,7 @@ class StringCompose(Puzzle):
         return Draft(question, made.value, f"{made.expression} of {text}", meta)
 
     def solves(self, meta: Meta, answer: str) -> bool:
-        """Whether the answer is the string that the program returns, letter by letter."""
+        """Whether the answer is exactly the string that the program returns."""
         text = plain(answer)
         if not text.startswith("{"):
             return bool(meta["output"] in (text, unquoted(text)))
@@ -73,7 +75,7 @@ class StringCompose(Puzzle):
         return bool(told == meta["output"])
 
     def guess(self, meta: Meta, rng: np.random.Generator) -> str:
-        """The input as it is: what no knowledge of the functions would change."""
+        """The unchanged input: an answer without any knowledge of the functions."""
         return str(meta["input"])
 
 

@@ -10,7 +10,7 @@ from rstar2_env.env.puzzle_env import Draft, Meta, Puzzle, knob, register, split
 from rstar2_env.worlds.sudoku import BOXES, dig, filled_at_random, obeys, pattern, random_grid, read_grid, written
 
 _HOLES = {4: (8, 11), 6: (18, 24), 9: (40, 52)}
-"""By the grid's size: cells that are empty by default, and at most."""
+"""Number of empty cells for each size of grid: the default and the maximum."""
 
 _QUESTION = """\
 Fill the empty cells (.) of this Sudoku with digits from 1 to {size}, so that every row, every column and every box of \
@@ -21,24 +21,24 @@ Answer with the whole grid, the rows from top to bottom joined by /, like {examp
 
 @dataclass(frozen=True)
 class Sudoku(Puzzle):
-    r"""Fill a Sudoku of 4, 6 or 9 that has exactly one solution.
+    r"""Fill a Sudoku of size 4, 6 or 9 with exactly one solution.
 
     ## Puzzle
-    A full grid is drawn by a random search, then cells are emptied in random order wherever a solver finds no second
-    solution, until there are ``holes``. Puzzles of 6 and 9 go to a split by their solution, those of 4 (there are
-    288 full grids) by their givens.
+    A full grid is drawn by a random search. Then cells are emptied in random order, as long as a solver finds no second
+    solution, until ``holes`` cells are empty. The split of puzzles of size 6 and 9 depends on their solution, that of
+    size 4 (for which there are only 288 full grids) on their givens.
 
     ## Answer
-    The whole grid in reading order. Rows may be joined by ``/`` (as in the reference answer), stand on lines, or be a
-    LaTeX array or a list of lists: white space and ``, ; | / & + - _ \\ [ ] ( )`` between digits do not matter. Any
-    other character makes it wrong.
+    The whole grid in reading order. Rows may be joined by ``/`` (as in the reference answer) or by line breaks, or form
+    a LaTeX array or a list of lists: white space and ``, ; | / & + - _ \\ [ ] ( )`` between digits are ignored. Any
+    other character makes the answer wrong.
 
     ## Difficulty
-    ``size=4`` (6, 9), ``holes=0`` for what fits the size (8, 18, 40); at most 11, 24, 52.
+    ``size=4`` (6, 9), ``holes=0`` for the default of the size (8, 18, 40); at most 11, 24, 52.
 
     ## Random baseline
-    0.15: in every empty cell a random digit of those that the givens of its row, column and box leave open. 0.0005 at
-    size 6, below 0.0001 at 9.
+    0.15: in every empty cell a random digit among those that the givens of its row, column and box allow; 0.0005 at
+    size 6, below 0.0001 at size 9.
     """
 
     name = "sudoku"
@@ -51,10 +51,10 @@ class Sudoku(Puzzle):
         self.require("holes", 0, _HOLES[self.size][1])
 
     def draw(self, rng: np.random.Generator, split: str) -> Draft | None:
-        """Draw a full grid, and empty cells as long as its solution stays the only one."""
+        """Draw a full grid, and empty cells as long as its solution stays unique."""
         solution, size, (rows, columns) = random_grid(self.size, rng), self.size, BOXES[self.size]
-        # The solution decides the split, so that no puzzle of the test set was a training puzzle with other holes.
-        # There are too few grids of 4 for that; there the givens do.
+        # The solution decides the split, so that no test puzzle is a training puzzle with other holes. There are too
+        # few grids of size 4 for that, so the givens decide there.
         key = pattern(solution, size)
         if size > 4 and split_of(key) != split:
             return None
@@ -70,7 +70,7 @@ class Sudoku(Puzzle):
         return obeys(read_grid(answer, meta["size"]), meta["grid"], meta["size"])
 
     def guess(self, meta: Meta, rng: np.random.Generator) -> str:
-        """In every empty cell a random digit of those that its row, column and box leave open."""
+        """In every empty cell a random digit among those that its row, column and box allow."""
         return written(filled_at_random(meta["grid"], meta["size"], rng), meta["size"])
 
 

@@ -1,4 +1,4 @@
-"""``rstar2/TicTacToe-v0``: tic-tac-toe against a scripted opponent, with graded intermediate answers (GAMEBoT, F30)."""
+"""``rstar2/TicTacToe-v0``: tic-tac-toe against a scripted opponent, with graded intermediate answers."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ Then give the number of a free cell as your move."""
 
 @dataclass(frozen=True)
 class TicTacToe(Game):
-    r"""Tic-tac-toe over several turns, each with two questions that can be checked.
+    r"""Tic-tac-toe over several turns, each with two verifiable intermediate questions.
 
     ## Game
-    A move is a cell from 1 to 9. The intermediate questions are for the cells with which the policy, and the opponent,
-    would win at once. The outcome is 1 for a win, 0.5 for a draw, 0 for a loss.
+    A move is a cell from 1 to 9. The intermediate questions (as in GAMEBoT, arXiv 2412.13602) ask for the cells with
+    which the policy, and the opponent, would win at once. The outcome is 1 for a win, 0.5 for a draw, 0 for a loss.
 
     ## Difficulty
-    ``strength=0.5`` (0 to 1): chance that the opponent looks for wins and blocks in a position. A player who knows the
-    opponent earns 1.0: matches that nobody can win are not drawn.
+    ``strength=0.5`` (0 to 1): probability that the opponent looks for wins and blocks in a position. A player who knows
+    the opponent earns 1.0: matches that cannot be won are not drawn.
 
     ## Random baseline
-    0.24: any legal move, no intermediate answers; 0.21 of the matches are won. Over 300 matches.
+    0.24: random legal moves, no intermediate answers; 0.21 of the matches are won. Over 300 matches.
     """
 
     name = "tictactoe"
@@ -40,7 +40,7 @@ class TicTacToe(Game):
     strength: float = knob(0.5, 0, 1)
 
     def start(self, seed: int) -> BoardMatch | None:
-        """The match of that seed; none where the opponent cannot be beaten."""
+        """The match of that seed; ``None`` if the opponent cannot be beaten."""
         match = BoardMatch(Board(3, 3, 3, drop=False), seed, self.strength)
         return match if match.winnable() else None
 

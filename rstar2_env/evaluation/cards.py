@@ -39,12 +39,12 @@ _INTRODUCTION = """\
 # Environments
 
 Every environment of this package, with one real episode of each, played by a player who knows the answer. This page is
-made from the code: `rstar2 envs --markdown > docs/environments.md`. `rstar2 envs ID` prints the whole card of one.
+generated from the code: `rstar2 envs --markdown > docs/environments.md`. `rstar2 envs ID` prints the whole card of one.
 A knob is an argument of `gym.make(ID, knob=...)`; every environment that has problems also takes `problems=` and
 `split=`. A baseline is the mean reward of a random player at the defaults.
 
-Another distribution adds its own through the entry-point group `rstar2_env.envs`, which names a module that registers
-its ids with Gymnasium (or a function that does); they are there after `import rstar2_env`:
+An installed package adds its own through the entry-point group `rstar2_env.envs`, which names a module that registers
+its ids with Gymnasium (or a function that does); they are available after `import rstar2_env`:
 
 ```toml
 [project.entry-points."rstar2_env.envs"]

@@ -134,7 +134,7 @@ def test_a_script_is_played_in_order_and_its_end_is_an_error(env):
     call = make_dialect("rstar2").format_call("nope", {})
     agent = make("scripted", turns=[call, "<answer>\\boxed{18}</answer>"])
     assert play_episode(env, agent, problem=PROBLEM).statuses == [ToolStatus.UNKNOWN_TOOL]
-    with pytest.raises(ConfigurationError, match="1 turns and the episode wants another"):
+    with pytest.raises(ConfigurationError, match="1 turns, but the episode is not over"):
         play_episode(env, make("scripted", turns=[call]), problem=PROBLEM)
 
 
