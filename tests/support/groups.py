@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,17 @@ def group_of(item: pytest.Item) -> str:
     if "provider" in getattr(item, "fixturenames", ()) and isinstance(params.get("provider"), str):
         return str(params["provider"])
     return item.nodeid if item.get_closest_marker("alone") else item.nodeid.partition("::")[0]
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import a file that is marked as a whole with what was not asked for: every worker would pay for it."""
+    words = config.getoption("markexpr").split(" and ")
+    unwanted = {word.strip().removeprefix("not ") for word in words if re.fullmatch(r"\s*not \w+\s*", word)}
+    if len(unwanted) < len(words) or not re.fullmatch(r"test_\w+\.py", collection_path.name):
+        return None
+    text = collection_path.read_text(encoding="utf-8")
+    marks = re.findall(r"pytest\.mark\.(\w+)", text.partition("\npytestmark = ")[2].partition("\n\n")[0])
+    return True if unwanted & set(marks) else None
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -10,7 +10,6 @@ from letter_env import LetterEnv
 from rstar2_env import trainers
 from rstar2_env.core.episode import Episode
 from rstar2_env.trainers.advantages.group import group_norm
-from rstar2_env.trainers.backends.trl.trainer import select
 from rstar2_env.trainers.selectors.resample_on_correct import KeepAll, ResampleOnCorrect
 
 
@@ -29,6 +28,8 @@ def episode(reward, *, end="answered", tokens=2):
 
 
 def chosen(groups, size, selector):
+    from rstar2_env.trainers.backends.trl.trainer import select  # TRL takes seconds to import
+
     return select(groups, size, selector, group_norm, np.random.default_rng(0))
 
 
