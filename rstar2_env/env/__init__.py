@@ -1,1 +1,1 @@
-"""Text environments over several turns, and what they are made of: spaces, grading, rendering, the vector form."""
+"""Multi-turn text environments and their parts: spaces, grading, rendering, the vector form."""

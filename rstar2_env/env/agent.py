@@ -1,6 +1,6 @@
-"""What an agent is, and how an episode of it is started.
+"""The protocols of agents, and how an agent's episode is started.
 
-Covered: the two protocols, and handing over what each asks for. Not covered: playing (``rstar2_env.evaluation.play``),
+Covered: the protocols, and passing each agent what it asks for. Not covered: playing (``rstar2_env.evaluation.play``),
 agents themselves (``rstar2_env.agents``), and their tests (``rstar2_env.testing.check_agent``).
 """
 
@@ -16,10 +16,10 @@ from rstar2_env.problems import Problem
 
 @runtime_checkable
 class Agent(Protocol):
-    """Text in, text out: turns what an environment shows into the next action.
+    """Text in, text out: turns observations into actions.
 
-    One agent plays one episode at a time; whoever plays many at once makes one agent for each. An agent reads what
-    ``reset`` and ``step`` return, and nothing else of the environment.
+    An agent plays one episode at a time; to play several at once, make several agents. It reads what ``reset`` and
+    ``step`` return, and nothing else of the environment.
     """
 
     def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:
@@ -44,17 +44,24 @@ class Agent(Protocol):
 
 @runtime_checkable
 class InformedAgent(Protocol):
-    """An agent that is told the problem, gold answer and all: a reference player, never a way to solve anything.
+    """An agent that is given the problem and its gold answer: a reference player for tests and baselines.
 
-    It says so with ``needs_problem = True``. Whoever plays the episode hands the problem over; no agent takes it from
-    the environment. One that has ``needs_reference = True`` too is also told, as ``reference=``, the environment's own
+    It declares this with ``needs_problem = True``. The code that plays the episode passes the problem; no agent takes
+    it from the environment. With ``needs_reference = True`` it is also given, as ``reference=``, the environment's own
     reference player (``rstar2_env.env.reference``), or ``None``; where there is one, ``problem`` may be ``None``.
     """
 
     needs_problem: Literal[True]
 
     def reset(self, observation: str, info: Mapping[str, Any], *, seed: int, problem: Problem) -> None:
-        """Start an episode of that problem."""
+        """Start an episode of a given problem.
+
+        Args:
+            observation: The user's first message.
+            info: Among others ``system`` (the system message) and ``tools`` (the schemas).
+            seed: Seed of the agent's random choices.
+            problem: The problem of the episode, with its gold answer.
+        """
         ...
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
@@ -74,7 +81,7 @@ def start_agent(
     problem: Problem | None = None,
     reference: Reference | None = None,
 ) -> None:
-    """Start an episode of an agent, telling it no more than it asks for.
+    """Start an episode of an agent; it gets the problem and the reference player only if it asks for them.
 
     Args:
         agent: The agent.

@@ -17,7 +17,7 @@ Grader = Callable[[Problem, str], Verdict]
 
 @dataclass(frozen=True, slots=True)
 class GoldGrader:
-    """Right is what equals the problem's gold answer, as a verifier sees it.
+    """Grades an answer by comparing it with the problem's gold answer.
 
     Args:
         timeout: Seconds that one comparison by rules may take.

@@ -63,7 +63,20 @@ Raises:
 
 
 class PuzzleEnv(FamilyEnv):
-    """One puzzle, one answer, a reward of 0 or 1. Base of the procedural worlds; ``register`` makes a class of each."""
+    """One puzzle, one answer, a reward of 0 or 1; ``register`` makes a subclass for each family of puzzles.
+
+    Args:
+        problems: What ``load_problems`` takes; ``None`` means the family's own problems.
+        tool: Give the policy the Python tool, and ten turns.
+        split: "train", "validation" or "test".
+        sandbox: Where the tool's programs run; see ``rstar2_env.tools.PythonTool``.
+        limits: What one program may use; a ``Limits`` or a dict of its fields.
+        max_turns: Turns of the policy; by default 10 with the tool, else 1.
+        **options: The knobs of the family, and everything else that ``ToolEnv`` takes.
+
+    Raises:
+        ConfigurationError: An option is out of its range, or knobs are given together with ``problems``.
+    """
 
     family_class: ClassVar[type[Puzzle]]
     shared = _COMMON

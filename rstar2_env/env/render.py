@@ -1,4 +1,4 @@
-"""Draws an episode for a terminal: who speaks, what, and how each call went, in ANSI colours."""
+"""Renders an episode for a terminal in ANSI colours: each message with its role, and the status of each call."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ACTIVE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202
 
 
 class Transcript:
-    """The conversation so far, as coloured text. Recording is cheap; drawing happens when somebody looks."""
+    """The conversation so far as coloured text; it is formatted only when it is read."""
 
     def __init__(self) -> None:
         self._entries: list[_Entry] = []
@@ -32,11 +32,24 @@ class Transcript:
         self._shown = 0
 
     def turn(self, action: str, results: Sequence[ToolResult], text: str) -> None:
-        """Add a turn of the policy and what it was shown."""
+        """Add a turn of the policy and the observation that followed.
+
+        Args:
+            action: Text of the turn.
+            results: Results of its tool calls, in order.
+            text: The observation.
+        """
         self._entries += (_Block("policy", action), _Block("tool", text, tuple(results)))
 
     def end(self, action: str, results: Sequence[ToolResult], end: str, correct: bool) -> None:
-        """Add the last turn and how the episode ended."""
+        """Add the last turn and how the episode ended.
+
+        Args:
+            action: Text of the turn.
+            results: Results of its tool calls, in order.
+            end: Why the episode ended, as ``info["end"]``.
+            correct: Whether it counts as solved.
+        """
         self._entries += (_Block("policy", action), _End(end, correct, tuple(results)))
 
     def text(self) -> str:

@@ -2,7 +2,7 @@
 
 ``gymnasium.spaces.Text`` lists its characters one by one: with a full character set it takes seconds to build and
 hundreds of megabytes, and ``AsyncVectorEnv`` with shared memory silently returns zeros for it. This space knows only a
-length. Vectorised, it becomes a ``Tuple``; ``AsyncVectorEnv`` refuses it loudly unless ``shared_memory=False``.
+length. Vectorised, it becomes a ``Tuple``; ``AsyncVectorEnv`` raises an error unless ``shared_memory=False``.
 """
 
 from __future__ import annotations

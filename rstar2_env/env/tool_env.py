@@ -1,6 +1,6 @@
 """``ToolEnv``: a multi-turn text environment with tools, on which environment families build.
 
-Covered: the turn loop, its budgets, the honest report of every call, the reward for a right final answer, rendering.
+Covered: the turn loop, its budgets, the status of every call, the reward for a right final answer, rendering.
 A family that needs more overrides ``begin``, ``answer_turn``, ``end_info`` or ``answer_tags``, and nothing else. Not
 covered: where problems come from (``rstar2_env.problems``), how a model writes (``rstar2_env.dialects``), how answers
 are compared (``rstar2_env.verification``), how programs run (``rstar2_env.sandbox``).
@@ -251,7 +251,7 @@ class ToolEnv(gym.Env[str, str]):
         return None
 
     def close(self) -> None:
-        """Let go of the tools' sandbox."""
+        """Release the tools' sandbox."""
         self.tools.close()
 
     def _choose(self, options: dict[str, Any]) -> Problem:

@@ -1,4 +1,4 @@
-"""What comes of a turn without a call: it ends the episode, or the episode goes on.
+"""The outcome of a turn without a tool call: the episode ends or continues.
 
 ``ToolEnv.answer_turn`` returns one of the two; an environment of one's own overrides it.
 """
@@ -21,8 +21,8 @@ class Ended:
         answer: The answer that was graded, or ``None``.
         reward: What it earns.
         correct: Whether it counts as solved.
-        end: ``"answered"`` or ``"no_answer"`` (``terminated``), or ``"unavailable"`` where our own machinery could not
-            grade it (``truncated``).
+        end: ``"answered"`` or ``"no_answer"`` (``terminated``), or ``"unavailable"`` where grading failed for reasons
+            outside the policy (``truncated``).
         info: What ``info`` says beside the keys of the contract.
     """
 

@@ -1,8 +1,8 @@
 """``ThreadVectorEnv``: a vector environment whose sub-environments take their steps at once, each in a thread.
 
-A step of a text environment waits: for a sandbox, a judge, a service. ``SyncVectorEnv`` waits for one after the other,
-``AsyncVectorEnv`` pays a process each. Here all wait together, in one process, into one shared sandbox. Covered:
-Gymnasium's autoreset modes and ``reset_mask``, with the results of ``SyncVectorEnv``, whose code puts them together.
+A step of a text environment mostly waits for a sandbox, a judge or a service. ``SyncVectorEnv`` waits for one after the
+other, ``AsyncVectorEnv`` needs a process for each. Here all wait at once, in one process with one shared sandbox.
+Covered: Gymnasium's autoreset modes and ``reset_mask``, with the results of ``SyncVectorEnv``, whose code puts them together.
 Not covered: environments that compute in Python all the time (one interpreter lock; take ``AsyncVectorEnv``).
 """
 

@@ -1,1 +1,1 @@
-"""Playing episodes and judging them: one episode, many, their figures and their log, validation, cards."""
+"""Evaluation: playing one episode or many, summaries and logs, validation, cards of environments."""

@@ -1,4 +1,4 @@
-"""What there is to know of an environment, from its own docstring, signature and a played episode.
+"""Descriptions of environments, made from their docstring, their signature and a played episode.
 
 Covered: the line, knobs and baseline of every id, the card of one, and the gallery docs/environments.md. Not covered:
 how it looks on a terminal (see ``rstar2_env.cli.envs``).
@@ -58,16 +58,16 @@ their-worlds = "their_package.worlds"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Card:
-    """An environment as its author describes it.
+    """The description of an environment.
 
     Attributes:
         env_id: Its Gymnasium id.
         line: What it is, in a line.
-        knobs: Its own arguments, as they are by default.
-        baseline: What a random player earns; "" where its author does not say.
+        knobs: Its own arguments with their defaults.
+        baseline: Mean reward of a random player; "" if not stated.
         text: The whole docstring.
         sections: Text under each heading of the docstring.
-        distribution: Who registered it; "" for this package.
+        distribution: The distribution that registered it; "" for this package.
     """
 
     env_id: str
@@ -131,10 +131,10 @@ def sample_episode(env_id: str, *, seed: int = 0) -> Episode:
 
     Args:
         env_id: The environment.
-        seed: Of the episode; the next ones are tried where the player does not know the way.
+        seed: Seed of the episode; later seeds are tried if the player cannot finish it.
 
     Raises:
-        ConfigurationError: The player knows the way in none of them.
+        ConfigurationError: The player can finish none of them.
     """
     env = make_env(env_id)
     try:

@@ -58,7 +58,13 @@ class EvalLog:
         self._file = begin_lines(self.path, kept)
 
     def write(self, episode: Episode, *, gold: str | None = None, seconds: float | None = None) -> None:
-        """Add an episode; it is on the disk's side of Python when this returns."""
+        """Add an episode and flush the file.
+
+        Args:
+            episode: The episode; its ``group`` is its number in the evaluation.
+            gold: The gold answer, if known.
+            seconds: Wall-clock seconds of playing it.
+        """
         record = episode.record()
         line = {"index": record.pop("group"), **record, "gold": gold, "seconds": seconds, "run": self._run}
         add_line(self._file, line)

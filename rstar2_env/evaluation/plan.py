@@ -34,7 +34,13 @@ class Task:
 
 
 def source_of(env: gym.Env[str, str], problems: ProblemSpec | None, split: str) -> ProblemSource | None:
-    """The problems to play: those that were asked for, else the environment's own, if it has any."""
+    """Return the source of the problems to play; ``None`` if the environment has none.
+
+    Args:
+        env: The environment.
+        problems: What ``load_problems`` takes; ``None`` means the environment's own problems.
+        split: Split of the problems, where the source has splits.
+    """
     if problems is not None:
         return load_problems(problems, split=split)
     own = getattr(env.unwrapped, "problems", None)

@@ -21,7 +21,7 @@ from rstar2_env.problems import Problem
 
 
 class StopPlayingError(Exception):
-    """Raised between two turns of an episode that was told to stop; nobody but the caller of the loop sees it."""
+    """Raised between two turns of an episode that was told to stop."""
 
 
 def play_episode(
@@ -40,11 +40,11 @@ def play_episode(
         seed: Of the environment's ``reset`` and of the agent.
         problem: The problem to play, handed to ``reset`` and to an agent that needs it; ``None`` lets the environment
             choose.
-        stopped: Asked before every turn; once it says yes the episode is given up.
+        stopped: Called before every turn; once it returns true, the episode is abandoned.
 
     Raises:
         ConfigurationError: The agent needs the problem, and none was given.
-        StopPlayingError: ``stopped`` said yes.
+        StopPlayingError: ``stopped`` returned true.
     """
     observation, info = env.reset(seed=seed, options=None if problem is None else {"problem": problem})
     episode = Episode(seed=seed).begin(observation, info)

@@ -1,4 +1,4 @@
-"""What an evaluation found: its episodes, and its figures as a table, as text and as JSON can hold them."""
+"""The result of an evaluation: its episodes, and its figures as a table, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rstar2_env.evaluation.text import summary_rows
 
 @dataclass(frozen=True, repr=False)
 class EvalResult:
-    """What an evaluation found; as text it is its table.
+    """The result of an evaluation; ``str()`` gives a table of its figures.
 
     Attributes:
         env_id: The environment.

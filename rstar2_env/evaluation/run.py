@@ -80,8 +80,8 @@ def evaluate(
         out: File that takes one JSON line an episode; see ``rstar2_env.evaluation.log``.
         resume: Take up ``out`` where it ends; ``unavailable`` episodes in it are played again.
         overwrite: Replace ``out`` if it exists.
-        progress: Told of every episode.
-        stop: Once it is wished, the episodes in flight end after their turn, as after Ctrl-C.
+        progress: Called after every episode.
+        stop: Once a stop is requested, the episodes in flight end after their turn, as after Ctrl-C.
 
     Raises:
         ConfigurationError: The options do not fit together; an unlimited source needs ``episodes``.
@@ -176,7 +176,7 @@ class _Player:
         return episode, time.perf_counter() - began
 
     def close(self) -> None:
-        # An environment whose thread did not come back in time is left alone: closing it under its feet is worse.
+        # An environment that is still in use by its thread must not be closed.
         if not self.busy:
             self.env.close()
 
@@ -238,7 +238,7 @@ def _play(
                 try:
                     result = results.get(timeout=1.0)
                 except queue.Empty:
-                    # A Ctrl-C can strike between taking a result and looking at it, and swallow a worker's last word.
+                    # A Ctrl-C between taking a result and reading it can lose a worker's last report.
                     if any(thread.is_alive() for thread in threads):
                         continue
                     break

@@ -1,4 +1,4 @@
-"""What many episodes come to: pass rate, tool errors, turns, broken formats, each with its standard error.
+"""Summary of many episodes: pass rate, tool errors, turns, broken formats, each with its standard error.
 
 Covered: means and shares over episodes, with errors that take into account that episodes of one problem, or calls of
 one episode, belong together. Not covered: how the episodes were played (``rstar2_env.evaluation.run``).
@@ -36,8 +36,8 @@ class Summary:
 
     Attributes:
         episodes: Episodes that count.
-        unavailable: Episodes that our own machinery failed; never a 0.
-        cancelled: Episodes that were cut off because their group needed them no more.
+        unavailable: Episodes that failed for reasons outside the policy; they never count as a reward of 0.
+        cancelled: Episodes that were cancelled because their group had enough.
         pass_rate: Share of correct episodes.
         reward: Mean return.
         tool_error_share: Share of the policy's calls that are errors, over all episodes.
@@ -70,7 +70,7 @@ class Summary:
 
 
 def summarize(episodes: Iterable[Episode]) -> Summary:
-    """Work out the figures.
+    """Summarize episodes.
 
     Args:
         episodes: Any number of them, in any order.

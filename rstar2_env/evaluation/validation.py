@@ -1,4 +1,4 @@
-"""Is an environment fit to train on, with these problems? Its verifier is tried on every problem, and its contract.
+"""Validates an environment for training: checks its verifier on every problem, and its contract.
 
 Covered: for every problem, that the gold answer earns 1, a corrupted one 0, a malformed turn gets a typed error, and
 all of it comes out the same twice; the checks of ``rstar2_env.testing.check_text_env``. Not covered: whether a gold
@@ -74,7 +74,7 @@ class Fault:
 
 @dataclass(slots=True)
 class Validation:
-    """What was found.
+    """The result of a validation.
 
     Attributes:
         env_id: The environment.
@@ -158,8 +158,8 @@ def validate(
         env_options: Options of the environment.
         wrappers: Put around the environment, the innermost first, as ``make_env`` takes them; the checks then are of
             what they make of it.
-        progress: Told after every problem how many are done, and of how many.
-        stop: Once it is wished, the problems in flight are finished and the contract is not checked.
+        progress: Called after every problem with the number done and the total.
+        stop: Once a stop is requested, the problems in flight are finished and the contract is not checked.
 
     Raises:
         ConfigurationError: The options do not fit together, or there is nothing to check.
@@ -221,7 +221,7 @@ class _Checkers:
 
     def __exit__(self, *exception: object) -> None:
         for checker in self._all:
-            # Given up at once, an environment may still be at work in its thread.
+            # After an immediate stop, an environment may still be running in its thread.
             if not self._stop.at_once:
                 checker.env.close()
 

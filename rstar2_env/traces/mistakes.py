@@ -1,4 +1,4 @@
-"""The mistakes of a beginner, put into traces on purpose: calls that fail, and answers out of form.
+"""Deliberate mistakes in traces: calls that fail, and answers in a wrong format.
 
 Each kind of failing call names the statuses that the tool must report for it, so that whoever replays the trace can see
 that the mistake came out as meant. Covered: Python programs, JSON calls. Not covered: slow programs (time-outs), which
@@ -181,7 +181,7 @@ def _twice(answer: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class FormatMistake:
-    """A way in which an answer breaks the form.
+    """A way in which an answer breaks the format.
 
     Attributes:
         spoil: Turns a well-formed answer into the broken one; ``None`` when the dialect's form has no such mistake.

@@ -1,10 +1,10 @@
 """Turns problems into supervised tool-use traces, for the cold start of a model that has never called a tool.
 
 A trace is a whole conversation. It is written from what a problem brings along, worked ``calculations`` as GSM8K has
-them ("16-3-4=9") or one ``expression``, and then replayed through a real environment: what the tool says in it is what
-the tool said. Mistakes can be put in on purpose, each kind independently of the others, so that reinforcement learning
-has something left to mend. A trace that does not come out as meant is dropped, above all a right one that does not earn
-its reward. Not covered: problems without a worked solution, training (``rstar2 sft``).
+them ("16-3-4=9") or one ``expression``, and then replayed through a real environment: its tool results are real
+ones. Mistakes can be put in on purpose, each kind independently of the others, so that reinforcement learning has
+something left to improve. A trace whose replay differs from what was intended is dropped, above all a right one that
+earns no reward. Not covered: problems without a worked solution, training (``rstar2 sft``).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Trace:
         end: How the episode ended.
         statuses: How each call went.
         answer_tags: How often the answer is marked.
-        call_mistake: What is wrong with the first call, which the next one mends; ``None`` when nothing is.
+        call_mistake: What is wrong with the first call, which the next one corrects; ``None`` when nothing is.
         wrong: Whether a wrong number was copied into the answer.
         format_mistake: How the answer breaks the form; ``None`` when it does not.
     """
@@ -91,7 +91,7 @@ class TraceOptions:
     """What traces look like, and how often something is wrong with them; the three rates are independent.
 
     Attributes:
-        error_rate: Share of traces whose first call fails and is then mended.
+        error_rate: Share of traces whose first call fails and is then corrected.
         wrong_rate: Share of traces that copy a wrong number into the answer.
         format_error_rate: Share of traces whose answer breaks the form.
         call_mistakes: Ways in which the first call may fail, names of ``rstar2_env.traces.mistakes.CALL_MISTAKES``.
@@ -147,15 +147,15 @@ def generate_traces(
         seed: Of the choice of problems, of the mistakes and of the episodes.
         split: Split of the problems, where the source has splits.
         workers: Environments, each in a thread; by default four for each processor, at most 32.
-        dropped: Told of every trace that was dropped.
+        dropped: Called with every trace that was dropped.
         start: Number of the first one to write; those before it were written earlier.
-        stop: Once it is wished, those in flight are finished and no more begun.
+        stop: Once a stop is requested, those in flight are finished and no new ones started.
         env_options: Options of the environment, unless it is there already.
         wrappers: Put around every environment, the innermost first, as ``make_env`` takes them; likewise.
         **options: Fields of ``TraceOptions``.
 
     Yields:
-        The traces that came out as meant.
+        The traces whose replay went as intended.
 
     Raises:
         ConfigurationError: An option is out of its range; an unlimited source needs ``episodes``.
@@ -216,7 +216,7 @@ def _generate(
                     dropped(problem, trace)
     finally:
         for one in made:
-            # Given up at once, an environment may still be at work in its thread.
+            # After an immediate stop, an environment may still be running in its thread.
             if not stop.at_once:
                 one.close()
 

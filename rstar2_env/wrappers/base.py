@@ -35,6 +35,11 @@ class TextWrapper(gym.Wrapper[str, str, str, str]):
 def use_middleware(env: TextEnv, middleware: Middleware, wrapper: str) -> None:
     """Add a middleware to the tools of ``env``.
 
+    Args:
+        env: A text environment; ``env.unwrapped.tools`` is its chain of tools.
+        middleware: Called around every tool call.
+        wrapper: Name of the wrapper, for the error message.
+
     Raises:
         ConfigurationError: The environment has no chain of tools.
     """

@@ -31,7 +31,7 @@ COMPONENTS: Registry[Callable[..., Score]] = Registry(
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """A bonus for each tool call, up to a most: ``min(most, base + each * calls)`` (AgentMath; use it gated "correct").
+    """A bonus for each tool call, up to a maximum: ``min(most, base + each * calls)`` (AgentMath; gate it "correct").
 
     Attributes:
         each: For one call that counts.

@@ -1,4 +1,4 @@
-"""``FaultInjection``: seeded, labelled faults of the tool, so that "environment noise" becomes a knob and a label.
+"""``FaultInjection``: seeded and labelled faults in tool calls, to train and test with environment noise.
 
 Covered: time-outs, lost, truncated and misplaced output, transient errors, latency; by rate and kind; which call was
 hit and whether the fault landed. Not covered: faults inside a program's run (a disk that fills up halfway through it).
@@ -44,7 +44,7 @@ class Fault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """What befell one call.
+    """The fault of one call.
 
     Attributes:
         fault: Which fault was drawn for it.
@@ -123,7 +123,7 @@ class FaultInjection(TextWrapper, gym.utils.RecordConstructorArgs):
 
 
 class _Faults:
-    """The middleware: lets the call run, then spoils what came of it."""
+    """The middleware: runs the call, then alters its result."""
 
     def __init__(self, chances: Mapping[Fault, float], seed: int, latency_s: float) -> None:
         self._chances, self._seed, self._latency_s = dict(chances), seed, latency_s

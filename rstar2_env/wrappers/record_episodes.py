@@ -37,8 +37,8 @@ class RecordEpisodes(TextWrapper, gym.utils.RecordConstructorArgs):
         path: The file; its folder is made.
         resume: Go on in a file that exists; a broken end is cut off.
         overwrite: Replace a file that exists.
-        shared: Write it together with the other environments of this process that record into it so; the first one
-            begins or resumes it.
+        shared: Share the file with the other environments of this process that record into it with ``shared``; the
+            first one begins or resumes it.
 
     Attributes:
         path: The file.

@@ -1,4 +1,4 @@
-"""``UnaryFeedback``: "try again" turns from any world that grades one answer (UFO; "A Simple 'Try Again'", F8).
+"""``UnaryFeedback``: "try again" turns from any world that grades one answer (UFO, arXiv 2507.14295).
 
 Covered: halving rewards, the penalty on repeated answers, budgets of attempts. Not covered: hints in the feedback; it
 says that the answer is wrong, and no more.
