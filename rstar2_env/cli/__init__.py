@@ -48,7 +48,7 @@ _COMMANDS: dict[str, tuple[str, str, str, str]] = {
         "List the environments, or show one with a sample episode.",
         "rstar2 envs rstar2/Game24-v0",
     ),
-    "wrappers": ("wrappers", "wrappers_command", "List the wrappers that --wrap puts around.", "rstar2 wrappers"),
+    "wrappers": ("wrappers", "wrappers_command", "List the wrappers that --wrap takes.", "rstar2 wrappers"),
     "validate": (
         "validate",
         "validate_command",
@@ -61,7 +61,7 @@ _COMMANDS: dict[str, tuple[str, str, str, str]] = {
         "Serve an environment to OpenEnv's clients.",
         "rstar2 serve-env rstar2/MathTool-v0 --port 8000",
     ),
-    "problems": ("problems", "app", "Look at problem sources, convert and decontaminate them.", ""),
+    "problems": ("problems", "app", "Show, convert and decontaminate problem sources.", ""),
     "sandbox": ("sandbox", "app", "Run programs in the sandbox, and check what it isolates.", ""),
 }
 """Name of each subcommand, its module, the function or app in it, its line in the help, and an example (those
@@ -69,7 +69,7 @@ of an app are with its commands)."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run ``rstar2``; what goes wrong is told by ``rstar2_env.cli._command``."""
+    """Run ``rstar2``; errors are reported by ``rstar2_env.cli._command``."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     build(arguments)(args=arguments, prog_name="rstar2")
 

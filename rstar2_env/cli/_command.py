@@ -1,8 +1,8 @@
-"""How a command ends when something goes wrong: one place for the user's mistakes and for Ctrl-C.
+"""How a command ends after an error: one place for the user's mistakes and for Ctrl-C.
 
 Covered: this package's errors, Gymnasium's about an id, and what the operating system says of a path that was named on
 the command line: one line on stderr, exit code 2. Ctrl-C: one line, exit code 130. Not covered, on purpose: everything
-else is a defect of ours and keeps its traceback.
+else is a bug and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rstar2_env.core.errors import ConfigurationError, Rstar2Error
 
 
 class Command(TyperCommand):
-    """A command that tells its user's mistakes in one line, and speaks of the flags that were typed."""
+    """A command that reports the user's mistakes in one line, in terms of the flags that were typed."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""

@@ -1,4 +1,4 @@
-"""Ctrl-C in a command that does many things at once: a word at once, and a second Ctrl-C that does not wait."""
+"""Ctrl-C in a command with work in flight: a message at once, and a second Ctrl-C that stops without waiting."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rstar2_env.core.stop import Stop
 def stopped_by_ctrl_c(what: str) -> Iterator[Stop]:
     """Let Ctrl-C stop what runs within, by way of the ``Stop`` that this gives.
 
-    The first one wishes to stop and says what is waited for; the second raises ``KeyboardInterrupt``, and nobody waits.
+    The first Ctrl-C requests the stop and says what is being waited for; the second raises ``KeyboardInterrupt``.
 
     Args:
         what: What is in flight ("episodes").

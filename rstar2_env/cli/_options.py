@@ -1,4 +1,4 @@
-"""What several commands take: one name, one meaning and one help text each.
+"""Arguments that several commands share: each with one name, one meaning and one help text.
 
 ``--set`` is how every command takes options by name. Where a command names several parts, the name begins with the
 part's: ``--set env.max_turns=3 --set agent.corrupt=true``.

@@ -1,4 +1,4 @@
-"""How far a command is: a bar on a terminal, elsewhere a line now and then; both on stderr."""
+"""Progress of a command on stderr: a bar on a terminal, periodic lines elsewhere."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_S = 60.0
 
 @contextmanager
 def progress(doing: str, *, total: int | None = None, quiet: bool = False) -> Iterator[Report]:
-    """Show how far it is.
+    """Show progress.
 
     Args:
         doing: What is being done ("playing").

@@ -19,13 +19,13 @@ def demo_command(
     output_dir: Annotated[Path, typer.Option("--out", "-o", help="Folder of the run.")] = Path("runs/demo"),
     steps: Annotated[int, typer.Option(min=1, help="Steps of each trainer.")] = 140,
     sft_steps: Annotated[int, typer.Option(min=1, help="Steps of the cold start.")] = 800,
-    seed: Annotated[int, typer.Option(min=0, help="Root of every random choice.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads of torch [default: all cores].")] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what an earlier run left in the folder.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Delete what an earlier run left in the folder.")] = False,
 ) -> None:
     """Make a tiny model, cold-start it on tool-use traces, train it, and show what it learned.
 
-    Everything happens on this machine's CPU and from nothing: no download. A stage that is finished is not done again.
+    Everything runs on this machine's CPU, without a download. Finished stages are skipped.
     """
     import importlib
 
@@ -66,7 +66,7 @@ def _show(result: Any) -> None:
 
 
 def figure_text(figures: Mapping[str, float], name: str) -> str:
-    """A figure as tables show it; a dash where there was nothing to take it from."""
+    """A figure as tables show it; a dash if there is none."""
     value = figures[name]
     if math.isnan(value):
         return "–"

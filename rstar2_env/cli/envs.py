@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 def envs_command(
     env_id: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="Show this one: its whole card and one episode.")
+        str | None, typer.Argument(metavar="[ID]", help="Show this environment in full, with one episode.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the sample episode.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the sample episode.")] = 0,
     sample: Annotated[bool, typer.Option(help="Play the sample episode.")] = True,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the gallery docs/environments.md.")] = False,
     as_json: Json = False,

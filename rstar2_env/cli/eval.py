@@ -1,4 +1,4 @@
-"""``rstar2 eval``: let an agent play an environment, and print how it went."""
+"""``rstar2 eval``: let an agent play an environment, and print the results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rstar2_env.cli._options import EnvId, Json, Overwrite, Wrap
 def eval_command(
     env_id: EnvId,
     agent: Annotated[
-        str, typer.Option(help="Who plays: a name (`rstar2 agents` lists them), or your own (./mine.py).")
+        str, typer.Option(help="Agent that plays: a name (`rstar2 agents` lists them), or your own (./mine.py).")
     ],
     problems: Annotated[
         str | None,
@@ -30,14 +30,15 @@ def eval_command(
         int | None,
         typer.Option("--episodes", "-n", min=1, help="Episodes to play [default: every problem of a file once]."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the choice of problems and of every episode.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the choice of problems and of every episode.")] = 0,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Threads, each with an environment [default: 4 a processor, at most 32].")
+        int | None,
+        typer.Option(min=1, help="Threads, each with an environment [default: 4 per processor, at most 32]."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write one JSON line an episode.", dir_okay=False)
+        Path | None, typer.Option("--out", "-o", help="Write one JSON line per episode.", dir_okay=False)
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where --out ends.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue where --out ends.")] = False,
     overwrite: Overwrite = False,
     set_: Annotated[
         list[str] | None,
@@ -50,9 +51,9 @@ def eval_command(
     wrap: Wrap = None,
     as_json: Json = False,
 ) -> None:
-    """Let an agent play an environment, in parallel, and print how it went.
+    """Let an agent play an environment, in parallel, and print the results.
 
-    Ctrl-C ends the episodes in flight and prints what there is; with --out, --resume goes on later.
+    Ctrl-C ends the episodes in flight and prints the results so far; with --out, --resume continues later.
     """
     import json
 

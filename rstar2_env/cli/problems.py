@@ -1,4 +1,4 @@
-"""``rstar2 problems``: look at a source of problems, write it as JSONL, leave out what benchmarks hold."""
+"""``rstar2 problems``: show a source of problems, write it as JSONL, remove overlap with benchmarks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rstar2_env.problems import Problem, ProblemSource
 
 app = typer.Typer(
-    help="Look at problems: a file, a public set (gsm8k), or a family with options (arithmetic:level=3).",
+    help="Show problems: a file, a public set (gsm8k), or a family with options (arithmetic:level=3).",
     no_args_is_help=True,
 )
 
@@ -28,7 +28,7 @@ _Spec = Annotated[
     ),
 ]
 _Split = Annotated[str | None, typer.Option(help="Split, where the source has splits [default: train].")]
-_Count = Annotated[int, typer.Option("--count", "-n", min=1, help="How many to look at, where it never ends.")]
+_Count = Annotated[int, typer.Option("--count", "-n", min=1, help="How many to read from an unlimited source.")]
 _Out = Annotated[Path, typer.Option("--out", "-o", help="JSONL file to write.", dir_okay=False)]
 
 
@@ -37,7 +37,7 @@ def show(
     spec: _Spec,
     count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many.")] = 3,
     split: _Split = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:
     """Show the first problems."""
     import dataclasses
@@ -58,7 +58,7 @@ def show(
 
 @app.command(cls=Command, epilog=example("rstar2 problems stats train.jsonl"))
 def stats(spec: _Spec, count: _Count = 1000, split: _Split = None, as_json: Json = False) -> None:
-    """Count and measure: lengths, kinds of answers, fields, questions that come twice, answers that contradict."""
+    """Count and measure: lengths, kinds of answers, fields, questions that occur twice, contradictory answers."""
     import json
 
     from rstar2_env.cli._options import source_of
@@ -100,11 +100,11 @@ def decontaminate(
     ],
     out: _Out,
     more: Annotated[list[str] | None, typer.Argument(metavar="[SPEC]...", help="More benchmarks.")] = None,
-    ngram: Annotated[int, typer.Option(min=1, help="Words in a run that is enough of an overlap.")] = 8,
+    ngram: Annotated[int, typer.Option(min=1, help="Length in words of an overlap that excludes a problem.")] = 8,
     split: _Split = None,
     against_split: Annotated[str, typer.Option(help="Split of the benchmarks.")] = "test",
     report: Annotated[
-        Path | None, typer.Option(help="Write why each problem was left out, one JSON object a line.", dir_okay=False)
+        Path | None, typer.Option(help="Write why each problem was left out, one JSON object per line.", dir_okay=False)
     ] = None,
     count: _Count = 1000,
     overwrite: Overwrite = False,
@@ -153,7 +153,7 @@ def decontaminate(
 @app.command(cls=Command, epilog=example("rstar2 problems sources gsm8k"))
 def sources(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Show this one: splits, columns, doubts.")
+        str | None, typer.Argument(metavar="[NAME]", help="Show this set: splits, columns, known problems.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -172,7 +172,7 @@ def sources(
     elif name is None:
         print_list({name: f"{entry.title} ({entry.licence})" for name, entry in chosen.items()})
         typer.echo("\nrstar2 problems sources NAME shows one: its splits, its columns, its doubts.")
-        typer.echo(textwrap.fill(f"Families, made without a download: {', '.join(FAMILIES)}.", 80))
+        typer.echo(textwrap.fill(f"Families, generated without a download: {', '.join(FAMILIES)}.", 80))
     else:
         entry = chosen[name]
         print_figures(

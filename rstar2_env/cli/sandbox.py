@@ -20,9 +20,9 @@ app = typer.Typer(no_args_is_help=True, help="Run programs in the sandbox, and c
 app.command(cls=Command, epilog=example("rstar2 sandbox serve --port 8700 --token-file token"))(serve)
 app.command(cls=Command, epilog=example("rstar2 sandbox image --package numpy --package scipy"))(image)
 
-Provider = Annotated[str, typer.Option(help="Which sandbox.")]
+Provider = Annotated[str, typer.Option(help="Sandbox provider.")]
 Isolation = Annotated[
-    str, typer.Option(help="strict: refuse to run without a required layer; best: run with what there is; none.")
+    str, typer.Option(help="strict: refuse to run without a required layer; best: use the layers there are; none.")
 ]
 
 
@@ -33,23 +33,26 @@ def run(
         typer.Argument(metavar="[FILE]...", help="Python programs; - reads one from stdin."),
     ] = None,
     code: Annotated[
-        list[str] | None, typer.Option("--code", "-c", metavar="CODE", help="A program itself; may be given again.")
+        list[str] | None,
+        typer.Option("--code", "-c", metavar="CODE", help="Source code of a program; may be given again."),
     ] = None,
-    wall: Annotated[float, typer.Option(help="Seconds of wall clock.")] = 5.0,
-    memory: Annotated[int, typer.Option(help="MiB of memory.")] = 512,
-    processes: Annotated[int, typer.Option(help="Processes and threads alive at once.")] = 64,
-    output: Annotated[int, typer.Option(help="Bytes that stdout and stderr may hold each.")] = 1 << 20,
+    wall: Annotated[float, typer.Option(help="Wall-clock limit in seconds.")] = 5.0,
+    memory: Annotated[int, typer.Option(help="Memory limit in MiB.")] = 512,
+    processes: Annotated[int, typer.Option(help="Limit of processes and threads alive at once.")] = 64,
+    output: Annotated[int, typer.Option(help="Limit of stdout and of stderr, in bytes each.")] = 1 << 20,
     provider: Provider = "local",
     set_: ProviderSet = None,
     isolation: Isolation = "strict",
-    stdin: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="What the program reads.")] = None,
+    stdin: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="File that the program reads as stdin.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of random and numpy.random.")] = 0,
     session: Annotated[
         str | None, typer.Option(help="Run the files in their order as cells of one session of this name.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a program, a line each.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per program, one per line.")] = False,
 ) -> None:
-    """Run each program in a sandbox of its own, or all as cells of one session, and show how it went.
+    """Run each program in a sandbox of its own, or all as cells of one session, and show the results.
 
     Exits with 0 when every program succeeded, with 1 when one did not, with 2 when the sandbox cannot start.
     """

@@ -15,15 +15,15 @@ def image(
         str, typer.Option(help="An image with Python 3.11 or newer to build on.")
     ] = docker_image.DEFAULT_BASE,
     from_host: Annotated[
-        bool, typer.Option("--from-host", help="Use no registry: make it of this machine's own Python.")
+        bool, typer.Option("--from-host", help="Build from this machine's Python, without a registry.")
     ] = False,
     package: Annotated[
         list[str] | None,
-        typer.Option(help="What programs may import beside the standard library; repeat it. [default: numpy, sympy]"),
+        typer.Option(help="Package that programs can import; may be given again [default: numpy, sympy]"),
     ] = None,
-    no_packages: Annotated[bool, typer.Option("--no-packages", help="Add none: the base has what is needed.")] = False,
-    base_url: Annotated[str | None, typer.Option(help="Address of the engine; the usual one otherwise.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Only the image's id.")] = False,
+    no_packages: Annotated[bool, typer.Option("--no-packages", help="Add no packages to the base image.")] = False,
+    base_url: Annotated[str | None, typer.Option(help="Address of the Docker engine [default: the usual one].")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print only the image's id.")] = False,
 ) -> None:
     """Build the image of the docker sandbox.
 

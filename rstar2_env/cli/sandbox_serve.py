@@ -13,21 +13,22 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 8700,
     token: Annotated[
-        str | None, typer.Option(help="What clients must show. Others on this machine can see it here: prefer a file.")
+        str | None, typer.Option(help="Token of the clients. Other users can see it here: prefer --token-file.")
     ] = None,
     token_file: Annotated[
         str | None, typer.Option(help="File that holds the token. Without either: the variable RSTAR2_SANDBOX_TOKEN.")
     ] = None,
     provider: Annotated[str, typer.Option(help="The sandbox that runs the programs.")] = "local",
     set_: ProviderSet = None,
-    workers: Annotated[int | None, typer.Option(help="Programs that run at once; the default is one a core.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Programs that run at once; the default is one per core.")] = None,
     slots: Annotated[
-        int | None, typer.Option(help="What the provider runs at once, where it is more: several containers or nodes.")
+        int | None, typer.Option(help="Programs that the provider runs at once, with several containers or nodes.")
     ] = None,
     isolation: Annotated[
-        str, typer.Option(help="strict: refuse to start without a required layer; best: run with what there is; none.")
+        str,
+        typer.Option(help="strict: refuse to start without a required layer; best: use the layers there are; none."),
     ] = "strict",
-    queue: Annotated[int, typer.Option(help="Calls that may wait; one more is answered with 429.")] = 1024,
+    queue: Annotated[int, typer.Option(help="Calls that may wait; further ones get status 429.")] = 1024,
     max_wall: Annotated[float, typer.Option(help="Most seconds of wall clock that a call may ask for.")] = 60.0,
     max_memory: Annotated[int, typer.Option(help="Most MiB of memory that a call may ask for.")] = 4096,
     max_processes: Annotated[int, typer.Option(help="Most processes that a call may ask for.")] = 256,
@@ -38,11 +39,11 @@ def serve(
     judge_memory: Annotated[int, typer.Option(help="MiB of memory of code-judge's requests.")] = 512,
     drain: Annotated[float, typer.Option(help="Seconds that calls in flight get to finish after SIGTERM.")] = 30.0,
     tls_cert: Annotated[str | None, typer.Option(help="Certificate file, for HTTPS.")] = None,
-    tls_key: Annotated[str | None, typer.Option(help="Its key file.")] = None,
+    tls_key: Annotated[str | None, typer.Option(help="Key file of the certificate.")] = None,
 ) -> None:
     """Serve a sandbox over HTTP until SIGTERM.
 
-    Beyond this machine it wants a token. Clients: make_sandbox("remote", url=..., token=...), or code-judge's.
+    To listen beyond this machine, give a token. Clients: make_sandbox("remote", url=..., token=...), or those of code-judge.
     """
     from rstar2_env.core.options import parse_options
     from rstar2_env.sandbox.job import Limits

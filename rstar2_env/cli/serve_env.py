@@ -15,14 +15,14 @@ def serve_env_command(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8000,
     sessions: Annotated[int, typer.Option(min=1, help="Clients at once, each with its own environment.")] = 64,
     idle: Annotated[
-        float | None, typer.Option(help="Seconds after which a silent client loses its environment [default: never].")
+        float | None, typer.Option(help="Seconds without a request that end a client's session [default: never].")
     ] = None,
     set_: EnvSet = None,
     wrap: Wrap = None,
 ) -> None:
     """Serve an environment to OpenEnv's clients until Ctrl-C or SIGTERM (extra: openenv).
 
-    There is no token: whoever reaches the port may play, and may run programs in the environment's sandbox.
+    There is no authentication: anybody who can reach the port can play and run programs in the sandbox.
     """
     from rstar2_env.adapters.openenv import serve
     from rstar2_env.cli._options import options_of

@@ -20,47 +20,50 @@ def traces_command(
             metavar="SPEC", help="JSONL file whose problems have `calculations` or `expression`, or a family."
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Write one JSON line a trace.", dir_okay=False)],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Write one JSON line per trace.", dir_okay=False)],
     episodes: Annotated[
         int | None,
         typer.Option("--episodes", "-n", min=1, help="Traces to write [default: one for each problem of a file]."),
     ] = None,
     error_rate: Annotated[
-        float, typer.Option(min=0, max=1, help="Share whose first call fails and is then mended.")
+        float, typer.Option(min=0, max=1, help="Share whose first call fails and is then corrected.")
     ] = 0.0,
     wrong_rate: Annotated[
         float, typer.Option(min=0, max=1, help="Share that copy a wrong number into the answer.")
     ] = 0.0,
-    format_error_rate: Annotated[float, typer.Option(min=0, max=1, help="Share whose answer breaks the form.")] = 0.0,
+    format_error_rate: Annotated[float, typer.Option(min=0, max=1, help="Share whose answer breaks the format.")] = 0.0,
     call_mistake: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="A way in which first calls fail; may be given again [default: all]."),
     ] = None,
     format_mistake: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A way in which answers break the form; may be given again [default: all]."),
+        typer.Option(
+            metavar="NAME", help="A way in which answers break the format; may be given again [default: all]."
+        ),
     ] = None,
     one_call: Annotated[
-        bool, typer.Option("--one-call", help="Run all calculations in one program instead of one a turn.")
+        bool, typer.Option("--one-call", help="Run all calculations in one program instead of one per turn.")
     ] = False,
     reasons: Annotated[bool, typer.Option(help="Put the worked solution's words before the calls.")] = True,
     split: Annotated[
         str | None, typer.Option(help="Split of the problems, where the source has splits [default: train].")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Threads, each with an environment [default: 4 a processor, at most 32].")
+        int | None,
+        typer.Option(min=1, help="Threads, each with an environment [default: 4 per processor, at most 32]."),
     ] = None,
     env: Annotated[str, typer.Option(metavar="ID", help="Environment that replays the traces.")] = "rstar2/MathTool-v0",
     set_: EnvSet = None,
     wrap: Wrap = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where --out ends.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue where --out ends.")] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Write tool-use traces for a cold start; each is replayed in the environment and kept only if it comes out so.
+    """Write tool-use traces for a cold start; each is replayed in the environment and kept only if the replay succeeds.
 
-    Ctrl-C ends the traces in flight; --resume goes on later, and the file becomes that of a run without interruption.
+    Ctrl-C ends the traces in flight; --resume continues later, with the same file as an uninterrupted run.
     Exits with 1 when no trace could be written.
     """
     import contextlib

@@ -21,7 +21,7 @@ def train_command(
     ] = None,
     eval_problems: Annotated[
         str | None,
-        typer.Option(metavar="SPEC", help="Held-out problems, likewise [default: a split of --problems]."),
+        typer.Option(metavar="SPEC", help="Held-out problems [default: a split of --problems]."),
     ] = None,
     holdout: Annotated[
         float, typer.Option(min=0.0, max=0.9, help="Share of a file that is held out, without --eval-problems.")
@@ -34,19 +34,19 @@ def train_command(
         Path | None, typer.Option("--out", "-o", help="Folder of the run [default: runs/TRAINER].")
     ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Optimizer steps.")] = None,
-    learning_rate: Annotated[float | None, typer.Option("--learning-rate", "--lr", help="Of AdamW.")] = None,
-    group_size: Annotated[int | None, typer.Option(min=2, help="Episodes of a group that train (G).")] = None,
+    learning_rate: Annotated[float | None, typer.Option("--learning-rate", "--lr", help="Peak learning rate.")] = None,
+    group_size: Annotated[int | None, typer.Option(min=2, help="Episodes of a group to train on (G).")] = None,
     problems_per_step: Annotated[int | None, typer.Option(min=1, help="Groups in one step.")] = None,
     eval_every: Annotated[int | None, typer.Option(min=0, help="Steps between held-out evaluations; 0: none.")] = None,
-    save_every: Annotated[int | None, typer.Option(min=0, help="Steps between checkpoints; 0: the last alone.")] = None,
+    save_every: Annotated[int | None, typer.Option(min=0, help="Steps between checkpoints; 0: only the last.")] = None,
     chat_template: ChatTemplate = None,
     lora_rank: LoraRank = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Root of every random choice.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of every random choice.")] = None,
     report_to: ReportTo = None,
     config: Annotated[
         Path | None,
         typer.Option(
-            help="TOML file of training options, or the config.json of a run; the other arguments go over it.",
+            help="TOML file of training options, or the config.json of a run; the other arguments override it.",
             dir_okay=False,
         ),
     ] = None,
@@ -65,12 +65,12 @@ def train_command(
         typer.Option(
             "--eval-wrap",
             metavar="NAME[:OPTION=VALUE,...]",
-            help="Likewise in evaluation, which has none of --wrap's.",
+            help="Wrapper of the evaluation environment; --wrap is for training only.",
         ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue from the newest checkpoint of the run.")] = False,
 ) -> None:
-    """Train a model with a trainer, by name; another algorithm is another name.
+    """Train a model with the named trainer.
 
     The run's folder gets the best and the last weights, checkpoints, every episode and the metrics. docs/training.md
     lists every option that --set and --config take.
@@ -134,8 +134,8 @@ def _add_problems(options: dict[str, Any], problems: str | None, eval_problems: 
 def _how_to_go_on(folder: Path) -> str:
     steps = sorted(int(found.name.rpartition("-")[2]) for found in folder.glob("checkpoint-*") if found.is_dir())
     if steps:
-        return f"The same command with --resume goes on after step {steps[-1]}, the newest checkpoint in {folder}."
-    return f"There is no checkpoint in {folder} to go on from; --save-every N writes one every N steps."
+        return f"The same command with --resume continues after step {steps[-1]}, the newest checkpoint in {folder}."
+    return f"There is no checkpoint in {folder} to continue from; --save-every N writes one every N steps."
 
 
 def _report(result: Any) -> None:

@@ -1,4 +1,4 @@
-"""``rstar2 validate``: is an environment fit to train on, with these problems?"""
+"""``rstar2 validate``: check that an environment and its problems are fit to train on."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def validate_command(
             "--episodes", "-n", min=1, help="Problems to check [default: all; 100 of a source that never ends]."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the episodes.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the episodes.")] = 0,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Threads, each with an environment [default: 2 a processor].")
+        int | None, typer.Option(min=1, help="Threads, each with an environment [default: 2 per processor].")
     ] = None,
     contract: Annotated[bool, typer.Option(help="Check the environment's contract as well.")] = True,
     set_: EnvSet = None,

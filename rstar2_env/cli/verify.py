@@ -1,4 +1,4 @@
-"""``rstar2 verify``: grade a file of answer pairs and print how it went."""
+"""``rstar2 verify``: grade an answer, or a file of answer pairs."""
 
 from __future__ import annotations
 

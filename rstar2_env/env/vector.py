@@ -2,7 +2,7 @@
 
 A step of a text environment mostly waits for a sandbox, a judge or a service. ``SyncVectorEnv`` waits for one after the
 other, ``AsyncVectorEnv`` needs a process for each. Here all wait at once, in one process with one shared sandbox.
-Covered: Gymnasium's autoreset modes and ``reset_mask``, with the results of ``SyncVectorEnv``, whose code puts them together.
+Covered: Gymnasium's autoreset modes and ``reset_mask``, with the results of ``SyncVectorEnv``, which combines them.
 Not covered: environments that compute in Python all the time (one interpreter lock; take ``AsyncVectorEnv``).
 """
 

@@ -33,7 +33,7 @@ def test_ctrl_c_ends_a_run_with_130_and_the_configuration_can_be_given_back(tiny
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     assert process.returncode == 130
-    assert "Interrupted. The same command with --resume goes on after step" in stderr
+    assert "Interrupted. The same command with --resume continues after step" in stderr
     assert "Traceback" not in stderr
     assert json.loads((out / "config.json").read_text())["steps"] == 1000
     again = run("train", "grpo_roc", "--config", out / "config.json", "--out", out)

@@ -49,4 +49,4 @@ def test_an_interruption_says_how_to_go_on(tmp_path):
     assert "--save-every N" in _how_to_go_on(tmp_path)
     for step in (4, 10):
         (tmp_path / f"checkpoint-{step}").mkdir()
-    assert "--resume goes on after step 10" in _how_to_go_on(tmp_path)
+    assert "--resume continues after step 10" in _how_to_go_on(tmp_path)
