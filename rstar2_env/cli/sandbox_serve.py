@@ -43,7 +43,7 @@ def serve(
 ) -> None:
     """Serve a sandbox over HTTP until SIGTERM.
 
-    To listen beyond this machine, give a token. Clients: make_sandbox("remote", url=..., token=...), or those of code-judge.
+    Listening beyond this machine needs a token. Clients: make_sandbox("remote", url=..., token=...), or code-judge's.
     """
     from rstar2_env.core.options import parse_options
     from rstar2_env.sandbox.job import Limits
