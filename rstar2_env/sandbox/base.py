@@ -1,8 +1,8 @@
-"""What every provider's sandbox would otherwise repeat: ``BaseSandbox``.
+"""``BaseSandbox``: the code that the sandboxes of all providers share.
 
-Covered: the ways of waiting for a job, refusing jobs that no sandbox takes, use as a context, closing once, forks,
-pickling, the end of the process, and the warning about isolation that is missing. Not covered: running a job. A
-provider of one's own need not build on it: ``Sandbox`` (``job``) is the contract, and
+Covered: waiting for jobs (blocking and async), rejecting invalid jobs, use as a context manager, closing, forks,
+pickling, cleanup at process exit, and the warning about missing isolation. Not covered: running a job. A
+provider of your own need not build on it: ``Sandbox`` (``job``) is the contract, and
 ``rstar2_env.testing.check_sandbox`` tests it.
 """
 
@@ -25,27 +25,27 @@ from rstar2_env.sandbox.job import Capability, Job, Outcome
 from rstar2_env.sandbox.messages import check_job
 
 CLOSED = "The sandbox was closed."
-"""Why a call is lost whose sandbox was closed meanwhile."""
+"""Reason given for calls that were in flight when their sandbox was closed."""
 
 
 class Pending(Protocol):
-    """A job on its way."""
+    """A submitted job."""
 
     @property
     def future(self) -> Future[Outcome]:
-        """Where its outcome will be."""
+        """Resolves to the outcome."""
         ...
 
     def drop(self) -> None:
-        """Nobody waits any more: end the program."""
+        """Stop waiting for the outcome and end the program."""
         ...
 
 
 class SandboxOptions(Protocol):
-    """What the base needs of a provider's options."""
+    """What ``BaseSandbox`` needs from a provider's options."""
 
     def as_given(self) -> dict[str, Any]:
-        """Names and values, from which the same options can be made."""
+        """The options as a dictionary, from which equal options can be constructed."""
         ...
 
 
@@ -56,18 +56,18 @@ class BaseSandbox(abc.ABC):
     keyword, calls this one first and ``_started`` last.
 
     Args:
-        options: The provider's options. Pickled, the sandbox is made of them anew.
+        options: The provider's options. Unpickling constructs a new sandbox from them.
 
     Attributes:
-        unisolated: What ``isolation="none"`` warns of; ``None`` is no warning.
-        lacking: What ``isolation="best"`` says before the list of what is missing.
+        unisolated: The warning for ``isolation="none"``; ``None`` for no warning.
+        lacking: Start of the warning for ``isolation="best"``, before the list of missing layers.
     """
 
     options: SandboxOptions
     unisolated: ClassVar[str | None] = (
-        "isolation='none': programs run with all the rights of this process. Use it for debugging alone."
+        "isolation='none': programs run with all the rights of this process. Use it for debugging only."
     )
-    lacking: ClassVar[str] = "The sandbox does without what this machine does not give"
+    lacking: ClassVar[str] = "The sandbox runs without layers that this machine does not provide"
 
     def __init__(self, options: SandboxOptions) -> None:
         self.options = options
@@ -79,18 +79,18 @@ class BaseSandbox(abc.ABC):
 
     @abc.abstractmethod
     def _submit(self, job: Job) -> Pending:
-        """Start a job on its way, without waiting for it.
+        """Start a job without waiting for it.
 
         Raises:
-            ConfigurationError: This provider does not take such a job.
-            SandboxUnavailableError: The sandbox was closed meanwhile.
+            ConfigurationError: This provider does not support such a job.
+            SandboxUnavailableError: The sandbox was closed in the meantime.
         """
 
     @abc.abstractmethod
     def _end(self) -> None:
         """End every process that belongs to the sandbox; called once, in the process that made it.
 
-        Calls in flight get an outcome that is ``unavailable``.
+        Calls in flight get an ``unavailable`` outcome.
         """
 
     @abc.abstractmethod
@@ -99,10 +99,10 @@ class BaseSandbox(abc.ABC):
 
     @abc.abstractmethod
     def end_session(self, name: str) -> None:
-        """End a session and forget its state. A name that no session has is harmless."""
+        """End a session and forget its state. Unknown names are ignored."""
 
     def _submit_many(self, jobs: Sequence[Job]) -> Sequence[Pending]:
-        """Start several jobs on their way: all of them, or none."""
+        """Start several jobs: either all of them or none."""
         pending: list[Pending] = []
         try:
             for job in jobs:
@@ -113,32 +113,32 @@ class BaseSandbox(abc.ABC):
         return pending
 
     def _drop(self, pending: Sequence[Pending]) -> None:
-        """Nobody waits for these any more: end their programs."""
+        """Stop waiting for these jobs and end their programs."""
         for each in pending:
             each.drop()
 
-    def _forked(self) -> None:  # noqa: B027  # most have nothing to let go of
-        """In a forked child: let go of what must not stay open there. Whatever else there is belongs to the parent."""
+    def _forked(self) -> None:  # noqa: B027  # most providers have nothing to release
+        """In a forked child: release what must not stay open there. Everything else belongs to the parent."""
 
     @property
     def _isolation(self) -> str:
-        """How much is to be isolated: "strict", "best" or "none"."""
+        """The isolation mode: "strict", "best" or "none"."""
         return str(getattr(self.options, "isolation", "strict"))
 
     # The protocol
 
     def submit(self, job: Job) -> Pending:
-        """Start a job on its way, without waiting for it.
+        """Start a job without waiting for it.
 
         Raises:
-            ConfigurationError: No sandbox takes such a job.
+            ConfigurationError: The job is invalid.
             SandboxUnavailableError: The sandbox is closed, or belongs to another process.
         """
         self._check(job)
         return self._submit(job)
 
     def run(self, job: Job) -> Outcome:
-        """Run one job and wait for it; a failure of our own is an ``unavailable`` outcome."""
+        """Run one job and wait for it; a failure of the sandbox itself gives an ``unavailable`` outcome."""
         pending = self.submit(job)
         try:
             return pending.future.result()
@@ -156,7 +156,7 @@ class BaseSandbox(abc.ABC):
             raise
 
     def run_many(self, jobs: Sequence[Job]) -> list[Outcome]:
-        """Run jobs at once, as many as there is room for; outcomes come in the order of the jobs."""
+        """Run jobs in parallel, as many at once as there is room for; returns outcomes in the order of the jobs."""
         for job in jobs:
             self._check(job)
         pending = self._submit_many(jobs)
@@ -168,11 +168,11 @@ class BaseSandbox(abc.ABC):
 
     @property
     def closed(self) -> bool:
-        """Whether it takes no more jobs: it was closed, or has failed for good."""
+        """Whether the sandbox accepts no more jobs: it was closed, or has failed permanently."""
         return self._closed
 
     def close(self) -> None:
-        """End every process that belongs to the sandbox. Calls in flight become ``unavailable``; twice is harmless."""
+        """End every process that belongs to the sandbox. Calls in flight become ``unavailable``; idempotent."""
         _open.discard(self)
         with self._lock:
             if self._closed:
@@ -182,13 +182,13 @@ class BaseSandbox(abc.ABC):
             self._end()
 
     def __enter__(self) -> Self:
-        """Start using it."""
+        """Return the sandbox itself."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None, /
     ) -> None:
-        """Close it."""
+        """Close the sandbox."""
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -198,9 +198,9 @@ class BaseSandbox(abc.ABC):
     # What a provider calls
 
     def _started(self) -> None:
-        """It runs: from now on it ends with the process, and forks know of it. Warns of isolation that is missing."""
+        """Register the sandbox, to be closed at exit and detached in forks. Warns about missing isolation."""
         _open.add(self)
-        # Hooks run last in, first out: this way before those of what the sandbox stands on, such as Ray's.
+        # Exit hooks run last in, first out: this one must run before those of its dependencies, such as Ray's.
         atexit.unregister(_close_all)
         atexit.register(_close_all)
         try:
@@ -212,8 +212,8 @@ class BaseSandbox(abc.ABC):
     def _check(self, job: Job) -> None:
         if os.getpid() != self._pid:
             raise SandboxUnavailableError(
-                "This sandbox belongs to the process that made it, and this is a fork of that one: make another here, "
-                "or use shared_sandbox, which does so by itself."
+                "This sandbox belongs to the process that made it, and this is a fork of it: make another here, "
+                "or use shared_sandbox, which does so automatically."
             )
         self._refuse_if_closed()
         check_job(job)
@@ -223,12 +223,12 @@ class BaseSandbox(abc.ABC):
             raise SandboxUnavailableError("This sandbox is closed; make another one.")
 
     def _gaps(self) -> list[str]:
-        """The layers that ``"strict"`` would want and that are missing, each with the reason."""
+        """The layers that ``"strict"`` requires and that are missing, each with the reason."""
         missing = (layer for layer in self.capabilities() if layer.required and not layer.active)
         return [f"{layer.name} ({layer.detail})" for layer in missing]
 
     def _warn_of_gaps(self) -> None:
-        """Warn each time when nothing is isolated, and once of what ``"best"`` has to do without."""
+        """Warn every time when nothing is isolated, and once about the layers that ``"best"`` runs without."""
         if self._isolation == "none" and self.unisolated is not None:
             warn_caller(self.unisolated)
         elif self._isolation == "best" and (gaps := self._gaps()):
@@ -239,7 +239,7 @@ class BaseSandbox(abc.ABC):
 
 
 def warn_caller(text: str) -> None:
-    """Warn, at the line outside of this package that called into it."""
+    """Warn, attributed to the line outside this package that called into it."""
     package = __name__.partition(".")[0]
     level, frame = 1, sys._getframe()
     here: FrameType | None = frame
@@ -254,11 +254,11 @@ def _rebuild(kind: type[BaseSandbox], options: dict[str, Any]) -> BaseSandbox:
 
 _open: set[BaseSandbox] = set()
 _told: set[str] = set()
-_of_the_parent: list[BaseSandbox] = []  # after a fork; to take one apart here would take it apart there, too
+_of_the_parent: list[BaseSandbox] = []  # kept after a fork: finalizing one here would break it in the parent
 
 
 def _close_all() -> None:
-    """End what was never closed, while threads still run."""
+    """Close the sandboxes that are still open, while threads still run."""
     for sandbox in list(_open):
         sandbox.close()
 

@@ -1,7 +1,7 @@
-"""The sandbox tries to break out of itself: one real escape for each promise, run as an ordinary program.
+"""Self-test of a sandbox: one real escape attempt for each promise, run as an ordinary program.
 
-Covered: the promises of ``capabilities()``, each tried from inside with a bait outside. Not covered: exploits of the
-kernel. ``rstar2 sandbox check`` prints the result.
+Covered: the promises of ``capabilities()``, each attacked from inside, with a target placed outside. Not covered:
+exploits of the kernel. ``rstar2 sandbox check`` prints the result.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rstar2_env.sandbox.job import Job, Limits, Outcome, Sandbox
 
 _DEATH_S = 2.0
 _LOOKS = 4
-"""More than one, since several containers take turns."""
+"""More than one, since calls rotate over several containers."""
 _LEAVE = """
 import os
 for folder in (".", "/tmp", "/dev/shm"):
@@ -42,9 +42,9 @@ class Trial:
     """How one attempt to break out went.
 
     Attributes:
-        layer: The promise or mechanism that it tried, as ``capabilities()`` names it.
-        held: Whether the sandbox held.
-        detail: What was seen.
+        layer: The promise or mechanism that was attacked, as ``capabilities()`` names it.
+        held: Whether the sandbox stopped it.
+        detail: What was observed.
     """
 
     layer: str
@@ -53,9 +53,9 @@ class Trial:
 
 
 def try_to_escape(sandbox: Sandbox) -> list[Trial]:
-    """Run every attempt on a promise, and on a mechanism that is in force; return how each went."""
+    """Attack every promise and every active mechanism; return the result of each attempt."""
     inactive = {layer.name for layer in sandbox.capabilities() if not layer.active and not layer.required}
-    # Where a call has a container to itself, the other processes in it are the warden's own.
+    # Where a call has a container to itself, the other processes in it belong to the warden.
     from_pid = 400 if getattr(sandbox, "wall", "call") == "container" else 3
     with _baits() as baits:
         trials = [
@@ -87,7 +87,7 @@ def _trial(sandbox: Sandbox, layer: str, code: str, held: Callable[[Outcome], bo
 
 @contextlib.contextmanager
 def _baits() -> Iterator[dict[str, object]]:
-    """Things outside that a program must not reach: a file, a variable, a listening socket, this very process."""
+    """Targets outside that a program must not reach: a file, a variable, a listening socket, this process."""
     secret = "rstar2-bait"
     os.environ["RSTAR2_BAIT"] = secret
     with (
@@ -257,7 +257,7 @@ print("{mark}")
 
 
 def _gone(outcome: Outcome) -> bool:
-    """Whether no process on this machine bears the daemon's name, once the kernel had time to end it."""
+    """Whether no process on this machine has the daemon's name, after the kernel had time to end it."""
     name = outcome.stdout.strip()
     deadline = time.monotonic() + _DEATH_S
     while name in _names_of_processes():

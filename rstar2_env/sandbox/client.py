@@ -1,7 +1,7 @@
-"""The caller's side of a warden, wherever that runs.
+"""The caller's side of a warden, independent of where the warden runs.
 
-Covered: sending it jobs, waiting for outcomes, noticing when it dies or stalls, starting another, and retrying what was
-in flight.
+Covered: sending jobs, waiting for outcomes, detecting that the warden died or stalled, starting another, and retrying
+the calls that were in flight.
 
 Not covered: where the warden runs (``host``), and what a program can and cannot do (``inside``, docs/sandbox.md).
 """
@@ -25,7 +25,7 @@ _RESTARTS = 3
 
 
 class _Ticket:
-    """One call on its way: what to send, who waits, and how often it was sent."""
+    """One call in progress: what to send, the future that waits for it, and how many times it was sent."""
 
     __slots__ = ("_client", "attempts", "frame", "future", "id", "session")
 
@@ -38,20 +38,20 @@ class _Ticket:
         self.attempts = 0
 
     def drop(self) -> None:
-        """Nobody waits any more: end the program."""
+        """Stop waiting for the outcome and end the program."""
         self._client.forget(self)
 
 
 class ClientOptions(Protocol):
-    """What the client itself needs to know of a provider's options."""
+    """What the client needs from a provider's options."""
 
     @property
     def retries(self) -> int:
-        """How often a call is started anew after a failure of our own."""
+        """How many times a call is retried after a failure of the sandbox itself."""
         ...
 
     def as_given(self) -> dict[str, Any]:
-        """Names and values, from which the same options can be made."""
+        """The options as a dictionary, from which equal options can be constructed."""
         ...
 
 
@@ -60,8 +60,8 @@ class WardenClient(BaseSandbox):
 
     Args:
         options: The provider's options.
-        make_host: Makes the place for a warden: once at the start, and again whenever one is lost.
-        warns: Whether to warn of isolation that is missing; a provider that looks at that itself does not want it.
+        make_host: Makes the host of a warden: once at the start, and again whenever a warden is lost.
+        warns: Whether to warn about missing isolation; false for a provider that checks this itself.
 
     Raises:
         SandboxUnavailableError: It cannot start, or cannot give the isolation that was asked for.
@@ -94,14 +94,14 @@ class WardenClient(BaseSandbox):
         return connection.capabilities if connection is not None else ()
 
     def end_session(self, name: str) -> None:
-        """End a session and forget its state. A name that no session has is harmless."""
+        """End a session and forget its state. Unknown names are ignored."""
         with self._lock:
             self._sessions.forget(name)
             if self._connection is not None:
                 self._connection.end_session(name)
 
     def hang_up(self) -> None:
-        """Begin to close, without waiting for the warden's end; ``close`` waits."""
+        """Begin to close without waiting for the warden to end; ``close`` waits."""
         with self._lock:
             connection = self._connection
         if connection is not None:
@@ -137,7 +137,7 @@ class WardenClient(BaseSandbox):
             self._connection.send(ticket.frame)
 
     def forget(self, ticket: _Ticket) -> None:
-        """Nobody waits any more: end the program."""
+        """Stop waiting for the outcome and end the program."""
         with self._lock:
             if self._tickets.pop(ticket.id, None) is not None and self._connection is not None:
                 self._connection.cancel(ticket.id)
@@ -170,7 +170,7 @@ class WardenClient(BaseSandbox):
         _resolve(ticket, lost(why, ticket.attempts, ticket.session))
 
     def _on_lost(self, connection: Connection, why: str) -> None:
-        """The warden is gone: start another, and send again what was in flight while its budget lasts.
+        """The warden is gone: start another, and send the calls in flight again within their retries.
 
         A cell of a session that had earlier ones is not sent again: it would run without their state.
         """
@@ -188,7 +188,7 @@ class WardenClient(BaseSandbox):
         self._reconnect()
 
     def _reconnect(self) -> None:
-        """Start a warden and send every call that waits; when none can be had, they are ``unavailable``."""
+        """Start a warden and send every waiting call; if no warden starts, the calls become ``unavailable``."""
         why = "the warden ended as soon as it had started"
         for _ in range(_RESTARTS):
             try:
@@ -204,9 +204,9 @@ class WardenClient(BaseSandbox):
             _resolve(ticket, lost(why, ticket.attempts, ticket.session))
 
     def _attach(self, fresh: Connection) -> bool:
-        """Use a connection that has started, and send what waits; false when it is lost already."""
+        """Use a started connection and send the waiting calls; returns false if the connection is already lost."""
         with self._lock:
-            if fresh.lost:  # its own word of that came before it was ours, and went unheard
+            if fresh.lost:  # it was lost before it was attached here, so its callback was ignored
                 return False
             if not self._closed:
                 self._connection = fresh

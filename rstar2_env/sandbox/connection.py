@@ -1,6 +1,6 @@
-"""One warden and the thread that speaks with it.
+"""One warden and the thread that communicates with it.
 
-Covered: sending, receiving, the heartbeat, the end. Not covered: how a warden is started and reached (``host``), what
+Covered: sending, receiving, the heartbeat, shutdown. Not covered: how a warden is started and reached (``host``), what
 the calls mean and what happens to them when the warden is lost (``client``).
 """
 
@@ -32,7 +32,7 @@ class Connection:
     Args:
         host: Where it runs.
         on_outcome: Called in the connection's thread with the header and blobs of each outcome.
-        on_call_lost: Called in the connection's thread with a call that was lost through no fault of its program.
+        on_call_lost: Called in the connection's thread with a call that was lost without a fault of its program.
         on_lost: Called in the connection's thread, once, when the warden is gone without ``close``.
     """
 
@@ -74,7 +74,7 @@ class Connection:
         """Start the warden and wait until it serves.
 
         Raises:
-            SandboxUnavailableError: It does not come up; the message says why.
+            SandboxUnavailableError: It does not start; the message says why.
         """
         self._thread.start()
         if not self._started.wait(_START_S):
@@ -84,7 +84,7 @@ class Connection:
             raise SandboxUnavailableError(f"{self._host.name} did not start: {self._failure}")
 
     def send(self, frame: bytes) -> None:
-        """Send a frame without blocking; what does not fit goes out from the connection's thread."""
+        """Send a frame without blocking; what does not fit is sent from the connection's thread."""
         with self._lock:
             if self._socket is None:
                 return
@@ -93,7 +93,7 @@ class Connection:
                     sent = self._socket.send(frame, socket.MSG_DONTWAIT)
                 except BlockingIOError:
                     sent = 0
-                except OSError:  # the thread finds out by itself, and sends the call again elsewhere
+                except OSError:  # the thread notices the loss, and the call is sent again elsewhere
                     return
                 if sent == len(frame):
                     return
@@ -102,7 +102,7 @@ class Connection:
         self._wake()
 
     def cancel(self, call_id: int) -> None:
-        """End a call whose outcome nobody wants."""
+        """End a call whose outcome is no longer needed."""
         self.send(wire.pack({"op": "cancel", "id": call_id}))
 
     def end_session(self, name: str) -> None:
@@ -110,7 +110,7 @@ class Connection:
         self.send(wire.pack({"op": "end_session", "name": name}))
 
     def tell_of_lost_sessions(self, names: list[str]) -> None:
-        """Tell a fresh warden which sessions an earlier one took with it, so that their next calls are told."""
+        """Tell a new warden which sessions were lost with an earlier one, so that their next cells report it."""
         self.send(wire.pack({"op": "sessions_lost", "names": names}))
 
     def hang_up(self) -> None:
@@ -120,7 +120,7 @@ class Connection:
         self._wake()
 
     def close(self) -> None:
-        """End the warden and everything below it, and wait for that."""
+        """End the warden and everything below it, and wait until they have ended."""
         self.hang_up()
         if threading.current_thread() is not self._thread:
             self._thread.join()
@@ -144,16 +144,16 @@ class Connection:
                 self._socket = stream
             self.send(wire.pack(self._host.options()))
             why = self._converse(stream)
-        except Exception as error:  # whatever it is, those who wait must hear of it
+        except Exception as error:  # waiting callers must be told of any failure
             why = f"{why}: {type(error).__name__}: {error}"
         finally:
             self._shut()
             try:
                 if words := self._host.end(_CLOSE_S if self._closing else 0.2):
                     why = f"{why}; it wrote: {words}"
-            except Exception as error:  # those who wait must hear of it all the same
+            except Exception as error:  # waiting callers must be told in this case too
                 why = f"{why}; it could not be ended: {type(error).__name__}: {error}"
-        with self._lock:  # no send may reach a descriptor that was closed and given out anew
+        with self._lock:  # no send may reach a descriptor that was closed and reused
             if self._socket is not None:
                 self._socket.close()
             os.close(self._wake_r)
@@ -167,7 +167,7 @@ class Connection:
             self._on_lost(self, why)
 
     def _converse(self, stream: socket.socket) -> str:
-        """Speak with the warden until it is gone; returns why."""
+        """Exchange frames with the warden until it is gone; returns why."""
         frames = wire.FrameReader()
         heard = asked = time.monotonic()
         poll = select.poll()
@@ -199,7 +199,7 @@ class Connection:
             if not self._started.is_set():
                 continue
             if asked > heard and now - asked > stall:
-                return f"the warden gave no sign of life for {stall:g} seconds"
+                return f"the warden did not respond for {stall:g} seconds"
             if now - heard > stall / 4 and asked <= heard:
                 asked = now
                 self.send(wire.pack({"op": "ping"}))

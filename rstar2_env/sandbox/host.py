@@ -1,6 +1,6 @@
-"""Where a warden runs, as a connection sees it: something to start, to speak with over one stream, and to end.
+"""``Host``: where a warden runs. A connection starts it, communicates with it over one stream, and ends it.
 
-The ``local`` provider's is a process on this machine (``process``).
+The host of the ``local`` provider is a process on this machine (``process``).
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any, Protocol
 
 
 class Host(Protocol):
-    """One warden's place. Used once, in its connection's thread; ``abandon`` aside.
+    """The place where one warden runs. Used once, and only in its connection's thread, except for ``abandon``.
 
     Attributes:
         name: For messages ("the local sandbox").
-        stall_s: Seconds without a sign of life after which the warden is given up.
+        stall_s: Seconds without a response after which the warden counts as lost.
         warden_pid: Process number of the warden on this machine, or 0.
         scratch: The warden's folder on this machine, or empty.
     """
@@ -29,7 +29,7 @@ class Host(Protocol):
         """Start the warden and return the stream to it, which the caller closes.
 
         Raises:
-            Exception: It cannot be started; the text says why.
+            Exception: It cannot be started; the message says why.
         """
         ...
 
@@ -38,17 +38,17 @@ class Host(Protocol):
         ...
 
     def decode(self, data: bytes) -> bytes:
-        """What the warden said, of what came over the stream."""
+        """Extract what the warden sent from the bytes of the stream."""
         ...
 
     def end(self, patience: float) -> str:
-        """End the warden and all below it after the stream was shut, and remove what it left.
+        """End the warden and its processes after the stream was closed, and remove what it left behind.
 
         Args:
-            patience: Seconds that it may take to end by itself.
+            patience: Seconds that it may take to end on its own.
 
         Returns:
-            Its last words, for an error message, or nothing.
+            The end of its error output, for an error message; may be empty.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""What goes into a sandbox and what comes out: ``Limits``, ``Job``, ``Outcome``, and the protocol of a provider.
+"""Input and output of a sandbox: ``Limits``, ``Job``, ``Outcome``; and ``Sandbox``, the protocol of a provider.
 
 Covered: the records. Not covered: how a provider runs a job, and how a result is shown to a model (see
 ``rstar2_env.tools``).
@@ -15,20 +15,20 @@ from rstar2_env.core.options import check_options, option
 from rstar2_env.core.status import ToolStatus
 
 SessionState = Literal["new", "kept", "interrupted", "ended", "replaced"]
-"""What became of a session in a cell: see ``Outcome.session``."""
+"""State of the session after a cell: see ``Outcome.session``."""
 _LONGEST_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one program may use. The parent and the kernel enforce every one of them.
+    """What one program may use. All of them are enforced from outside the program.
 
     Attributes:
-        wall_s: Seconds of wall clock, counted from the program's start, not from its queueing.
+        wall_s: Seconds of wall-clock time, counted from the program's start, without the time in the queue.
         cpu_s: Seconds of CPU time; ``None`` means the wall limit rounded up, plus one.
         memory_mb: MiB of memory.
         processes: Processes and threads alive at once.
-        output_bytes: Bytes that stdout and stderr may hold each; past that the program is ended.
+        output_bytes: Bytes that stdout and stderr may each hold; a program that writes more is ended.
         file_mb: MiB that its working folder, and any one file, may hold.
     """
 
@@ -40,7 +40,7 @@ class Limits:
     file_mb: int = option(64, least=1)
 
     def __post_init__(self) -> None:
-        """Refuse limits that no program could run under.
+        """Reject limits that no program could run under.
 
         Raises:
             ConfigurationError: A limit is not a positive number, or not an integer where it counts things.
@@ -58,10 +58,10 @@ class Job:
         limits: What it may use.
         files: Files put into its working folder before it starts, by relative path.
         seed: Seeds ``random`` and ``numpy.random`` before the program starts, so that a call replays exactly. In a
-            session, a seed that differs from that of the cell before does so; with the same one they draw on.
-        session: Name of a session whose state lives across calls, one cell after the other; ``None`` runs in a fresh
-            process. The first job of a session makes it, with that job's memory, processes and file size; wall clock
-            and output count for each cell.
+            session, a cell reseeds only if its seed differs from that of the cell before.
+        session: Name of a session whose state is kept across calls, which run one after the other; ``None`` runs in a
+            fresh process. The first job of a session creates it, with that job's memory, processes and file size;
+            wall clock and output count for each cell.
     """
 
     code: str
@@ -72,7 +72,7 @@ class Job:
     session: str | None = option(None, least=1, most=_LONGEST_NAME)
 
     def __post_init__(self) -> None:
-        """Refuse what no provider could run.
+        """Reject what no provider could run.
 
         Raises:
             ConfigurationError: A field is of the wrong type, or the session's name is empty or too long.
@@ -85,11 +85,11 @@ class Outcome:
     """How a program went.
 
     Status, exit code, signal, limits and times come from the parent and the kernel. The value, the error's type and
-    message, and the traceback are the program's own report: shown to the model, never able to overrule the rest.
+    message, and the traceback are the program's own report: shown to the model, but never able to override the rest.
 
     Attributes:
-        status: One of the closed list.
-        exit_code: Exit code, or ``None`` when it was ended by a signal, never ran, or its session lives on.
+        status: The status of the call.
+        exit_code: Exit code, or ``None`` when it was ended by a signal, never ran, or its session continues.
         signal: Name of the signal that ended it ("SIGKILL"), or ``None``.
         stdout: Standard output, undecodable bytes replaced.
         stderr: Standard error, without the traceback of the exception that ended the program.
@@ -99,16 +99,16 @@ class Outcome:
         traceback: Traceback text whose line numbers are those of ``Job.code``.
         wall_s: Seconds from the program's start to its end.
         cpu_s: CPU seconds of the program and its children, as far as known.
-        peak_memory_mb: Largest memory use in MiB, as far as known.
+        peak_memory_mb: Peak memory use in MiB, as far as known.
         truncated: Whether output was left out.
         stdout_left_out: Bytes of stdout left out.
         stderr_left_out: Bytes of stderr left out.
-        attempts: How many times it was started; more than one after a failure of our own.
+        attempts: How many times it was started; more than one after a failure of the sandbox itself.
         session: ``None`` without a session. ``"new"``: the first cell of a fresh session, as expected. ``"kept"``: ran
-            in the session that was there, and that lives on. ``"interrupted"``: ran out of time, or wrote too much, and
+            in the existing session, which continues. ``"interrupted"``: ran out of time, or wrote too much, and
             was interrupted; the state is kept. ``"ended"``: the session died in this cell (a limit, a crash, an exit);
-            the next cell starts clean. ``"replaced"``: an earlier session of that name was gone (too long idle, least
-            recently used when there were too many, killed, the provider restarted); this cell started in a clean one.
+            the next cell starts clean. ``"replaced"``: an earlier session of that name was gone (idle too long, least
+            recently used when there were too many, killed, provider restarted); this cell started in a clean one.
         session_note: Why, in one sentence, for the last three.
     """
 
@@ -138,7 +138,7 @@ class Capability:
 
     Attributes:
         name: The layer ("network namespace").
-        active: Whether it is in force.
+        active: Whether it is active.
         detail: Why not, or by what mechanism.
         required: Whether ``isolation="strict"`` refuses to start without it.
     """
@@ -162,7 +162,7 @@ class Sandbox(Protocol):
         ...
 
     def run_many(self, jobs: Sequence[Job]) -> list[Outcome]:
-        """Run jobs at once, as many as the provider has room for; outcomes come in the order of the jobs."""
+        """Run jobs in parallel, as many at once as there is room for; returns outcomes in the order of the jobs."""
         ...
 
     def capabilities(self) -> Sequence[Capability]:
@@ -170,15 +170,15 @@ class Sandbox(Protocol):
         ...
 
     def end_session(self, name: str) -> None:
-        """End a session and forget its state. A name that no session has is harmless."""
+        """End a session and forget its state. Unknown names are ignored."""
         ...
 
     def close(self) -> None:
-        """End every process that belongs to the sandbox. Closing twice is harmless."""
+        """End every process that belongs to the sandbox. Idempotent."""
         ...
 
     def __enter__(self) -> Self:
-        """Start using it."""
+        """Return the sandbox itself."""
         ...
 
     def __exit__(

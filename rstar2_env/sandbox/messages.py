@@ -1,4 +1,4 @@
-"""Jobs and outcomes as frames: what the caller and a warden say to each other."""
+"""Jobs and outcomes as frames: the messages between the caller and a warden."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _MIB = 1 << 20
 
 
 def check_job(job: Job) -> None:
-    """Refuse a job that no sandbox takes, before it goes anywhere.
+    """Reject an invalid job before it is sent anywhere.
 
     Raises:
-        ConfigurationError: It is no ``Job``, a file's path leads out of the working folder, or it is too large to send.
+        ConfigurationError: It is not a ``Job``, a file's path leads out of the working folder, or it is too large.
     """
     if not isinstance(job, Job):
         raise ConfigurationError(f"A sandbox runs a Job, not {type(job).__name__}: run(Job(code)).")
@@ -57,7 +57,13 @@ def encode_job(call_id: int, job: Job) -> bytes:
 
 
 def outcome_of(header: dict[str, Any], blobs: list[bytes], attempts: int) -> Outcome:
-    """The outcome that a warden's frame tells."""
+    """The outcome in a frame of the warden.
+
+    Args:
+        header: Header of the frame.
+        blobs: Bytes of stdout and stderr.
+        attempts: How many times the call was started.
+    """
     out, err = (blob.decode("utf-8", "replace") for blob in blobs)
     left_out = header["stdout_left_out"] + header["stderr_left_out"] + header.get("value_left_out", 0)
     return Outcome(
@@ -83,7 +89,13 @@ def outcome_of(header: dict[str, Any], blobs: list[bytes], attempts: int) -> Out
 
 
 def lost(why: str, attempts: int, session: str | None = None) -> Outcome:
-    """The outcome of a call that was lost through no fault of its program, and its session with it."""
+    """The ``unavailable`` outcome of a call that was lost without a fault of its program, together with its session.
+
+    Args:
+        why: Reason, as one sentence.
+        attempts: How many times the call was started.
+        session: Name of its session, if it has one.
+    """
     return Outcome(
         ToolStatus.UNAVAILABLE,
         error_type="SandboxUnavailableError",

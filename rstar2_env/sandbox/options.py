@@ -23,20 +23,20 @@ class LocalOptions(CheckedOptions):
     """How the ``local`` provider runs.
 
     Attributes:
-        preload: Modules that the zygote imports, so that no call pays for them.
+        preload: Modules that the zygote imports ahead of time, so that calls need not.
         workers: Programs that run at once; the default is the number of usable cores.
         waiting: Children kept ready ahead of the calls; the default is ``workers``.
-        isolation: ``"strict"`` refuses to start without a required layer, ``"best"`` runs with what there is and warns
-            once, ``"none"`` switches isolation off, for debugging.
-        readable: Further paths that programs may read, such as a folder of their own libraries.
-        warmup: A program that the zygote runs once, so that its effects on caches are there in every call;
-            ``None`` runs a little of what most programs use of numpy and sympy, where they are preloaded.
-        limits: The limits that most jobs will have: what is prepared ahead of a call is prepared for these.
-        without: Layers to do without, by their short names; for tests of machines that lack them.
-        retries: How often a call is started anew after a failure of our own.
-        stall_s: Seconds without a sign of life after which the zygote is replaced.
-        max_sessions: Sessions that live at once; for one more, the least recently used that rests has to go.
-        session_idle_s: Seconds that a session may rest between two cells before it is ended.
+        isolation: ``"strict"`` refuses to start without a required layer, ``"best"`` runs with the available layers and
+            warns once, ``"none"`` switches isolation off, for debugging.
+        readable: Additional paths that programs may read, such as a folder with libraries.
+        warmup: A program that the zygote runs once to fill caches for every call; ``None`` exercises common functions
+            of numpy and sympy, where they are preloaded.
+        limits: The limits that most jobs will have; children that wait for a call are prepared for these.
+        without: Layers to leave out, by their short names; for tests of machines that lack them.
+        retries: How many times a call is retried after a failure of the sandbox itself.
+        stall_s: Seconds without a response after which the zygote is replaced.
+        max_sessions: Sessions kept at once; for one more, the least recently used idle session is ended.
+        session_idle_s: Seconds that a session may be idle between two cells before it is ended.
         session_memory_mb: MiB that the memory limits of all sessions may add up to; ``None`` leaves it to
             ``max_sessions``.
     """
@@ -84,7 +84,7 @@ class LocalOptions(CheckedOptions):
         return call_with_options(f"{cls.provider} sandbox", cls, given)
 
     def as_given(self) -> dict[str, Any]:
-        """Names and values, from which the same options can be made."""
+        """The options as a dictionary, from which equal options can be constructed."""
         return {option.name: getattr(self, option.name) for option in fields(self)}
 
     @property
@@ -96,7 +96,7 @@ class LocalOptions(CheckedOptions):
         return "".join(WARMUPS.get(name, "") for name in self.preload)
 
     def for_warden(self, scratch: str) -> dict[str, Any]:
-        """The same as the first message to a warden."""
+        """The options as the first message to a warden."""
         return {
             "op": "start",
             "preload": list(self.preload),
@@ -124,7 +124,7 @@ def usable_cores() -> int:
 
 
 def site_dirs(path: Sequence[str] | None = None) -> list[str]:
-    """The folders of installed packages on the path: what a program may import, and nothing of a checkout."""
+    """The folders of installed packages on the path: what a program may import, without source checkouts."""
     entries = sys.path if path is None else path
     return [
         os.path.realpath(entry)

@@ -15,7 +15,7 @@ The command line gives every one of them ``isolation`` and ``limits``, as ``Loca
 """
 
 
-# Each provider is imported when it is asked for: none of them is needed to make an environment.
+# Each provider is imported on first use: none of them is needed to make an environment.
 @PROVIDERS.register("local")
 def _local(**options: Any) -> Sandbox:
     from rstar2_env.sandbox.local.provider import LocalSandbox
@@ -45,7 +45,7 @@ def _ray(**options: Any) -> Sandbox:
 
 
 def make_sandbox(provider: str = "local", **options: Any) -> Sandbox:
-    """Make a sandbox of one's own. Use it as a context manager, or close it.
+    """Make a sandbox that is not shared. Use it as a context manager, or close it.
 
     Args:
         provider: Name of a registered provider.

@@ -1,6 +1,6 @@
-"""Which sessions a caller has reason to believe in, so that one which was lost with its warden is missed.
+"""Names of the sessions that a caller has begun, so that those lost with their warden can be reported.
 
-Covered: names. Not covered: sessions themselves (``inside.sessions``).
+Covered: names. Not covered: sessions themselves (``inside.warden.sessions``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ _MOST = 65_536
 
 
 class SessionNames:
-    """Names of the sessions that are alive as far as was heard. Not safe for threads: its owner has a lock."""
+    """Names of the sessions that are alive as far as is known. Not thread-safe: its owner holds a lock."""
 
     def __init__(self) -> None:
         self._names: OrderedDict[str, None] = OrderedDict()
@@ -21,7 +21,7 @@ class SessionNames:
         return name in self._names
 
     def note(self, name: str, state: str) -> None:
-        """Note what an outcome said of a session."""
+        """Record the session state that an outcome reported."""
         if state == "ended":
             self.forget(name)
             return
@@ -31,7 +31,7 @@ class SessionNames:
             self._names.popitem(last=False)
 
     def forget(self, name: str | None) -> None:
-        """Miss a session no longer: that it is gone was said, or wished."""
+        """Forget a session: its end was reported or requested."""
         if name is not None:
             self._names.pop(name, None)
 

@@ -1,9 +1,9 @@
 """One sandbox for a whole process, shared by the handles with equal options, safe across forks, pickled as its options.
 
 When the last handle is closed, the sandbox is kept for a while, since a program that makes an environment for each
-problem asks for it again at once and would otherwise wait for a new one every time. What is kept is bounded: at most
-``KEEP_MOST`` sandboxes, each for ``KEEP_S`` seconds, none of them with a program that runs or a session that lives; all
-end with the process. Covered: who shares what, and when it ends. Not covered: running (the providers).
+problem asks for it again immediately and would otherwise wait for a new one every time. At most ``KEEP_MOST`` idle
+sandboxes are kept, each for ``KEEP_S`` seconds, without running programs or live sessions; all of them end with the
+process. Covered: who shares what, and when it ends. Not covered: running (the providers).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rstar2_env.sandbox.session_names import SessionNames
 KEEP_S = 30.0
 """Seconds that a sandbox without handles is kept."""
 KEEP_MOST = 4
-"""Sandboxes without handles that are kept at once; for one more, the one that has waited longest ends."""
+"""Sandboxes without handles that are kept at once; for one more, the one that has been idle longest is ended."""
 
 _Key = tuple[int, str, tuple[tuple[str, Any], ...]]
 
@@ -37,11 +37,11 @@ class _Entry:
     """A sandbox that handles share.
 
     Attributes:
-        lock: Held while the sandbox is made, and to count calls.
+        lock: Held while the sandbox is made, and while calls are counted.
         sandbox: The sandbox, once it is made.
-        handles: How many handles on it are open.
-        calls: How many calls of handles are under way.
-        sessions: The sessions that handles began and nobody ended.
+        handles: Number of open handles.
+        calls: Number of calls in flight.
+        sessions: The sessions that were begun and not ended.
         idle_since: When the last handle was closed.
     """
 
@@ -55,11 +55,11 @@ class _Entry:
 
 
 class SharedSandbox:
-    """A handle on the process's one sandbox of some provider and options.
+    """A handle on the one sandbox that this process has for a provider and its options.
 
-    When the last handle is closed, its sessions end, and so does the sandbox after ``KEEP_S`` seconds; at once if a
-    call is still under way, which becomes ``unavailable``. A process that was forked from the one that made the handle
-    gets a sandbox of its own on the first call.
+    When the last handle is closed, its sessions end, and the sandbox ends after ``KEEP_S`` seconds, or immediately if a
+    call is still in flight, which becomes ``unavailable``. A process forked from the one that made the handle
+    gets its own sandbox on the first call.
     """
 
     def __init__(self, provider: str = "local", **options: Any) -> None:
@@ -85,7 +85,7 @@ class SharedSandbox:
         return outcomes[0]
 
     def run_many(self, jobs: Sequence[Job]) -> list[Outcome]:
-        """Run jobs at once; outcomes come in the order of the jobs."""
+        """Run jobs in parallel; returns outcomes in the order of the jobs."""
         with self._call(jobs) as (sandbox, outcomes):
             outcomes += sandbox.run_many(jobs)
         return outcomes
@@ -95,14 +95,14 @@ class SharedSandbox:
         return self._sandbox().capabilities()
 
     def end_session(self, name: str) -> None:
-        """End a session and forget its state. A name that no session has is harmless."""
+        """End a session and forget its state. Unknown names are ignored."""
         entry = self._open()
         with entry.lock:
             entry.sessions.forget(name)
         _made(entry).end_session(name)
 
     def close(self) -> None:
-        """Give the handle back. Closing twice is harmless."""
+        """Close the handle. Idempotent."""
         with self._lock:
             if self._closed:
                 return
@@ -112,17 +112,17 @@ class SharedSandbox:
             _release(_key(self._provider, self._options), entry)
 
     def __enter__(self) -> Self:
-        """Start using it."""
+        """Return the sandbox itself."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None, /
     ) -> None:
-        """Give the handle back."""
+        """Close the handle."""
         self.close()
 
     def __del__(self) -> None:
-        """A handle that was forgotten counts no longer."""
+        """Close a handle that was garbage-collected without ``close``."""
         if getattr(self, "_entry", None) is not None:
             self.close()
 
@@ -143,7 +143,7 @@ class SharedSandbox:
 
     @contextlib.contextmanager
     def _call(self, jobs: Sequence[Job]) -> Iterator[tuple[Sandbox, list[Outcome]]]:
-        """Count a call while it is under way; by the outcomes put in the list, note which sessions it leaves alive."""
+        """Count a call while it is in flight; from the outcomes put in the list, record which sessions stay alive."""
         for job in jobs:
             check_job(job)
         entry = self._open()
@@ -179,7 +179,7 @@ def shared_sandbox(provider: str = "local", **options: Any) -> SharedSandbox:
 
 
 def end_idle_sandboxes() -> None:
-    """End now every shared sandbox on which no handle is open, instead of after ``KEEP_S`` seconds."""
+    """End every shared sandbox without an open handle now, instead of after ``KEEP_S`` seconds."""
     with _guard:
         ended = [_forget(key) for key in list(_idle)]
         _guard.notify_all()
@@ -187,21 +187,21 @@ def end_idle_sandboxes() -> None:
         _made(entry).close()
 
 
-# Its lock may be taken twice, since a handle that is garbage may be collected, and so closed, wherever this thread is.
+# Reentrant, since the garbage collector may close a handle anywhere in this thread, also while the lock is held.
 _guard = threading.Condition(threading.RLock())
 _entries: dict[_Key, _Entry] = {}
 _idle: OrderedDict[_Key, _Entry] = OrderedDict()  # without handles; longest idle first
 _handles: weakref.WeakSet[SharedSandbox] = weakref.WeakSet()
 _keeper: threading.Thread | None = None  # ends what was idle for long enough; there is one while something is idle
 _exiting = False
-_of_the_parent: list[_Entry] = []  # after a fork, the parent's, which are not this process's to take apart
+_of_the_parent: list[_Entry] = []  # after a fork: the parent's entries, which this process must not finalize
 
 
 def _acquire(provider: str, options: dict[str, Any]) -> _Entry:
     key = _key(provider, options)
     with _guard:
         entry = _entries.get(key)
-        if entry is None or getattr(entry.sandbox, "closed", False):  # it may have failed for good while it was idle
+        if entry is None or getattr(entry.sandbox, "closed", False):  # it may have failed while it was idle
             _idle.pop(key, None)
             entry = _entries[key] = _Entry()
         _idle.pop(key, None)
@@ -217,7 +217,7 @@ def _acquire(provider: str, options: dict[str, Any]) -> _Entry:
 
 
 def _release(key: _Key, entry: _Entry) -> None:
-    """One handle less. Without any, keep the sandbox for a while if nothing goes on in it, and end what is too much."""
+    """Drop one handle. After the last, keep the sandbox for a while if it is idle, and end those beyond the bound."""
     with _guard:
         entry.handles -= 1
         if entry.handles > 0:
@@ -245,7 +245,7 @@ def _may_be_kept(key: _Key, entry: _Entry) -> bool:
             entry.sandbox.end_session(name)
             entry.sessions.forget(name)
         _start_keeper()
-    except Exception:  # a sandbox that fails at this, or an interpreter that starts no thread any more
+    except Exception:  # the sandbox failed, or the interpreter no longer starts threads
         return False
     return True
 
@@ -278,7 +278,7 @@ def _end_after_a_while() -> None:
                 if not due:
                     _guard.wait(min(entry.idle_since for entry in _idle.values()) + KEEP_S - now)
         for entry in due:
-            with contextlib.suppress(Exception):  # nobody is there to hear of it, and the others must end as well
+            with contextlib.suppress(Exception):  # there is no caller to tell, and the others must end as well
                 _made(entry).close()
 
 
@@ -288,7 +288,7 @@ def _made(entry: _Entry) -> Sandbox:
 
 
 def _key(provider: str, options: dict[str, Any]) -> _Key:
-    """What handles must have in common to share: the process, the provider and the options."""
+    """What handles that share a sandbox have in common: the process, the provider and the options."""
     frozen = tuple(sorted((name, _hashable(value)) for name, value in options.items()))
     return os.getpid(), provider, frozen
 
@@ -323,7 +323,7 @@ def _close_all() -> None:
 
 
 def _after_fork() -> None:
-    """A fork may have come while another thread held a lock, and none of the entries is the child's."""
+    """Replace the locks, which another thread may have held at the fork, and drop entries, which are the parent's."""
     global _guard, _keeper, _exiting
     _guard, _keeper, _exiting = threading.Condition(threading.RLock()), None, False
     _of_the_parent.extend(_entries.values())

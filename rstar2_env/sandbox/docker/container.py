@@ -1,7 +1,7 @@
 """One container with a warden in it, reached over the stream that is attached to its standard input and output.
 
-Covered: the container's own walls, starting it, taking the engine's framing off what it says, its end. The container
-ends when the stream closes, and with it when this process dies. Not covered: what is said (``connection``).
+Covered: the container's own isolation, starting it, removing the engine's framing from its output, ending it. The
+container ends when the stream closes, so also when this process dies. Not covered: the messages (``connection``).
 """
 
 from __future__ import annotations
@@ -35,12 +35,19 @@ _PROFILE = Path(__file__).with_name("seccomp.json")
 
 @functools.cache
 def seccomp_profile() -> str:
-    """The filter of the whole container, as the engine takes it."""
+    """The system-call filter of the whole container, in the engine's JSON format."""
     return _PROFILE.read_text(encoding="utf-8")
 
 
 def walls(engine: APIClient, info: dict[str, Any], options: DockerOptions, *, alone: bool) -> dict[str, Any]:
-    """The container's own walls, as the engine's host configuration."""
+    """The container's own isolation, as the engine's host configuration.
+
+    Args:
+        engine: The engine that will run the container.
+        info: What the engine reports about itself (``docker info``).
+        options: The provider's options.
+        alone: Whether the container serves one call only.
+    """
     options = options.for_one_call() if alone else options
     memory = options.memory_bytes(int(info.get("MemTotal", 0)))
     security = ["no-new-privileges:true", f"seccomp={seccomp_profile()}"]
@@ -64,7 +71,7 @@ def walls(engine: APIClient, info: dict[str, Any], options: DockerOptions, *, al
         log_config={"type": "none"},
         runtime=options.runtime,
     )
-    # Unmasked, as `--security-opt systempaths=unconfined`: only then can a call mount a /proc of its own.
+    # Unmasked, as with `--security-opt systempaths=unconfined`: only then can a call mount its own /proc.
     config["MaskedPaths"] = config["ReadonlyPaths"] = []
     return config
 
@@ -74,7 +81,7 @@ class Container:
 
     Args:
         options: How it runs.
-        alone: Whether one call at a time runs in it.
+        alone: Whether it serves one call only.
         patience: Seconds to wait for an engine that does not answer.
     """
 
@@ -133,9 +140,9 @@ class Container:
         return stream
 
     def _attach(self, engine: APIClient) -> socket.socket:
-        """The stream to the container's standard input and output, as a socket of our own."""
+        """The stream to the container's standard input and output, as a separate socket."""
         attached = engine.attach_socket(self.id, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
-        original = attached._sock  # else a fork of this process would hold the stream open through it
+        original = attached._sock  # otherwise a fork of this process would keep the stream open through it
         stream = socket.socket(fileno=os.dup(attached.fileno()))
         attached._response.close()
         attached.close()
@@ -147,7 +154,7 @@ class Container:
         return self._options.for_container(alone=self._alone)
 
     def decode(self, data: bytes) -> bytes:
-        """Take off the engine's framing; what was said on standard error is kept for a message."""
+        """Remove the engine's framing; standard error is kept for an error message."""
         self._left += data
         said = []
         at = 0
@@ -166,13 +173,13 @@ class Container:
         return b"".join(said)
 
     def end(self, patience: float) -> str:
-        """Remove the container, whatever runs in it; returns its last words."""
+        """Remove the container, whatever runs in it; returns the end of its error output."""
         if self._engine is not None:
             if self.id and not docker_engine.remove(self._engine, self.id):
-                with contextlib.suppress(OSError):  # it ended by itself, and the engine is removing it
+                with contextlib.suppress(OSError):  # it ended on its own, and the engine is removing it
                     self._engine.wait(self.id, timeout=_GONE_S, condition="removed")
             self._engine.close()
         return self._words.decode("utf-8", "replace").strip()
 
     def abandon(self) -> None:
-        """In a forked child of the caller: the stream is the connection's, and the rest is harmless."""
+        """In a forked child of the caller: nothing to do, since the stream belongs to the connection."""

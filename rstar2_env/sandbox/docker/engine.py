@@ -1,7 +1,7 @@
-"""The Docker engine, as the ``docker`` provider and its image need it.
+"""Access to the Docker engine for the ``docker`` provider and its image.
 
-Covered: connecting with errors that say what to do, finding the image and checking that it fits, sweeping containers of
-processes that are gone. Not covered: running one (``docker_container``) and building an image (``docker_image``).
+Covered: connecting with errors that say what to do, finding the image and checking its version, removing containers
+of processes that are gone. Not covered: running a container (``container``) and building an image (``image``).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def connect(base_url: str | None = None, timeout: int = _TIMEOUT_S) -> APIClient
 
     Raises:
         MissingExtraError: The SDK is not installed.
-        ConfigurationError: The address is of a kind over which no container can be spoken with here.
+        ConfigurationError: The address is of an unsupported kind.
         SandboxUnavailableError: No engine answers there.
     """
     try:
@@ -42,7 +42,7 @@ def connect(base_url: str | None = None, timeout: int = _TIMEOUT_S) -> APIClient
     where = base_url or os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
     if where.startswith(("ssh://", "https://", "npipe://")) or os.environ.get("DOCKER_TLS_VERIFY"):
         raise ConfigurationError(
-            f"The docker sandbox speaks to an engine over a Unix socket or plain TCP, not over {where!r} with its own "
+            f"The docker sandbox connects to an engine over a Unix socket or plain TCP, not to {where!r} with its own "
             "encryption. Forward the engine's socket (ssh -L /tmp/engine.sock:/var/run/docker.sock HOST) and use "
             "base_url='unix:///tmp/engine.sock', or run `rstar2 sandbox serve` beside that engine."
         )
@@ -56,7 +56,7 @@ def connect(base_url: str | None = None, timeout: int = _TIMEOUT_S) -> APIClient
 
 
 def _reason(error: BaseException) -> str:
-    """What the SDK's layers of exceptions come down to."""
+    """The root cause under the SDK's layers of exceptions."""
     text = str(error)
     for known in ("Permission denied", "No such file or directory", "Connection refused", "timed out"):
         if known in text:
@@ -65,7 +65,7 @@ def _reason(error: BaseException) -> str:
 
 
 def check_image(engine: APIClient, image: str) -> None:
-    """See that the image is there, and holds the same warden as this package.
+    """Check that the image exists and contains the same warden as this package.
 
     Raises:
         SandboxUnavailableError: It is missing, or was built by another version.
@@ -89,7 +89,7 @@ def check_image(engine: APIClient, image: str) -> None:
 
 
 def check_runtime(engine: APIClient, runtime: str | None) -> None:
-    """See that the engine knows a runtime.
+    """Check that the engine has a runtime.
 
     Raises:
         SandboxUnavailableError: It does not.
@@ -103,12 +103,12 @@ def check_runtime(engine: APIClient, runtime: str | None) -> None:
 
 
 def owner() -> str:
-    """This process, so that another one on the same machine can tell whether it is still there."""
+    """Label that identifies this process, so that others on the same machine can tell whether it still runs."""
     return f"{_machine()}|{os.getpid()}|{_started(os.getpid())}"
 
 
 def sweep(engine: APIClient) -> int:
-    """Remove the containers of processes of this machine that are gone; returns how many there were."""
+    """Remove the containers whose owning process on this machine is gone; returns their number."""
     removed = 0
     for found in engine.containers(all=True, filters={"label": OWNER_LABEL}):
         machine, _, rest = found["Labels"][OWNER_LABEL].rpartition("|")[0].rpartition("|")
@@ -119,22 +119,22 @@ def sweep(engine: APIClient) -> int:
 
 
 def remove(engine: APIClient, container: str) -> bool:
-    """Remove a container whatever it does; false when it was gone, is going, or the engine is."""
-    with contextlib.suppress(OSError):  # what the SDK raises is all of this kind
+    """Force the removal of a container; false when it is gone or going already, or the engine is."""
+    with contextlib.suppress(OSError):  # all errors of the SDK are subclasses
         engine.remove_container(container, force=True, v=True)
         return True
     return False
 
 
 def _machine() -> str:
-    """This machine since its start, and the process namespace that process numbers are counted in."""
+    """Identifies this boot of the machine and the process namespace in which process ids are counted."""
     with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
         return f"{file.read().strip()}:{os.stat('/proc/self/ns/pid').st_ino}"
     return socket.gethostname()
 
 
 def _started(pid: int) -> str:
-    """When a process started, in the kernel's count; empty when it is gone."""
+    """Start time of a process in the kernel's clock ticks; empty when it is gone."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rpartition(")")[2].split()[19]
@@ -151,6 +151,6 @@ def _started(pid: int) -> str:
 
 
 def limits_missing(info: dict[str, Any]) -> list[str]:
-    """The bounds that this engine cannot put on a container (a rootless one without delegated control groups)."""
+    """The limits that this engine cannot set on a container (a rootless one without delegated control groups)."""
     known = {"MemoryLimit": "memory", "PidsLimit": "processes", "CpuCfsQuota": "CPU"}
     return [what for key, what in known.items() if not info.get(key, True)]

@@ -1,4 +1,4 @@
-"""Which of this machine's files make an image with its Python: for ``rstar2 sandbox image --from-host``.
+"""Which files of this machine are needed for an image with its Python: for ``rstar2 sandbox image --from-host``.
 
 Covered: the running interpreter, its standard library without tests, modules by name with what they depend on, the
 shared libraries of all of these (as the loader finds them), a shell and a few small programs. Everything is placed as
@@ -44,7 +44,7 @@ class Tree:
         python: The interpreter on this machine.
         entry: The interpreter in the image.
         files: Place in the image: file on this machine.
-        links: Place in the image: what the link says.
+        links: Place in the image: target of the link.
         texts: Place in the image: contents.
     """
 
@@ -60,7 +60,7 @@ def collect(packages: Sequence[str]) -> Tree:
 
     Raises:
         ConfigurationError: A package is not installed here.
-        SandboxUnavailableError: The libraries of a file cannot be told.
+        SandboxUnavailableError: The libraries of a file cannot be determined.
     """
     python = os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable)
     name = f"python{sys.version_info[0]}.{sys.version_info[1]}"
@@ -116,7 +116,7 @@ def _add_package(tree: Tree, name: str, place: str) -> None:
         return
     for folder in spec.submodule_search_locations:
         _add(tree, folder, f"{place}/{name}")
-        if os.path.isdir(libraries := f"{folder}.libs"):  # where wheels put the libraries that they bring
+        if os.path.isdir(libraries := f"{folder}.libs"):  # where wheels put their bundled libraries
             _add(tree, libraries, f"{place}/{name}.libs")
 
 
@@ -164,7 +164,7 @@ def _add_libraries(tree: Tree) -> None:
             found |= {name: path for name in missing if (path := _beside(name)) is not None}
     default = os.path.dirname(os.path.realpath(found.get("libc.so.6", "/lib/libc.so.6")))
     for name, path in found.items():
-        # The loader itself is named by its path; the others where it looks without being told.
+        # The loader itself goes to the path by which programs name it; the others to a default search path.
         place = _placed(path) if name.startswith("/") else f"{default}/{name}"
         tree.files[place] = path
 
@@ -177,12 +177,10 @@ def _beside(name: str) -> str | None:
 
 def _ldd(paths: list[str]) -> str:
     try:
-        # It answers with a failure when one of several files is linked statically: that one needs nothing.
+        # ldd fails when one of several files is statically linked, which needs no libraries.
         done = subprocess.run(["ldd", *paths], capture_output=True, text=True, timeout=120, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise SandboxUnavailableError(
-            f"ldd, which tells the libraries of a program, does not run here: {error}"
-        ) from error
+        raise SandboxUnavailableError(f"ldd, which lists the libraries of a program, cannot be run: {error}") from error
     return done.stdout
 
 
@@ -195,5 +193,5 @@ def _is_elf(path: str) -> bool:
 
 
 def _placed(path: str) -> str:
-    """Where a file of the system stands once links between its folders are followed."""
+    """The place of a system file after symbolic links between folders are resolved."""
     return f"{os.path.realpath(os.path.dirname(path))}/{os.path.basename(path)}"

@@ -1,6 +1,6 @@
 """The image of the ``docker`` sandbox: built from the Dockerfile beside this file, or made of this machine's own files.
 
-Covered: the build context, building with the SDK, importing, the fingerprint by which an image is known to fit this
+Covered: the build context, building with the SDK, importing, the fingerprint that tells whether an image matches this
 package. Not covered: which files of this machine an image needs (``host_files``).
 """
 
@@ -44,7 +44,7 @@ def inside_files() -> Iterator[tuple[str, str]]:
 
 @functools.cache
 def fingerprint() -> str:
-    """What distinguishes this version of the warden from others."""
+    """Hash of the warden's files, which identifies its version."""
     digest = hashlib.sha256()
     for name, path in inside_files():
         with open(path, "rb") as file:
@@ -62,22 +62,22 @@ def build(
     """Build the image from the Dockerfile, on top of ``base``.
 
     Args:
-        engine: Where.
+        engine: The engine that builds it.
         tag: Name of the image.
         base: An image with Python 3.11 or newer; pulled when the engine does not have it.
         packages: What pip installs into it; nothing when the base has all that is needed.
-        say: Gets the engine's lines.
+        say: Called with each line of the engine's output.
 
     Returns:
         The image's id.
 
     Raises:
-        SandboxUnavailableError: The engine could not build it; the text holds its last lines.
+        SandboxUnavailableError: The engine could not build it; the message holds its last lines.
     """
     import docker.errors
 
     arguments = {"BASE": base, "PACKAGES": " ".join(packages), "INSIDE": fingerprint()}
-    # A proxy in this process's environment is one that pip in the container needs as well.
+    # pip in the container needs the same proxy as this process.
     proxies = [name for name in ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY") for name in (name, name.lower())]
     arguments |= {name: os.environ[name] for name in proxies if name in os.environ}
     lines: list[str] = []
@@ -132,17 +132,17 @@ def build_from_host(
     """Make the image of this machine's own Python, without any registry: files and libraries, and ``docker import``.
 
     Args:
-        engine: Where. Its machine must have this one's kind of processor.
+        engine: The engine that imports it. Its machine must have the same processor architecture as this one.
         tag: Name of the image.
-        packages: Modules that programs may import, beside the standard library; what they depend on comes along.
-        say: Gets a line for each step.
+        packages: Modules that programs may import, beside the standard library; dependencies are included.
+        say: Called with a line for each step.
 
     Returns:
         The image's id.
 
     Raises:
         ConfigurationError: A package is not installed here.
-        SandboxUnavailableError: A file cannot be read, or the engine did not take the image.
+        SandboxUnavailableError: A file cannot be read, or the engine rejected the image.
     """
     import docker.errors
 
@@ -175,15 +175,15 @@ def build_from_host(
                 head = tarfile.TarInfo(place.lstrip("/"))
                 head.size, head.mode = len(data), 0o644
                 archive.addfile(head, io.BytesIO(data))
-        say(f"{packed.tell() >> 20} MiB to the engine")
+        say(f"Sending {packed.tell() >> 20} MiB to the engine")
         packed.seek(0)
         try:
             answer = engine.import_image(src=packed, repository=repository, tag=version, changes=changes)
         except docker.errors.APIError as error:
-            raise SandboxUnavailableError(f"The engine did not take the image {tag!r}: {error}") from error
+            raise SandboxUnavailableError(f"The engine rejected the image {tag!r}: {error}") from error
     said = [json.loads(line) for line in str(answer).splitlines() if line.strip()]
     if wrong := [step["error"] for step in said if "error" in step]:
-        raise SandboxUnavailableError(f"The engine did not take the image {tag!r}: {wrong[0]}")
+        raise SandboxUnavailableError(f"The engine rejected the image {tag!r}: {wrong[0]}")
     return str(engine.inspect_image(tag)["Id"])
 
 
@@ -194,7 +194,7 @@ def _folder(path: str) -> tarfile.TarInfo:
 
 
 def as_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Let a file belong to root and be readable by all, whatever it is on this machine."""
+    """Set a file's owner to root and make it readable by all."""
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = "root"
     entry.mode = 0o755 if entry.isdir() or entry.mode & 0o111 else 0o644
@@ -202,10 +202,15 @@ def as_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def try_imports(engine: APIClient, image: str, modules: Sequence[str]) -> str:
-    """Import modules in the image, as its user; returns Python's version, or raises.
+    """Import modules in the image, as its user; returns the version of its Python.
+
+    Args:
+        engine: The engine that has the image.
+        image: Name of the image.
+        modules: Names of the modules.
 
     Raises:
-        SandboxUnavailableError: An import fails there; the text holds the traceback.
+        SandboxUnavailableError: An import fails there; the message holds the traceback.
     """
     program = "import sys, site; sys.path += site.getsitepackages(); "
     program += "".join(f"import {name}; " for name in modules) + "print(sys.version.split()[0])"

@@ -19,17 +19,17 @@ _SPARE_PROCESSES, _SESSION_PROCESSES = 64, 8
 
 @dataclass(frozen=True)
 class DockerOptions(LocalOptions):
-    """How the ``docker`` provider runs. All of ``LocalOptions`` holds for the warden in each container.
+    """Options of the ``docker`` provider. Those of ``LocalOptions`` apply to the warden in each container.
 
-    ``preload`` and a program's imports are of the image, and so is what ``readable`` would add: build an image that has
-    it. ``workers`` counts programs at once in each container.
+    ``preload`` and a program's imports come from the image. ``readable`` is not supported: build an image that has the
+    files instead. ``workers`` counts the programs that run at once in each container.
 
     Attributes:
         image: The image, as ``rstar2 sandbox image`` builds it.
         base_url: Address of the engine; ``None`` asks ``DOCKER_HOST``, then the usual socket.
         runtime: Name of the engine's runtime (``"runsc"`` for gVisor); ``None`` is the engine's default.
-        containers: Warm containers. ``None``: one where the layers of each call keep calls apart, else twice as many as
-            there are usable cores, as each serves one call and is replaced.
+        containers: Number of warm containers. ``None``: one where layers around each call isolate it, else two for each
+            usable core, since each container then serves one call and is replaced.
         memory_mb: MiB of memory of a container; ``None`` adds up what its calls may use and 64 for each session, at
             most 80 % of the machine.
         cpus: Cores that a container may use; ``None`` is ``workers``.
@@ -63,7 +63,7 @@ class DockerOptions(LocalOptions):
             )
 
     def memory_bytes(self, machine: int) -> int:
-        """What a container may hold, on a machine with so many bytes."""
+        """Memory limit of a container in bytes, on a machine with ``machine`` bytes."""
         if self.memory_mb is not None:
             return self.memory_mb * _MIB
         each = self.limits.memory_mb + self.limits.file_mb + _SPARE_MB
@@ -85,16 +85,16 @@ class DockerOptions(LocalOptions):
         return self.waiting if self.waiting is not None else self.slots
 
     def for_one_call(self) -> Self:
-        """The same for containers that serve one call: their limits are that call's."""
+        """The same options for containers that serve one call, with the limits of that call."""
         return replace(self, workers=1, waiting=1, max_sessions=1, session_memory_mb=None)
 
     def for_container(self, *, alone: bool) -> dict[str, Any]:
         """The first message to the warden in a container.
 
         Args:
-            alone: Whether the container is the wall, so that one call at a time runs in it.
+            alone: Whether the container serves one call only, because it is the only isolation between calls.
         """
         message = self.for_warden(SCRATCH)
-        # What is missing inside, the container makes up for: see docker_walls.
+        # Layers missing inside are replaced by the container's own: see walls.
         message |= {"site_dirs": None, "guard": True, "isolation": "none" if self.isolation == "none" else "best"}
         return message | ({"workers": 1, "waiting": 1} if alone else {})

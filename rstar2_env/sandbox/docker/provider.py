@@ -1,9 +1,9 @@
 """The ``docker`` provider: the warden of the ``local`` provider in warm containers, over one stream to each.
 
-Where each call can have the layers that it has on a plain machine, many calls share a container. Where it cannot
-(another runtime, an engine that keeps namespaces from containers), a container serves one call and is replaced.
-Covered: the pool of containers and which of them serves a call. Not covered: a container (``docker_container``), the
-image (``docker_image``), what keeps which promise (``docker_walls``).
+Where each call can be isolated by the same layers as in ``local``, many calls share a container. Where this is not
+possible (another runtime, an engine that denies namespaces to containers), a container serves one call and is replaced.
+Covered: the pool of containers and which of them serves a call. Not covered: a container (``container``), the image
+(``image``), what keeps which promise (``walls``).
 """
 
 from __future__ import annotations
@@ -37,13 +37,14 @@ class DockerSandbox(BaseSandbox):
     Raises:
         ConfigurationError: An option is wrong.
         MissingExtraError: The SDK is not installed.
-        SandboxUnavailableError: No engine answers, the image is missing, or the isolation that was asked for cannot be
-            had.
+        SandboxUnavailableError: No engine answers, the image is missing, or the requested isolation is not available.
     """
 
     options: DockerOptions
-    unisolated = "isolation='none': the container is the only wall, and all calls share it. Use it for debugging alone."
-    lacking = "The docker sandbox does without what this engine does not give"
+    unisolated = (
+        "isolation='none': the container is the only isolation, and all calls share it. Use it for debugging only."
+    )
+    lacking = "The docker sandbox runs without layers that this engine does not provide"
 
     def __init__(self, **options: Any) -> None:
         super().__init__(DockerOptions.of(options))
@@ -56,7 +57,7 @@ class DockerSandbox(BaseSandbox):
         try:
             if self.options.isolation == "strict" and (gaps := self._gaps()):
                 raise SandboxUnavailableError(
-                    "isolation='strict' needs what neither a call's own layers nor this engine's containers give: "
+                    "isolation='strict' needs layers that neither a call nor this engine's containers have: "
                     f"{'; '.join(gaps)}."
                 )
             if docker_walls.are_calls_apart(first.capabilities()) or self.options.isolation == "none":
@@ -89,11 +90,11 @@ class DockerSandbox(BaseSandbox):
         return min(self._members, key=lambda member: member.in_flight).submit(job)
 
     def capabilities(self) -> Sequence[Capability]:
-        """Each promise and what keeps it, then the walls of the container and the layers of each call."""
+        """Each promise and what keeps it, then the isolation of the container and the layers around each call."""
         return self._capabilities
 
     def end_session(self, name: str) -> None:
-        """End a session and forget its state. A name that no session has is harmless."""
+        """End a session and forget its state. Unknown names are ignored."""
         if self._members and not self._closed:
             self._home(name).end_session(name)
 
@@ -107,13 +108,13 @@ class DockerSandbox(BaseSandbox):
 
     @property
     def wall(self) -> Literal["call", "container"]:
-        """What keeps calls apart: layers of each call, or a container that each has alone."""
+        """What isolates calls from one another: layers around each call, or a container for each call."""
         return "call" if self._single is None else "container"
 
     # Containers
 
     def _look_at_engine(self) -> dict[str, Any]:
-        """See that the engine answers and has the image, and remove what earlier processes left there."""
+        """Check that the engine answers and has the image, and remove containers that earlier processes left."""
         engine = docker_engine.connect(self.options.base_url)
         try:
             docker_engine.check_image(engine, self.options.image)
@@ -124,12 +125,12 @@ class DockerSandbox(BaseSandbox):
             engine.close()
 
     def _start(self, *, alone: bool = False) -> WardenClient:
-        """Start a container. When it is lost, another takes its place, and waits for an engine that restarts."""
+        """Start a container. When it is lost, it is replaced, after waiting for an engine that restarts."""
         patience = iter([0.0])
         return WardenClient(
             self.options,
             lambda: Container(self.options, alone=alone, patience=next(patience, _PATIENCE_S)),
-            warns=False,  # what is missing inside, the container may make up for (``walls``)
+            warns=False,  # the container may replace layers missing inside (``walls``)
         )
 
     def _home(self, session: str) -> WardenClient:

@@ -1,7 +1,7 @@
-"""Containers that serve one call each: for engines where the container is the only wall between calls.
+"""Containers that serve one call each: for engines where the container is the only isolation between calls.
 
-Covered: keeping some warm, giving each call one of its own, replacing it afterwards. What a program did to its
-container goes with it. Not covered: sessions, which would need a container for as long as they live.
+Covered: keeping some warm, giving each call its own, replacing it afterwards, so that nothing that a program did to its
+container remains. Not covered: sessions, which would need a container for their whole lifetime.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class _Waiting:
         self._dropped = False
 
     def start(self, client: WardenClient) -> Pending | None:
-        """Hand the job to a container of its own; ``None`` when nobody waits any more."""
+        """Give the job to a fresh container; ``None`` when nobody waits for it any more."""
         with self._lock:
             if not self._dropped:
                 self._inner = client.submit(self.job)
             return self._inner
 
     def drop(self) -> None:
-        """Nobody waits any more: end the program."""
+        """Stop waiting for the outcome and end the program."""
         with self._lock:
             self._dropped = True
             if self._inner is not None:
@@ -51,7 +51,7 @@ class _Waiting:
 
 
 class SingleUse:
-    """A number of warm containers, each for one call.
+    """A pool of warm containers, each for one call.
 
     Args:
         make: Starts a container.
@@ -77,13 +77,13 @@ class SingleUse:
         """
         if job.session is not None:
             raise ConfigurationError(
-                "Here a container is the wall around each call, and is replaced after it, so no session can outlive a "
-                "call: use an engine and a runtime that allow the layers of each call (`rstar2 sandbox check "
+                "On this engine each call has its own container, which is replaced afterwards, so sessions are not "
+                "supported: use an engine and a runtime that allow layers around each call (`rstar2 sandbox check "
                 "--provider docker` says which are missing), or the local sandbox."
             )
         waiting = _Waiting(job)
         self._queue.put(waiting)
-        if self._closed:  # it may have come too late for those who answer
+        if self._closed:  # it may have arrived after ``close`` emptied the queue
             self._answer_the_rest()
         return waiting
 
@@ -104,7 +104,7 @@ class SingleUse:
                 if (waiting := self._queue.get_nowait()) is not None:
                     waiting.resolve(lost(CLOSED, 0))
                 elif any(thread.is_alive() for thread in self._threads):
-                    self._queue.put(None)  # it is for one of them
+                    self._queue.put(None)  # the sentinel ends one thread each
                     return
 
     def _keep(self) -> None:

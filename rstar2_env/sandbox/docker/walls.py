@@ -1,7 +1,7 @@
-"""What keeps the promises of the ``docker`` provider: each call's own layers, or a container that it has alone.
+"""What keeps the promises of the ``docker`` provider: layers around each call, or a container for each call.
 
-Covered: which of the two is active, and the list that ``capabilities()`` shows. Not covered: putting the container's
-walls up (``docker_container``).
+Covered: which of the two is active, and the list that ``capabilities()`` shows. Not covered: configuring the
+container's isolation (``container``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rstar2_env.sandbox.docker.options import DockerOptions
 from rstar2_env.sandbox.job import Capability
 
 APART = "calls kept apart"
-"""The promise that only this provider has to name: calls share a container, or each has one."""
+"""The promise that only this provider lists: calls are isolated from one another."""
 _BY_CONTAINER = {
     "no network": "no network but a loopback of its own",
     "no sight of other processes": "a process namespace that holds this call and its warden alone",
@@ -28,17 +28,17 @@ _BY_CONTAINER = {
 
 
 def are_calls_apart(inside: Sequence[Capability]) -> bool:
-    """Whether each call's own layers keep every promise, so that calls can share a container."""
+    """Whether the layers around each call keep every promise, so that calls can share a container."""
     return all(layer.active for layer in inside if layer.required)
 
 
 def capabilities(inside: Sequence[Capability], info: dict[str, Any], options: DockerOptions) -> list[Capability]:
-    """Promises first, then the container's walls, then the mechanisms inside.
+    """Promises first, then the container's isolation, then the mechanisms inside.
 
     Args:
         inside: What the warden found in the container.
-        info: What the engine says of itself.
-        options: How the sandbox runs.
+        info: What the engine reports about itself (``docker info``).
+        options: The provider's options.
     """
     apart = are_calls_apart(inside)
     bare = options.isolation == "none"
@@ -58,7 +58,7 @@ def capabilities(inside: Sequence[Capability], info: dict[str, Any], options: Do
         for layer in inside
         if layer.required
     ]
-    how = "by layers of its own around each call" if apart else "by a container for each call, replaced after it"
+    how = "by layers around each call" if apart else "by a container for each call, replaced after it"
     kept = Capability(APART, not bare, how if not bare else "switched off", required=True)
     options = options if apart or bare else options.for_one_call()
     memory = options.memory_bytes(int(info.get("MemTotal", 0))) >> 20

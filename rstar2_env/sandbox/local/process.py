@@ -1,7 +1,7 @@
 """A warden as a process on this machine, reached over a pair of sockets.
 
-Covered: starting and ending it, its folder, and sweeping away folders of processes that were killed. Not covered: what
-is said (``connection``).
+Covered: starting and ending it, its folder, and removing folders of processes that were killed. Not covered: the
+messages (``connection``).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class LocalProcess:
     """The ``local`` provider's host.
 
     Args:
-        options: How the warden runs.
+        options: The provider's options.
     """
 
     name = "The local sandbox"
@@ -44,7 +44,7 @@ class LocalProcess:
         self._log: IO[bytes] | None = None
 
     def start(self) -> socket.socket:
-        """Start the warden. The kernel ends it with the thread that calls this, so that one must live as long."""
+        """Start the warden. The kernel ends it with the calling thread, which must therefore live as long."""
         self.scratch, self._lock = _make_scratch()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  # read and closed by end
         ours, self._theirs = socket.socketpair()
@@ -71,11 +71,11 @@ class LocalProcess:
         return self._options.for_warden(self.scratch)
 
     def decode(self, data: bytes) -> bytes:
-        """All that comes is the warden's word."""
+        """Return the bytes unchanged: the stream carries nothing but the warden's messages."""
         return data
 
     def end(self, patience: float) -> str:
-        """End the warden and remove its folder; returns its last words."""
+        """End the warden and remove its folder; returns the end of its error output."""
         if self._process is not None:
             try:
                 self._process.wait(patience)
@@ -92,7 +92,7 @@ class LocalProcess:
         return words
 
     def abandon(self) -> None:
-        """In a forked child of the caller: let go of the warden's end, if the fork came while it was being started."""
+        """In a forked child of the caller: close the warden's end, if the fork came while it was being started."""
         if self._theirs is not None and (descriptor := self._theirs.detach()) >= 0:
             with contextlib.suppress(OSError):
                 os.close(descriptor)
@@ -108,15 +108,15 @@ def _make_scratch() -> tuple[str, int]:
                 remove_tree(os.path.join(parent, name))
     while True:
         path = tempfile.mkdtemp(prefix=_PREFIX)
-        with contextlib.suppress(OSError):  # another process swept it away before it was locked
+        with contextlib.suppress(OSError):  # another process removed it before it was locked
             return path, _lock(path)
 
 
 def _lock(path: str) -> int:
-    """Hold a folder of this user's.
+    """Lock a folder that belongs to this user.
 
     Raises:
-        OSError: Another process holds it, or it belongs to another user.
+        OSError: Another process has locked it, or it belongs to another user.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -132,7 +132,7 @@ def _lock(path: str) -> int:
 
 
 def _tail(log: IO[bytes]) -> str:
-    """The last words of the warden, for an error message."""
+    """The end of the warden's error output, for an error message."""
     log.seek(0, os.SEEK_END)
     log.seek(max(0, log.tell() - 2000))
     text = log.read().decode("utf-8", "replace").strip()

@@ -1,6 +1,6 @@
 """The ``local`` provider: a zygote on this machine, a fresh fork for each call, no daemon.
 
-Covered here: its options and its place. The caller's side is in ``client``; what a program can and cannot do is in
+Covered: how it is put together. The caller's side is in ``client``; what a program can and cannot do is in
 ``inside`` and in docs/sandbox.md.
 """
 
@@ -32,7 +32,7 @@ class LocalSandbox(WardenClient):
         checked = LocalOptions.of(options)
         if not linux.IS_LINUX:
             raise SandboxUnavailableError(
-                "The local sandbox isolates programs with Linux's own means, and this is not Linux: nothing would keep "
-                "them from your files or the network. Use the docker or remote provider here."
+                "The local sandbox isolates programs with mechanisms of Linux, and this is not Linux: programs could "
+                "reach your files and the network. Use the docker or remote provider here."
             )
         super().__init__(checked, lambda: LocalProcess(checked))

@@ -121,7 +121,7 @@ class Dispatcher:
             self._loop.run_until_complete(self._life)
         except asyncio.CancelledError:  # it was closed
             pass
-        except Exception as error:  # whatever it is, those who wait must hear of it
+        except Exception as error:  # waiting callers must be told of any failure
             self._trouble = error
             if self._started.is_set():
                 _log.exception("The ray sandbox failed.")

@@ -21,7 +21,7 @@ class RayOptions(CheckedOptions):
         reserve_cpus: CPUs that the sandbox of each node reserves in Ray's count, so that Ray puts less else there.
         ahead: Calls sent to a node per program that it runs at once, so that no worker waits for the network. What is
             ahead is lost with its node, and run again.
-        retries: How often a call is started anew after a failure of our own, on whatever node.
+        retries: How many times a call is retried after a failure of the sandbox itself, on any node.
         stall_s: Seconds without an answer after which a node's actor is taken for stuck, and killed.
         start_s: Seconds that the sandbox of a node may take to start.
         grace_s: Seconds that calls wait while no node is there, before they are ``unavailable``.
@@ -69,6 +69,6 @@ class RayOptions(CheckedOptions):
         return (LocalOptions,)
 
     def as_given(self) -> dict[str, Any]:
-        """Names and values, from which the same options can be made."""
+        """The options as a dictionary, from which equal options can be constructed."""
         own = {option.name: getattr(self, option.name) for option in fields(self) if option.name != "local"}
         return {**own, **self.local}

@@ -34,7 +34,7 @@ class RaySandbox(BaseSandbox):
     """
 
     options: RayOptions
-    unisolated = "isolation='none': programs run with all the rights of Ray's workers. Use it for debugging alone."
+    unisolated = "isolation='none': programs run with all the rights of Ray's workers. Use it for debugging only."
     lacking = "The sandbox does without what its nodes do not give"
 
     def __init__(self, **options: Any) -> None:
@@ -58,7 +58,7 @@ class RaySandbox(BaseSandbox):
 
     @property
     def closed(self) -> bool:
-        """Whether it takes no more jobs: it was closed, or has failed for good."""
+        """Whether the sandbox accepts no more jobs: it was closed, or has failed permanently."""
         return self._closed or self._dispatcher.closed
 
     def capabilities(self) -> Sequence[Capability]:

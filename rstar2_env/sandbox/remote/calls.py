@@ -54,7 +54,7 @@ class Call:
         return b"".join((b'{"id":"', self.id.encode(), place, self.body, b"}"))
 
     def drop(self) -> None:
-        """Nobody waits any more: end the program."""
+        """Stop waiting for the outcome and end the program."""
         self._on_drop([self])
 
     def resolve(self, outcome: Outcome) -> None:
@@ -68,7 +68,7 @@ class Call:
             self.future.set_exception(error)
 
     def lose(self, why: str) -> None:
-        """Give it the outcome of a call that was lost through no fault of its program."""
+        """Give it the outcome of a call that was lost without a fault of its program."""
         self.resolve(lost(why, self.starts, self.session))
 
 

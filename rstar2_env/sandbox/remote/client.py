@@ -130,7 +130,7 @@ class RemoteSandbox(BaseSandbox):
         asyncio.set_event_loop(self._loop)
         try:
             self._loop.run_until_complete(self._serve(failed, ready))
-        except Exception as error:  # whatever it is, those who wait must hear of it
+        except Exception as error:  # waiting callers must be told of any failure
             failed.append(f"{type(error).__name__}: {error}")
         with self._lock:
             self._closed = True

@@ -349,7 +349,7 @@ class Dispatcher:
             self._queue_up(following)
 
     def _lose(self, call: Call, why: str) -> None:
-        """A call was lost through no fault of its program, and its session with it."""
+        """A call was lost without a fault of its program, and its session with it."""
         if call.home is not None:
             self.homes.reset(call.home)
         call.lose(why)

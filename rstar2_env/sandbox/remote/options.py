@@ -84,7 +84,7 @@ class RemoteOptions(CheckedOptions):
         return call_with_options("remote sandbox", cls, given)
 
     def as_given(self) -> dict[str, Any]:
-        """Names and values, from which the same options can be made."""
+        """The options as a dictionary, from which equal options can be constructed."""
         return {option.name: getattr(self, option.name) for option in fields(self)}
 
 

@@ -55,7 +55,7 @@ def _checked(result: int, what: str) -> int:
 
 def _call(name: str, *arguments: object) -> int:
     if _libc is None:
-        raise OSError(0, f"{name} exists on Linux alone")
+        raise OSError(0, f"{name} exists only on Linux")
     return _checked(int(getattr(_libc, name)(*arguments)), name)
 
 
@@ -66,7 +66,7 @@ def syscall(name: str, number: int, *arguments: object) -> int:
         OSError: It failed; the message begins with ``name``.
     """
     if _libc is None:
-        raise OSError(0, f"{name} exists on Linux alone")
+        raise OSError(0, f"{name} exists only on Linux")
     return _checked(int(_libc.syscall(ctypes.c_long(number), *arguments)), name)
 
 
@@ -198,7 +198,7 @@ class Prepared:
     def add(self, name: str, *arguments: int | str | ctypes.Array[Any] | None) -> None:
         """Add a call of a C library function that answers -1 on failure."""
         if _libc is None:
-            raise OSError(0, f"{name} exists on Linux alone")
+            raise OSError(0, f"{name} exists only on Linux")
         self._steps.append((name, getattr(_libc, name), tuple(_as_c(argument) for argument in arguments)))
 
     def run(self) -> None:
@@ -251,7 +251,7 @@ class Pausing:
 
     def __init__(self, flags: int) -> None:
         if _libc is None:
-            raise OSError(0, "clone exists on Linux alone")
+            raise OSError(0, "clone exists only on Linux")
         self._stack = mmap.mmap(-1, _STACK_BYTES)
         base = ctypes.addressof(ctypes.c_char.from_buffer(self._stack))
         top = ctypes.c_void_p(base + _STACK_BYTES - 64)
@@ -272,7 +272,7 @@ class Reaper:
 
     def __init__(self) -> None:
         if _libc is None:
-            raise OSError(0, "wait4 is used on Linux alone")
+            raise OSError(0, "wait4 is used only on Linux")
         self._status, self._usage = ctypes.c_int(), (ctypes.c_long * 18)()
         self._references = (ctypes.byref(self._status), 0, self._usage)
         self._wait = _libc.wait4

@@ -40,7 +40,7 @@ class Cells:
         queue: Where calls wait for a worker.
         kill: Ends a child.
         answer: Sends an outcome, unless nobody waits for it.
-        lose: Says that a call was lost through no fault of its program.
+        lose: Says that a call was lost without a fault of its program.
     """
 
     def __init__(
