@@ -1,11 +1,11 @@
-"""The ``ray`` provider: local sandboxes on every node of a Ray cluster, spoken to as one.
+"""The ``ray`` provider: local sandboxes on every node of a Ray cluster, used as one.
 
     with make_sandbox("ray", address="auto") as sandbox:
         outcomes = sandbox.run_many(jobs)
 
-``provider`` is what callers hold, ``dispatcher`` shares the calls out, ``homes`` knows where sessions live, ``node``
-speaks with one actor, and ``keeper`` is the actor. Importing this package needs no Ray; making a sandbox does (extra
-``ray``).
+``provider`` is the sandbox, ``dispatcher`` assigns calls to nodes, ``homes`` records where sessions live, ``node``
+communicates with one actor, and ``keeper`` is the actor. Importing this package does not need Ray; making a sandbox
+does (extra ``ray``).
 """
 
 from __future__ import annotations

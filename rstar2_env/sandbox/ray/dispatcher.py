@@ -1,7 +1,7 @@
-"""Shares calls out to the nodes: one thread with an event loop of its own, in which all of this lives.
+"""Assigns calls to nodes, in one thread with its own event loop.
 
-Covered: which call goes where (free places, sessions to the node that holds them), nodes that join and go, calls that
-were in flight on a node that is lost, the end. Not covered: talking with a node (``node``).
+Covered: which call goes where (free places, sessions to the node that holds them), nodes that join and leave, calls
+that were in flight on a lost node, shutdown. Not covered: communicating with a node (``node``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rstar2_env.sandbox.ray.options import RayOptions
 
 _LONGEST_PAUSE_S = 60.0
 _STRIKES = 3
-"""Failures of ours in a row, on a node, after which its actor is replaced."""
+"""Consecutive sandbox failures on a node after which its actor is replaced."""
 
 _log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class Dispatcher:
     """Takes calls from any thread and gives each exactly one outcome.
 
     Args:
-        options: How the provider runs.
+        options: The provider's options.
     """
 
     def __init__(self, options: RayOptions) -> None:
@@ -60,7 +60,7 @@ class Dispatcher:
     # From any thread
 
     def start(self) -> None:
-        """Start a sandbox on every node, and return when all are there.
+        """Start a sandbox on every node, and return when all are ready.
 
         Raises:
             SandboxUnavailableError: There is no node, or the sandbox of one does not start; the message names it.
@@ -74,7 +74,7 @@ class Dispatcher:
 
     @property
     def closed(self) -> bool:
-        """Whether it takes no more calls."""
+        """Whether it accepts no more calls."""
         return self._closed
 
     def submit(self, job: Job) -> Ticket:
@@ -89,7 +89,7 @@ class Dispatcher:
             self._next_id += 1
             ticket = Ticket(self._next_id, job, self._on_drop)
             self._inbox.append(ticket)
-            if len(self._inbox) == 1:  # else the loop is on its way already
+            if len(self._inbox) == 1:  # otherwise the loop has been woken already
                 self._loop.call_soon_threadsafe(self._open_inbox)
         return ticket
 
@@ -145,7 +145,7 @@ class Dispatcher:
             await self._survey()
 
     async def _start_all(self) -> None:
-        """The first start: every node must keep what is promised."""
+        """The first start: every node must provide the requested isolation."""
         found = await asyncio.to_thread(living_nodes, self._options.resource)
         if not found:
             raise SandboxUnavailableError(no_node(self._options.resource))
@@ -153,7 +153,9 @@ class Dispatcher:
         if any(isinstance(end, BaseException) for end in ends):
             alive = {node.id for node in await asyncio.to_thread(living_nodes, self._options.resource)}
             for where, end in zip(found, ends, strict=True):
-                if isinstance(end, BaseException) and where.id in alive:  # a node that died meanwhile is no offence
+                if (
+                    isinstance(end, BaseException) and where.id in alive
+                ):  # a node that died in the meantime is not an error
                     raise end
         if not self.nodes:
             raise SandboxUnavailableError(no_node(self._options.resource))
@@ -165,7 +167,7 @@ class Dispatcher:
         self._dispatch()
 
     async def _survey(self) -> None:
-        """Let go of nodes that died, start on those that came, and see whether calls have waited too long for one."""
+        """Remove dead nodes, start on new ones, and give up calls that have waited too long for a node."""
         try:
             found = {node.id: node for node in await asyncio.to_thread(living_nodes, self._options.resource)}
         except Exception as error:
@@ -180,7 +182,7 @@ class Dispatcher:
         self._give_up_waiting(no_node(self._options.resource))
 
     async def _join(self, where: RayNode) -> None:
-        """Start on a node that came later, or whose actor died; one that cannot keep its promises is left out."""
+        """Start on a node that joined later or whose actor died; one without the required isolation is left out."""
         try:
             await self._start(where)
         except (SandboxUnavailableError, ConfigurationError) as error:
@@ -195,7 +197,7 @@ class Dispatcher:
         self._not_before[name] = time.monotonic() + pause
 
     def _give_up_waiting(self, why: str) -> None:
-        """While no node is there, calls wait for one, each for so long."""
+        """Without a node, calls wait for one up to ``grace_s``; end those that waited longer."""
         if self.nodes:
             return
         last = time.monotonic() - self._options.grace_s
@@ -254,7 +256,7 @@ class Dispatcher:
         return best if best is not None and best.room > 0 else None
 
     def _home(self, ticket: Ticket, session: str) -> Node | None:
-        """The node that holds the session; for a fresh one, that with the fewest, even if it has no room just now."""
+        """The node that holds the session; for a new one, the node with the fewest, even if it is full."""
         node = self._homes.find(session)
         if node is None:
             node = min(self._but(ticket.avoid), key=lambda node: node.sessions / node.workers, default=None)
@@ -283,7 +285,7 @@ class Dispatcher:
         if not node.failing:
             node.strikes = 0
             self._failures.pop(node.where.id, None)
-        elif not node.flying:  # the last of all that failed together
+        elif not node.flying:  # the last of a group that failed together
             node.strikes += 1
         if node.failing and self._may_run_again(ticket):
             self._requeue(node, ticket)
@@ -292,11 +294,11 @@ class Dispatcher:
                 outcome = self._homes.tell(ticket.job.session, outcome)
             _resolve(ticket, replace(outcome, attempts=ticket.attempts))
         if node.strikes >= _STRIKES:
-            node.abandon("Its sandbox fails again and again.", True)
+            node.abandon("Its sandbox failed repeatedly.", True)
         self._dispatch()
 
     def _on_lost(self, node: Node, why: str, known: bool) -> None:
-        """A node is gone. Its calls run again elsewhere, if nothing runs there any more for sure."""
+        """A node is lost. Its calls run again elsewhere if it is certain that they no longer run there."""
         del self.nodes[node.where.id]
         self._pause(node.where.id, 0.0)
         why = f"The sandbox on the node {node.where} was lost: {why}"

@@ -1,4 +1,4 @@
-"""Which node holds which session, and what is told of one whose node was lost.
+"""Which node holds which session, and what the next cell reports after its node was lost.
 
 Covered: the caller's record of sessions. Not covered: the sessions themselves, which the node's local sandbox bounds in
 number, memory and idle time.
@@ -13,7 +13,7 @@ from rstar2_env.sandbox.job import Outcome
 from rstar2_env.sandbox.ray.node import Node
 
 _MOST = 1 << 16
-"""Sessions that are remembered; what is used least recently is ended first."""
+"""Sessions that are remembered; the least recently used is ended first."""
 
 
 @dataclass(slots=True)
@@ -22,8 +22,8 @@ class _Home:
 
     Attributes:
         node: Its node; ``None`` when that was lost.
-        begun: Whether a cell of it has ended, so that it has a state.
-        gone: Why an earlier state of it is gone, to be told with its next cell.
+        begun: Whether one of its cells has ended, so that it has a state.
+        gone: Why an earlier state was lost, to be reported with its next cell.
     """
 
     node: Node | None
@@ -46,7 +46,7 @@ class Homes:
         return home.node
 
     def settle(self, name: str, node: Node) -> None:
-        """The session, which lives nowhere, lives there from now on."""
+        """Assign a session without a node to this one."""
         self._homes.setdefault(name, _Home(None)).node = node
         node.sessions += 1
         if len(self._homes) > _MOST:
@@ -55,7 +55,7 @@ class Homes:
                 its.end_session(oldest)
 
     def unsettle(self, name: str) -> None:
-        """The session, which has no state yet, may live anywhere."""
+        """Remove the node of a session without state, so that any node may take it."""
         home = self._homes.get(name)
         if home is not None and home.node is not None:
             home.node.sessions -= 1
@@ -67,7 +67,7 @@ class Homes:
         return home is not None and home.begun
 
     def leave(self, name: str) -> Node | None:
-        """Forget the session; the node that held it."""
+        """Forget the session; returns the node that held it."""
         home = self._homes.get(name)
         node = home.node if home is not None else None
         self.unsettle(name)
@@ -75,7 +75,7 @@ class Homes:
         return node
 
     def tell(self, name: str, outcome: Outcome) -> Outcome:
-        """The outcome of a cell, with what became of the state that an earlier node held."""
+        """The outcome of a cell, with a note if an earlier node lost the session's state."""
         home = self._homes.get(name)
         if home is None:
             return outcome
@@ -84,14 +84,14 @@ class Homes:
         elif outcome.session is not None:
             home.begun = True
         if home.gone is not None and outcome.session in ("new", "ended"):
-            # It ended in this cell: that is news enough, and the next one starts clean as announced.
+            # The session ended in this cell, and the outcome says so already; the next cell starts clean.
             if outcome.session == "new":
                 outcome = replace(outcome, session="replaced", session_note=home.gone)
             home.gone = None
         return outcome
 
     def lose(self, node: Node) -> None:
-        """Everything that lived on a node is gone."""
+        """Mark the sessions of a node as lost."""
         for name, home in list(self._homes.items()):
             if home.node is not node:
                 continue

@@ -1,7 +1,7 @@
-"""The actor of one node: a local sandbox, which takes calls in batches and gives back what has ended.
+"""The actor of one node: a local sandbox that receives calls in batches and returns outcomes as calls end.
 
-Covered: many calls in flight in one actor; orders that come twice are carried out once; an outcome is kept until its
-receipt comes. Not covered: which calls come here, and what happens to them when this process dies (``dispatcher``).
+Covered: many calls in flight in one actor; orders that arrive twice are carried out once; an outcome is kept
+until its receipt is confirmed. Not covered: which calls come here, and what happens when it dies (``dispatcher``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rstar2_env.sandbox.local.provider import LocalSandbox
 from rstar2_env.sandbox.messages import lost
 
 POLL_S = 2.0
-"""Longest time that ``collect`` waits for an outcome before it answers with none: the sign of life of an idle node."""
+"""Seconds that ``collect`` waits for an outcome before it returns none: the heartbeat of an idle node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """End the program of a call: nobody waits for it."""
+    """End the program of a call whose outcome is no longer needed."""
 
     call: int
 
@@ -49,13 +49,13 @@ Order = Run | Cancel | EndSession
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """How the start of a node's sandbox went.
+    """Result of starting a node's sandbox.
 
     Attributes:
         workers: Programs that it runs at once.
         capabilities: Its layers of isolation.
         error: Why it did not start, or ``None``.
-        mistaken: Whether it was the options' fault.
+        mistaken: Whether the options were wrong.
     """
 
     workers: int = 0
@@ -80,7 +80,7 @@ class Keeper:
         self._news = asyncio.Event()
 
     async def start(self) -> Start:
-        """Start the sandbox and say what it can do. A failure is an answer, so that the caller can name the node."""
+        """Start the sandbox and describe it. Failures are returned, not raised, so that callers can name the node."""
         try:
             sandbox = await asyncio.to_thread(LocalSandbox, **self._options)
         except (ConfigurationError, SandboxUnavailableError) as error:
@@ -98,7 +98,7 @@ class Keeper:
         if number <= self._carried_out:
             return
         self._carried_out = number
-        assert self._sandbox is not None  # no orders come before a start that went well
+        assert self._sandbox is not None  # orders come only after a successful start
         for order in orders:
             match order:
                 case Run(call, job):
@@ -110,7 +110,7 @@ class Keeper:
                     self._sandbox.end_session(name)
 
     async def collect(self, received: Sequence[int]) -> list[tuple[int, Outcome]]:
-        """The outcomes that are there, as soon as there is one; those whose calls are in ``received`` are let go of."""
+        """The available outcomes, as soon as there is one; drops those whose calls are in ``received``."""
         for call in received:
             self._outcomes.pop(call, None)
         if not self._outcomes:

@@ -1,7 +1,7 @@
-"""One node of the cluster, seen from the caller: its actor, what is in flight there, and the two talks with it.
+"""One node of the cluster, seen from the caller: its actor, the calls in flight, and the two exchanges with it.
 
-Covered: starting the actor, orders in batches (while one batch is on its way, the next gathers), outcomes as they come,
-and noticing that it is gone: killed, its node dead, or stuck. Not covered: what becomes of its calls (``dispatcher``).
+Covered: starting the actor, orders in batches (while one batch is sent, the next is collected), outcomes as they come,
+and detecting that it is lost: killed, its node dead, or stuck. Not covered: what becomes of its calls (``dispatcher``).
 """
 
 from __future__ import annotations
@@ -28,13 +28,18 @@ _STOP_S = 10.0
 
 
 class Ticket:
-    """One call on its way.
+    """One call in progress.
+
+    Args:
+        number: Its number.
+        job: What to run.
+        on_drop: Called with the ticket when its outcome is no longer needed.
 
     Attributes:
         id: Its number.
         job: What to run.
-        future: Who waits.
-        attempts: How often it was started and lost.
+        future: Resolves to the outcome.
+        attempts: How many times it was started and lost.
         sent: Whether the node that has it may have started it.
         since: When it was last put into the queue, on the monotonic clock.
         avoid: Id of the node that lost it last.
@@ -63,9 +68,9 @@ class Node:
 
     Args:
         where: The node.
-        options: How the provider runs.
+        options: The provider's options.
         on_outcome: Called with each outcome of a call that is in flight here.
-        on_lost: Called once, when the actor is gone, with why, and whether it is known that nothing runs there now.
+        on_lost: Called once, when the actor is gone, with the reason and whether its programs are known to have ended.
     """
 
     def __init__(
@@ -80,9 +85,9 @@ class Node:
         self.workers = 0
         self.flying: dict[int, Ticket] = {}
         self.waiting: deque[Ticket] = deque()
-        self.failing = False  # its last outcome was a failure of ours
+        self.failing = False  # its last outcome was a sandbox failure
         self.sessions = 0
-        self.strikes = 0  # how often that was so, in a row
+        self.strikes = 0  # consecutive sandbox failures
         self._options, self._on_outcome, self._on_lost = options, on_outcome, on_lost
         self._orders: list[Order] = []
         self._work = asyncio.Event()
@@ -93,7 +98,7 @@ class Node:
 
     @property
     def room(self) -> float:
-        """Share of its places that are free, from 1 down to 0. One that fails is tried with a call at a time."""
+        """Share of its places that are free, from 0 to 1. A failing node gets one call at a time."""
         if self._doubtful:
             return 0.0
         places = 1 if self.failing else self.workers * self._options.ahead
@@ -131,13 +136,13 @@ class Node:
         raise SandboxUnavailableError(f"The sandbox on the node {self.where} did not start: {why}")
 
     def give(self, ticket: Ticket) -> None:
-        """Send a call there with the next orders."""
+        """Send a call to the node with the next orders."""
         self.flying[ticket.id] = ticket
         ticket.sent = False
         self._order(Run(ticket.id, ticket.job))
 
     def take_back(self, ticket: Ticket) -> None:
-        """Nobody waits for a call any more: end its program."""
+        """End the program of a call whose outcome is no longer needed."""
         if self.flying.pop(ticket.id, None) is None:
             return
         if ticket.sent:
@@ -146,20 +151,25 @@ class Node:
             self._orders = [one for one in self._orders if not (isinstance(one, Run) and one.call == ticket.id)]
 
     def end_session(self, name: str) -> None:
-        """End a session that lives there."""
+        """End a session of this node."""
         self._order(EndSession(name))
 
     async def stop(self) -> None:
-        """End the sandbox there in good order, and the actor."""
+        """End the sandbox cleanly, and then the actor."""
         self._gone = True
         await self._cancel_talks()
-        with contextlib.suppress(Exception):  # it may be gone, and then there is nothing to stop
+        with contextlib.suppress(Exception):  # it may be gone already
             async with asyncio.timeout(_STOP_S):
                 await self._remote("stop")
         self._kill()
 
     def abandon(self, why: str, known: bool) -> None:
-        """The actor is gone: say so, once."""
+        """The actor is gone: report this once.
+
+        Args:
+            why: The reason.
+            known: Whether its programs are known to have ended.
+        """
         if not self._gone:
             self._gone = True
             for talk in self._talks:
@@ -172,13 +182,13 @@ class Node:
         self._orders.append(order)
         self._work.set()
 
-    # The two talks. Each repeats what may not have arrived; the actor carries it out once.
+    # The two exchanges. Each repeats what may not have arrived; the actor carries it out once.
 
     async def _talk(self, talk: Callable[[], Awaitable[None]]) -> None:
         try:
             await talk()
-        except Exception as error:  # a mistake of ours must not leave calls waiting for ever
-            _log.exception("The talk with the node %s failed.", self.where)
+        except Exception as error:  # an internal error must not leave calls waiting forever
+            _log.exception("Communication with the node %s failed.", self.where)
             self.abandon(f"{type(error).__name__}: {error}", await self._is_dead())
 
     async def _give_orders(self) -> None:
@@ -206,7 +216,7 @@ class Node:
                     self._on_outcome(self, ticket, outcome)
 
     async def _ask(self, method: str, *arguments: Any) -> Any:
-        """The actor's answer; asked again while Ray cannot tell whether it lives. When it is gone, ``_NO_ANSWER``."""
+        """The actor's answer; retried while Ray is unsure whether the actor lives. When it is gone, ``_NO_ANSWER``."""
         from ray.exceptions import ActorDiedError, ActorUnavailableError
 
         deadline = time.monotonic() + self._options.stall_s
@@ -223,10 +233,10 @@ class Node:
                 await asyncio.sleep(_AGAIN_S)
             except TimeoutError:
                 break
-            except Exception as error:  # a failure of our own there, or of Ray: an actor that fails is not kept
+            except Exception as error:  # an internal error, or one of Ray: an actor that fails is not kept
                 self.abandon(f"{type(error).__name__}: {error}", await self._is_dead())
                 return _NO_ANSWER
-        why = f"it gave no sign of life for {self._options.stall_s:g} seconds{why}"
+        why = f"it did not respond for {self._options.stall_s:g} seconds{why}"
         self.abandon(why, await self._is_dead())
         return _NO_ANSWER
 
@@ -235,7 +245,7 @@ class Node:
         return getattr(self._actor, method).remote(*arguments)
 
     async def _is_dead(self) -> bool:
-        """Kill the actor; whether Ray says that it is dead, so that what it ran may run elsewhere."""
+        """Kill the actor; returns whether Ray confirms its death, so that its calls may run elsewhere."""
         from ray.exceptions import ActorDiedError
 
         self._doubtful = True
@@ -264,5 +274,5 @@ _NO_ANSWER = object()
 
 
 def _short(error: BaseException) -> str:
-    """Ray's reason, on one line and without its page of advice."""
+    """Ray's reason, on one line and without its long advice."""
     return " ".join(str(error).split()).partition(" Some common causes")[0][:500]

@@ -12,20 +12,20 @@ from rstar2_env.sandbox.options import LocalOptions
 
 @dataclass(frozen=True)
 class RayOptions(CheckedOptions):
-    """How the ``ray`` provider runs.
+    """Options of the ``ray`` provider.
 
     Attributes:
         address: Address of the cluster; ``None`` uses this process's connection, or else ``$RAY_ADDRESS``, or else a
             cluster on this machine, or else starts one.
         resource: Use only the nodes that offer this resource in Ray; ``None`` for every node with CPUs.
         reserve_cpus: CPUs that the sandbox of each node reserves in Ray's count, so that Ray puts less else there.
-        ahead: Calls sent to a node per program that it runs at once, so that no worker waits for the network. What is
-            ahead is lost with its node, and run again.
+        ahead: Calls sent to a node per program that it runs at once, so that no worker waits for the network. Calls
+            ahead that are lost with their node run again.
         retries: How many times a call is retried after a failure of the sandbox itself, on any node.
-        stall_s: Seconds without an answer after which a node's actor is taken for stuck, and killed.
+        stall_s: Seconds without an answer after which a node's actor is assumed to be stuck and is killed.
         start_s: Seconds that the sandbox of a node may take to start.
         grace_s: Seconds that calls wait while no node is there, before they are ``unavailable``.
-        watch_s: Seconds between two looks at which nodes there are.
+        watch_s: Seconds between two queries for the nodes of the cluster.
         local: Options of the sandbox on every node; see ``LocalOptions``. Without ``workers``, a node runs as many
             programs at once as it offers CPUs to Ray.
     """
@@ -48,12 +48,12 @@ class RayOptions(CheckedOptions):
             ConfigurationError: A value is out of its range or of the wrong kind.
         """
         super().__post_init__()
-        # Paths are looked for where they will be read: on the nodes.
+        # Paths are checked where they will be read: on the nodes.
         LocalOptions.of({name: value for name, value in self.local.items() if name != "readable"})
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> RayOptions:
-        """Options from names and values; those of the local sandbox may stand among them.
+        """Options from names and values, which may include options of the local sandbox.
 
         Raises:
             ConfigurationError: There is no option of that name, or its value is wrong.
@@ -65,7 +65,7 @@ class RayOptions(CheckedOptions):
 
     @staticmethod
     def more_options() -> tuple[type[LocalOptions], ...]:
-        """Whose options are taken besides the fields."""
+        """Records whose options are accepted besides the fields."""
         return (LocalOptions,)
 
     def as_given(self) -> dict[str, Any]:

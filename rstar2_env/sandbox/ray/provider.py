@@ -1,7 +1,7 @@
-"""``RaySandbox``: what callers of the ``ray`` provider hold.
+"""``RaySandbox``: the sandbox of the ``ray`` provider.
 
-Covered: the protocol of a sandbox over all nodes. Not covered: a cluster's own start and end (``ray start``), code that
-is not installed on its nodes (use one image, or Ray's ``runtime_env``).
+Covered: the protocol of a sandbox over all nodes. Not covered: starting and stopping a cluster (``ray start``), code
+that is not installed on its nodes (use one image, or Ray's ``runtime_env``).
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from rstar2_env.sandbox.ray.options import RayOptions
 class RaySandbox(BaseSandbox):
     """Runs Python programs in local sandboxes on every node of a Ray cluster. Safe to call from any thread.
 
-    Calls go where there is most room. Nodes that join are used, and those that go are left out; what was in flight
-    there runs again elsewhere, within ``retries``.
+    Calls go to the node with the most free places. Nodes that join are used. The calls in flight on a node that leaves
+    run again elsewhere, up to ``retries`` times.
 
     Args:
-        **options: See ``RayOptions``; options of the local sandboxes may stand among them.
+        **options: See ``RayOptions``; may include options of the local sandboxes.
 
     Raises:
         ConfigurationError: An option is wrong.
         MissingExtraError: Ray is not installed.
-        SandboxUnavailableError: There is no connection or no node, or a node cannot give the isolation that was asked
-            for; the message names it.
+        SandboxUnavailableError: There is no connection or no node, or a node does not provide the requested isolation;
+            the message names the node.
     """
 
     options: RayOptions
     unisolated = "isolation='none': programs run with all the rights of Ray's workers. Use it for debugging only."
-    lacking = "The sandbox does without what its nodes do not give"
+    lacking = "The sandbox runs without layers that its nodes do not provide"
 
     def __init__(self, **options: Any) -> None:
         super().__init__(RayOptions.of(options))
@@ -52,7 +52,7 @@ class RaySandbox(BaseSandbox):
         return self._dispatcher.submit(job)
 
     def end_session(self, name: str) -> None:
-        """End a session and what it holds; a name that nobody used is harmless."""
+        """End a session and forget its state. Unknown names are ignored."""
         if not self._closed:
             self._dispatcher.end_session(name)
 
@@ -62,7 +62,7 @@ class RaySandbox(BaseSandbox):
         return self._closed or self._dispatcher.closed
 
     def capabilities(self) -> Sequence[Capability]:
-        """Each layer of isolation; active where it is so on every node, else the nodes without it are named."""
+        """Each layer of isolation; active if it is so on every node, else with the names of the nodes without it."""
         layers: dict[str, list[tuple[str, Capability]]] = {}
         for node, capabilities in self.node_capabilities().items():
             for layer in capabilities:

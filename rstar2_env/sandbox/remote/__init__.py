@@ -1,6 +1,6 @@
 """The ``remote`` provider: the client of ``rstar2 sandbox serve``.
 
-Covered: ``client`` (the sandbox that callers hold), ``dispatch`` (what becomes of calls), ``balance`` (how many go
+Covered: ``client`` (the sandbox), ``dispatch`` (sending calls and handling failures), ``balance`` (how many calls go
 where), ``homes`` (sessions), ``link`` (one server as the client sees it), ``codec`` (jobs and outcomes as JSON, shared
 with the server), ``options``. Not covered: the server (``rstar2_env.sandbox.serve``).
 """

@@ -1,4 +1,4 @@
-"""How many calls go to which server at once: by what it can run, what it has at hand, and what requests cost.
+"""How many calls go to which server at once: by its capacity, its calls in flight, and the cost of requests.
 
 Covered: batches, the linger, the balance between servers. Not covered: sending, and calls that only one server can
 answer (``dispatch``).
@@ -17,9 +17,9 @@ class Balance:
     """Decides what is sent.
 
     Args:
-        batch: Calls that go into one request at most.
-        linger_s: Seconds that calls wait for others to come along, where no slot is idle.
-        resume: Called when that time is over, to send what has come together.
+        batch: Largest number of calls in one request.
+        linger_s: Seconds that calls wait for others to share a request with, where no slot is idle.
+        resume: Called when that time is over, to send the collected calls.
     """
 
     def __init__(self, batch: int, linger_s: float, resume: Callable[[], None]) -> None:
@@ -30,7 +30,7 @@ class Balance:
         self._lingered = False
 
     def choose(self, links: Sequence[Link], waiting: int) -> tuple[Link, int] | None:
-        """The server with the least in flight for its size, and its share of the calls that any server can run."""
+        """The server with the fewest calls in flight for its size, and how many of the waiting calls it gets."""
         total = sum(link.slots for link in links if link.up)
         for link in sorted(links, key=lambda each: each.in_flight / each.slots):
             share = max(link.slots - link.in_flight, math.ceil(waiting * link.slots / max(1, total)))
@@ -42,8 +42,7 @@ class Balance:
         """How many of the waiting calls go to a server now.
 
         One with an idle slot gets them at once. Where every slot is taken, several that wait can wait a little longer
-        for others. One that has work at hand gets half a batch or more, or nothing: a request costs as much as a short
-        call.
+        for others. A busy server gets at least half a batch or nothing, since a request costs as much as a short call.
         """
         loop = asyncio.get_running_loop()
         room = min(2 * link.slots + self._batch, link.room) - link.in_flight

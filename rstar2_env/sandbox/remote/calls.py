@@ -1,4 +1,4 @@
-"""What the client keeps of a call on its way, and of a session's place.
+"""The client's records of a call in progress, and of the server that a session lives on.
 
 Covered: the records. Not covered: what is done with them (``dispatch``, ``homes``).
 """
@@ -19,19 +19,19 @@ class Call:
     """One call, from its submission to its outcome.
 
     Args:
-        call_id: Its name for the server.
+        call_id: Its id for the server.
         job: What to run.
-        on_drop: Called with the call when nobody waits for it any more.
+        on_drop: Called with the call when its outcome is no longer needed.
 
     Attributes:
-        id: Its name for the server, the same however often it is sent.
+        id: Its id for the server, the same each time it is sent.
         body: The job as the inside of a JSON object, without the session.
         session: The caller's name of its session.
         home: Where its session lives.
-        starts: How often it was started and lost.
-        doubt: The boot that may have taken it, when the word of that was lost.
+        starts: How many times it was started and lost.
+        doubt: The boot of a server that may have accepted it, when the answer was lost.
         since: When it began to wait, by the loop's clock.
-        given_up: Whether nobody waits for it any more.
+        given_up: Whether its outcome is no longer needed.
     """
 
     __slots__ = ("_on_drop", "body", "doubt", "future", "given_up", "home", "id", "session", "since", "starts")
@@ -58,17 +58,17 @@ class Call:
         self._on_drop([self])
 
     def resolve(self, outcome: Outcome) -> None:
-        """Give it its outcome, unless nobody waits."""
+        """Resolve the future with the outcome, unless it was cancelled."""
         if not self.future.done() and self.future.set_running_or_notify_cancel():
             self.future.set_result(outcome)
 
     def fail(self, error: Exception) -> None:
-        """Raise the caller's own mistake to it."""
+        """Resolve the future with an error that the caller caused."""
         if not self.future.done() and self.future.set_running_or_notify_cancel():
             self.future.set_exception(error)
 
     def lose(self, why: str) -> None:
-        """Give it the outcome of a call that was lost without a fault of its program."""
+        """Resolve the future with the outcome of a call that was lost without a fault of its program."""
         self.resolve(lost(why, self.starts, self.session))
 
 
@@ -76,13 +76,13 @@ class Home:
     """Where a session lives.
 
     Attributes:
-        wire: Its name for the server; another after each move, so that no word to the old one can touch the new.
+        wire: Its name on the server; a new one after each move, so that no message for the old one can affect the new.
         link: Its server; ``None`` until its first cell is sent.
-        boot: That server's boot when it moved in.
+        boot: That server's boot when the session began there.
         opened: Whether a cell has run there.
         moved: Why the next cell starts in a clean session, when an earlier one was lost.
-        current: The cell on its way: cells of a session go one after the other.
-        waiting: The cells behind it.
+        current: The cell in progress: cells of a session run one after the other.
+        waiting: The cells queued behind it.
     """
 
     __slots__ = ("boot", "current", "link", "moved", "opened", "waiting", "wire")

@@ -1,7 +1,7 @@
-"""``RemoteSandbox``: what a caller holds of the ``remote`` provider.
+"""``RemoteSandbox``: the sandbox of the ``remote`` provider.
 
-Covered: calls from any thread and event loop, handed to one background thread that speaks with the servers; forks,
-pickling, the end. Not covered: which server gets what (``dispatch``).
+Covered: calls from any thread and event loop, handed to one background thread that communicates with the servers;
+forks, pickling, shutdown. Not covered: which server gets what (``dispatch``).
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class RemoteSandbox(BaseSandbox):
     Raises:
         ConfigurationError: An option is wrong.
         MissingExtraError: The extra ``remote`` is not installed.
-        SandboxUnavailableError: No server answers, or none gives the isolation that was asked for.
+        SandboxUnavailableError: No server answers, or none provides the requested isolation.
     """
 
     options: RemoteOptions
-    unisolated = None  # what the servers isolate is not asked then
-    lacking = "The sandbox servers do without what their machines do not give"
+    unisolated = None  # the servers are not asked for their isolation then
+    lacking = "The sandbox servers run without layers that their machines do not provide"
 
     def __init__(self, **options: Any) -> None:
         try:
@@ -71,13 +71,13 @@ class RemoteSandbox(BaseSandbox):
     # The protocol
 
     def end_session(self, name: str) -> None:
-        """End a session; an unknown name is harmless."""
+        """End a session and forget its state. Unknown names are ignored."""
         with self._lock:
             if not self._closed and self._dispatcher is not None:
                 self._loop.call_soon_threadsafe(self._dispatcher.end_session, name)
 
     def capabilities(self) -> Sequence[Capability]:
-        """Each layer of isolation; active where every server that is up has it."""
+        """Each layer of isolation; active if every server that is up has it."""
         merged: dict[str, Capability] = {}
         for link in self._dispatcher.links if self._dispatcher is not None else ():
             for layer in link.layers if link.up else ():
@@ -87,7 +87,7 @@ class RemoteSandbox(BaseSandbox):
         return tuple(merged.values())
 
     def _end(self) -> None:
-        with contextlib.suppress(RuntimeError):  # the thread has ended by itself
+        with contextlib.suppress(RuntimeError):  # the thread has ended already
             self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
 
@@ -146,7 +146,7 @@ class RemoteSandbox(BaseSandbox):
         headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         if self.options.token is not None:
             headers["Authorization"] = f"Bearer {self.options.token}"
-        # A proxy of the environment is for the world outside, not for servers next door.
+        # A proxy from the environment is meant for the internet, not for servers of the local network.
         async with httpx.AsyncClient(
             headers=headers,
             verify=ssl.create_default_context(cafile=self.options.ca_file),
@@ -176,7 +176,7 @@ class RemoteSandbox(BaseSandbox):
             self._dispatcher.drop(calls)
 
     def _warn_of_gaps(self) -> None:
-        """Say also which limits would be cut."""
+        """Also warn about limits that a server would lower."""
         super()._warn_of_gaps()
         assert self._dispatcher is not None  # it has started
         for link in self._dispatcher.links:
@@ -186,4 +186,4 @@ class RemoteSandbox(BaseSandbox):
                 if bound is not None and (getattr(self.options.limits, name, None) or 0) > bound
             ]
             if cut:
-                warn_caller(f"The sandbox server {link.url} cuts the limits down: {', '.join(cut)}.")
+                warn_caller(f"The sandbox server {link.url} lowers these limits: {', '.join(cut)}.")

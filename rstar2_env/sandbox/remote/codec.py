@@ -1,4 +1,4 @@
-"""Jobs and outcomes as JSON, as the remote sandbox's client and server write them to each other.
+"""Jobs and outcomes as JSON, as the remote sandbox's client and server exchange them.
 
 Covered: every field of ``Job`` and ``Outcome``, any string (lone surrogates included) and any bytes. Not covered: what
 is done with them. JSON is ASCII, so one value is one line.
@@ -18,7 +18,7 @@ from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox.job import Job, Limits, Outcome
 
 PROTOCOL = 1
-"""Version of what client and server write to each other; raised when an older one could misread an answer."""
+"""Version of the protocol; incremented when an older client or server could misread a message."""
 _LIMITS = tuple(item.name for item in fields(Limits))
 _OUTCOME = {item.name: item.default for item in fields(Outcome) if item.name != "status"}
 
@@ -29,7 +29,7 @@ def dump(value: Any) -> bytes:
 
 
 def job_to_json(job: Job) -> dict[str, Any]:
-    """A job's fields as JSON values; the session is left to the caller, who names it on the wire."""
+    """A job's fields as JSON values; without the session, which the caller adds under its name on the server."""
     written: dict[str, Any] = {"code": pack_text(job.code)}
     if job.stdin:
         written["stdin"] = pack_text(job.stdin)
@@ -45,7 +45,7 @@ def job_from_json(written: Mapping[str, Any]) -> Job:
     """The job that ``job_to_json`` wrote.
 
     Raises:
-        ConfigurationError: A field is missing, or not of its kind.
+        ConfigurationError: A field is missing or has the wrong type.
     """
     try:
         session = written.get("session")
@@ -63,11 +63,11 @@ def job_from_json(written: Mapping[str, Any]) -> Job:
     except KeyError as error:
         raise ConfigurationError(f"A call must have the field {error.args[0]!r}.") from None
     except (TypeError, ValueError, AttributeError, binascii.Error) as error:
-        raise ConfigurationError(f"A call has a field that is not of its kind: {error}") from None
+        raise ConfigurationError(f"A call has a field of the wrong type: {error}") from None
 
 
 def outcome_to_json(outcome: Outcome) -> dict[str, Any]:
-    """An outcome's fields as JSON values; those that are as by default are left out."""
+    """An outcome's fields as JSON values, without those that have their default."""
     written: dict[str, Any] = {"status": outcome.status.value}
     for name, default in _OUTCOME.items():
         value = getattr(outcome, name)
@@ -77,10 +77,10 @@ def outcome_to_json(outcome: Outcome) -> dict[str, Any]:
 
 
 def outcome_from_json(written: Mapping[str, Any]) -> Outcome:
-    """The outcome that ``outcome_to_json`` wrote. Fields of a newer server that are not known here are left out.
+    """The outcome that ``outcome_to_json`` wrote. Unknown fields, as of a newer server, are ignored.
 
     Raises:
-        ValueError: It is no outcome.
+        ValueError: It is not an outcome.
     """
     known: dict[str, Any] = {name: written[name] for name in _OUTCOME if name in written}
     for name, value in known.items():

@@ -1,9 +1,9 @@
-"""Calls on their way to servers and back, and what becomes of those whose server fails.
+"""Sending calls to servers, and handling the failure of a server.
 
-Covered: refusals, lost connections, lost servers, giving up. A call is sent again to the server that may have taken it,
-under the same id, and the server answers from memory; it goes to another only when its server is known to have lost it,
-or never to have had it. Not covered: how many go where at once (``balance``), and threads (``client``). Everything here
-runs in one event loop.
+Covered: refusals, lost connections, lost servers, giving up. A call is sent again to the server that may have accepted
+it, under the same id, and that server answers from memory; it goes to another only when its server is known to have
+lost it or never to have had it. Not covered: how many go where at once (``balance``), and threads (``client``).
+Everything here runs in one event loop.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _SLOWEST_ASK_S = 2.0
 
 
 class Dispatcher:
-    """Calls on their way to servers.
+    """Sends calls to servers and collects their outcomes.
 
     Args:
-        options: How to treat them.
+        options: The provider's options.
         http: The pool of connections.
         client: This client's own name.
     """
@@ -48,7 +48,7 @@ class Dispatcher:
         self._options = options
         self._loop = asyncio.get_running_loop()
         self._queue: deque[Call] = deque()
-        self._pinned: dict[Link, deque[Call]] = {link: deque() for link in self.links}  # for that server alone
+        self._pinned: dict[Link, deque[Call]] = {link: deque() for link in self.links}  # for that server only
         self._sent: dict[Call, Link] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._reviving: set[Link] = set()
@@ -80,7 +80,7 @@ class Dispatcher:
         self._pump()
 
     def drop(self, calls: Iterable[Call]) -> None:
-        """Nobody waits for these any more: end them."""
+        """Stop waiting for these calls and end their programs."""
         sent: dict[Link, list[str]] = {}
         for call in calls:
             call.given_up = True
@@ -90,7 +90,7 @@ class Dispatcher:
             self._spawn(link.post("/v1/cancel", {"ids": ids}))
 
     def end_session(self, name: str) -> None:
-        """End a session; an unknown name is harmless."""
+        """End a session and forget its state. Unknown names are ignored."""
         self.homes.end(name)
 
     async def close(self, within_s: float) -> None:
@@ -110,7 +110,7 @@ class Dispatcher:
     # Choosing
 
     def _queue_up(self, call: Call, *, first: bool = False) -> None:
-        """Let a call wait for its server, or for any."""
+        """Put a call into the queue of its server, or of all servers."""
         link = self.homes.place(call.home) if call.home is not None else None
         queue = self._queue if link is None else self._pinned[link]
         if first:
@@ -121,7 +121,7 @@ class Dispatcher:
             self._sweep()
 
     def _pump(self) -> None:
-        """Send what can go."""
+        """Send the calls that can be sent now."""
         if self._closed:
             return
         for link in self.links:
@@ -178,14 +178,14 @@ class Dispatcher:
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             self._back(left)  # nothing of it was sent
             self._down(link, str(error) or type(error).__name__)
-        except Exception as error:  # whatever it is, the calls must be asked for again
+        except Exception as error:  # after any failure, the calls must be asked for again
             self._doubt(link, boot, left, str(error) or type(error).__name__)
         finally:
             self._forget(link, left)
             self._pump()
 
     def _answered(self, link: Link, left: dict[str, Call], said: dict[str, Any]) -> None:
-        """One line of an answer: an outcome, the caller's mistake, or a refusal.
+        """Handle one line of an answer: an outcome, an error of the caller, or a refusal.
 
         Raises:
             ValueError, KeyError, TypeError: It is none of these; the call still waits.
@@ -213,13 +213,13 @@ class Dispatcher:
         self._finish(call)
 
     def _refused(self, link: Link, boot: str, left: dict[str, Call], status: int, body: bytes) -> None:
-        """The server took none of a batch."""
+        """Handle the refusal of a whole batch."""
         try:
             said = json.loads(body)
             why, after = str(said["refused"]), float(said["retry_after_s"])
         except (ValueError, KeyError, TypeError):
             why, after = "", 0.0
-        if status in (429, 503) and why:  # without a reason, a proxy in between said it
+        if status in (429, 503) and why:  # without a reason, the answer is from a proxy in between
             self._back(left)
             self._hold(link, why, after)
         elif status == 401:
@@ -227,8 +227,8 @@ class Dispatcher:
             self._down(link, refusal(status, body))
         elif status in (413, 415, 422):
             for call in left.values():
-                self._lose(call, f"The server {link.url} does not take the call: {refusal(status, body)}")
-        elif status == 409:  # what it had not taken before the restart, it has not taken at all
+                self._lose(call, f"The server {link.url} rejected the call: {refusal(status, body)}")
+        elif status == 409:  # calls that it had not accepted before the restart never ran
             self._back({call.id: call for call in left.values() if call.doubt is None})
             self._doubt(
                 link, boot, {call.id: call for call in left.values() if call.doubt is not None}, "it was restarted"
@@ -239,7 +239,7 @@ class Dispatcher:
     # Failing
 
     def _doubt(self, link: Link, boot: str, left: dict[str, Call], why: str) -> None:
-        """The server may or may not have taken these calls: ask it, under the same ids, as soon as it answers."""
+        """The server may have accepted these calls: ask it, under the same ids, as soon as it answers."""
         now = self._loop.time()
         for call in left.values():
             if call.doubt is None:
@@ -249,7 +249,7 @@ class Dispatcher:
         self._down(link, why)
 
     def _back(self, left: dict[str, Call]) -> None:
-        """The server did not take these calls."""
+        """The server did not accept these calls: queue them again."""
         for call in reversed(left.values()):
             link = self._sent.get(call)
             if call.doubt is not None and link is not None:
@@ -260,7 +260,7 @@ class Dispatcher:
             self._queue_up(call, first=True)
 
     def _hold(self, link: Link, why: str, after_s: float) -> None:
-        """The server refused calls: leave it alone for a while."""
+        """The server refused calls: send it nothing for ``after_s`` seconds."""
         if why == "stopping":
             self._down(link, "it is stopping")
         elif why == "full":
@@ -268,7 +268,7 @@ class Dispatcher:
             self._loop.call_at(link.blocked_until + 1e-3, self._pump)
 
     def _down(self, link: Link, why: str) -> None:
-        """Take a server out, and ask until it answers."""
+        """Mark a server as down, and ask it until it answers."""
         link.why = why
         if link.up:
             link.up, link.down_since = False, self._loop.time()
@@ -294,7 +294,7 @@ class Dispatcher:
         self._returned(link)
 
     def _returned(self, link: Link) -> None:
-        """A server is up again: if it is another boot, what the old one had is lost."""
+        """A server is up again: after a restart, the calls that it had are lost."""
         gone, self._pinned[link] = _part(self._pinned[link], partial(self._gone, link))
         for call in reversed(gone):
             if call.doubt is not None:
@@ -318,7 +318,7 @@ class Dispatcher:
             self._loop.call_later(_SWEEP_S, self._swept)
 
     def _swept(self) -> None:
-        """Give up on calls that waited too long for a server that is down."""
+        """Give up calls that waited too long for a server that is down."""
         self._sweeping = False
         horizon = self._loop.time() - self._options.patience_s
         any_up = any(link.up for link in self.links)
@@ -349,7 +349,7 @@ class Dispatcher:
             self._queue_up(following)
 
     def _lose(self, call: Call, why: str) -> None:
-        """A call was lost without a fault of its program, and its session with it."""
+        """Resolve a call that was lost without a fault of its program, together with its session."""
         if call.home is not None:
             self.homes.reset(call.home)
         call.lose(why)
@@ -366,7 +366,7 @@ class Dispatcher:
     def _too_large(self, call: Call, link: Link) -> None:
         call.fail(
             ConfigurationError(
-                f"The job is too large: it takes {len(call.body)} bytes, and the server {link.url} takes requests of "
+                f"The job is too large: it has {len(call.body)} bytes, and the server {link.url} accepts requests of "
                 f"{link.max_request_bytes} (rstar2 sandbox serve --max-request)."
             )
         )

@@ -22,7 +22,7 @@ class Homes:
 
     Args:
         client: The client's own name, so that no two clients share a session.
-        end: Called with a server and the name there of a session that has ended.
+        end: Called with a server and the name on it of a session that has ended.
     """
 
     def __init__(self, client: str, end: Callable[[Link, str], None]) -> None:
@@ -32,7 +32,7 @@ class Homes:
         self._next = 0
 
     def enter(self, call: Call) -> bool:
-        """Join the session's cells; false when the call must wait for those before it."""
+        """Add a call to the cells of its session; returns false when it must wait for earlier cells."""
         assert call.session is not None  # only cells come here
         home = self._homes.get(call.session)
         if home is None:
@@ -48,7 +48,7 @@ class Homes:
         return True
 
     def leave(self, call: Call) -> Call | None:
-        """The call has its outcome; returns the session's next cell."""
+        """Remove a call that has its outcome; returns the session's next cell."""
         home = call.home
         if home is None or home.current is not call:
             return None
@@ -60,17 +60,17 @@ class Homes:
         return None
 
     def place(self, home: Home) -> Link | None:
-        """The server of a session, as long as it is the one that it moved into."""
+        """The server of a session, unless it was restarted since the session began there."""
         if home.link is not None and home.link.boot != home.boot:
             self.move(home, f"The server {home.link.url}, where the session lived, was restarted.")
         return home.link
 
     def settle(self, home: Home, link: Link) -> None:
-        """The session's next cell goes to this server."""
+        """Assign the session to this server."""
         home.link, home.boot = link, link.boot
 
     def unsettle(self, home: Home) -> None:
-        """The server did not take the session's first cell: it may go anywhere."""
+        """The server did not accept the session's first cell, so any server may take it."""
         if not home.opened:
             home.link = None
 
@@ -88,7 +88,7 @@ class Homes:
         home.moved = None
 
     def tell(self, home: Home, outcome: Outcome) -> Outcome:
-        """The outcome of a cell, which says so when the session was lost before it."""
+        """The outcome of a cell, with a note if the session was lost before it."""
         home.opened = outcome.session is not None and outcome.session != "ended"
         if outcome.session is None or home.moved is None:
             return outcome
@@ -96,7 +96,7 @@ class Homes:
         return replace(outcome, session="replaced", session_note=note) if outcome.session == "new" else outcome
 
     def end(self, name: str) -> None:
-        """End a session; an unknown name is harmless."""
+        """End a session. Unknown names are ignored."""
         home = self._homes.pop(name, None)
         if home is not None and home.link is not None:
             self._end(home.link, home.wire)

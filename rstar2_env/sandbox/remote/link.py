@@ -1,7 +1,7 @@
-"""One server as the client sees it: whether it is up, how much it takes, and requests to it.
+"""One server as the client sees it: whether it is up, its capacity, and requests to it.
 
-Covered: what a server says of itself, and sending. Not covered: which calls go to it (``dispatch``). Everything here
-runs in the client's event loop.
+Covered: what a server reports about itself, and sending. Not covered: which calls go to it (``dispatch``). Everything
+here runs in the client's event loop.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     import httpx
 
 _BEATS = 5
-"""A server that gave no sign of life for so many of its beats has stalled."""
+"""Missed heartbeats after which a server counts as stalled."""
 
 
 class LinkError(Exception):
-    """A server does not answer as one must, or cannot be used; the message says why."""
+    """A server gives no valid answer or cannot be used; the message says why."""
 
 
 class Link:
@@ -44,7 +44,7 @@ class Link:
         self.boot = ""
         self.slots = 1
         self.room = 1
-        """Calls that it takes at most, running and waiting."""
+        """Largest number of calls that it accepts, running and waiting."""
         self.max_request_bytes = 1 << 20
         self.max_limits: dict[str, float | None] = {}
         self.layers: tuple[Capability, ...] = ()
@@ -52,14 +52,14 @@ class Link:
         self.blocked_until = 0.0
         """When it may be asked again, by the loop's clock."""
         self.failures = 0
-        """Connections lost in a row."""
+        """Consecutive lost connections."""
         self._http = http
         self._strict = strict
         self._read_s = 10.0
         self._cut_told = False
 
     async def ask(self, within_s: float) -> None:
-        """Ask the server what it is; after that it is up.
+        """Ask the server for its capabilities; afterwards it is up.
 
         Raises:
             LinkError: It cannot be used.
@@ -92,18 +92,18 @@ class Link:
             yield answer
 
     async def post(self, path: str, value: Any) -> None:
-        """Tell the server something; a failure is of no consequence."""
+        """Send the server a message; failures are ignored."""
         import httpx
 
         with suppress(httpx.HTTPError):
             await self._http.post(f"{self.url}{path}", content=dump(value), timeout=2.0)
 
     def tell_of_cut(self, names: Sequence[str]) -> None:
-        """Warn, once, that the server cut these limits of a job."""
+        """Warn once that the server lowered these limits of a job."""
         if not self._cut_told:
             self._cut_told = True
             bounds = ", ".join(f"{name} {self.max_limits.get(name)}" for name in names)
-            text = f"The sandbox server {self.url} cut the limits of a job down to its own: {bounds}."
+            text = f"The sandbox server {self.url} lowered the limits of a job to its own: {bounds}."
             warnings.warn(text, RuntimeWarning, stacklevel=2)
 
     def _learn(self, said: dict[str, Any]) -> None:
@@ -125,11 +125,11 @@ class Link:
 
 
 def refusal(status: int, body: bytes) -> str:
-    """What an answer other than 200 says."""
+    """The reason in an answer with a status other than 200."""
     try:
         text = json.loads(body)["error"]
     except (ValueError, KeyError, TypeError):
         text = body[:200].decode("utf-8", "replace")
     if status == 401:
-        text = "it refuses the token" if text else "it wants a token"
+        text = "it rejected the token" if text else "it requires a token"
     return f"{text} (HTTP {status})"

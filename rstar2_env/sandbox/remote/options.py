@@ -23,16 +23,16 @@ class RemoteOptions(CheckedOptions):
     Attributes:
         url: Address of the one server; without it and ``urls``, the variable RSTAR2_SANDBOX_URL (several, by commas).
         urls: Addresses of several servers.
-        token: What they want to be shown; ``None`` takes the variable RSTAR2_SANDBOX_TOKEN. Pickled with the rest.
-        batch: Calls that go into one request.
-        linger_ms: How long a call waits for others while every server is busy; with an idle one it waits for none.
-        retries: How often a call is started anew after its server is known to have lost it.
-        patience_s: Seconds that a call waits for a server that is down, or for word of a call that it had taken; then
-            it is ``unavailable``. At most 120, since servers remember a call for 180.
+        token: Their token; ``None`` takes the variable RSTAR2_SANDBOX_TOKEN. Pickled with the other options.
+        batch: Largest number of calls in one request.
+        linger_ms: Milliseconds that a call waits for others to share a request with, while every server is busy.
+        retries: How many times a call is retried after its server is known to have lost it.
+        patience_s: Seconds that a call waits for a server that is down, or for news of a call in flight; then it is
+            ``unavailable``. At most 120, since servers remember a call for 180.
         start_s: Seconds within which a server must answer at the start.
         isolation: ``"strict"`` uses no server that lacks a required layer, ``"best"`` warns once, ``"none"`` does not
-            ask.
-        limits: The limits that most jobs will have: a warning comes at the start if a server would cut them.
+            check.
+        limits: The limits that most jobs will have; a warning at the start says if a server would lower them.
         ca_file: Certificates to trust for HTTPS, instead of the usual ones.
     """
 
@@ -92,7 +92,7 @@ def _checked(url: Any) -> str:
     """An address without a trailing slash.
 
     Raises:
-        ConfigurationError: It is no address of a server.
+        ConfigurationError: It is not the address of a server.
     """
     try:
         parts = urlsplit(url)

@@ -1,14 +1,14 @@
 """The server's HTTP interface, as a Starlette application.
 
     POST /v1/calls          a batch of calls; answers one JSON object a line, as each finishes
-    POST /v1/cancel         end calls whose outcomes nobody wants
+    POST /v1/cancel         end calls whose outcomes are no longer needed
     POST /v1/sessions/end   end a session
-    GET  /capabilities      what runs here, how isolated, how many at once, the largest limits
+    GET  /capabilities      provider, isolation, programs at once, largest limits
     GET  /metrics           Prometheus' text format
     GET  /healthz           200 while it takes calls, 503 once it stops; needs no token
     and code-judge's requests (``code_judge``)
 
-Covered: reading requests, refusing them, finding what they ask for. Not covered: queueing and running (``service``).
+Covered: parsing, validating and routing requests. Not covered: queueing and running (``service``).
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ def build_app(service: Service) -> ASGIApp:
 
 
 def _calls(service: Service, body: dict[str, Any]) -> Response:
-    """Take a batch: known calls are waited for, new ones taken on while there is room."""
+    """Accept a batch: wait for known calls, and accept new ones while there is room."""
     boot, calls = body.get("boot"), body.get("calls")
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls) or not calls:
         raise ConfigurationError("A batch must have 'calls', a list of at least one object.")
     if boot is not None and boot != service.boot:
-        # The client speaks to one that is gone: nothing may run before it knows what it has lost.
+        # The client means the server before the restart: nothing may run until it knows that its calls are lost.
         return JSONResponse({"error": "This server was restarted.", "boot": service.boot}, 409)
     ids = [written.get("id") or secrets.token_hex(16) for written in calls]
     if not all(isinstance(call_id, str) and len(call_id) <= 200 for call_id in ids):
@@ -104,7 +104,7 @@ def _calls(service: Service, body: dict[str, Any]) -> Response:
     service.metrics.rejected.inc(len(refused))
     after = service.retry_after()
     if len(refused) == len(calls):
-        said = {"error": "The queue is full; come again later.", "refused": "full", "retry_after_s": after}
+        said = {"error": "The queue is full; try again later.", "refused": "full", "retry_after_s": after}
         return JSONResponse(said, 429, headers={"Retry-After": str(math.ceil(after))})
     for call_id in refused:
         stream.add(dump({"id": call_id, "refused": "full", "retry_after_s": after}))
@@ -124,10 +124,10 @@ def _end_session(service: Service, body: dict[str, Any]) -> Response:
 
 
 def _names(body: dict[str, Any], field: str, what: str) -> list[str]:
-    """What a request asks to end.
+    """The names of calls or sessions that a request asks to end.
 
     Raises:
-        ConfigurationError: The field holds no list of strings.
+        ConfigurationError: The field is not a list of strings.
     """
     names = body.get(field)
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):

@@ -1,7 +1,7 @@
 """code-judge's requests: ``/run``, ``/judge`` and their ``/batch`` and ``/long-batch`` forms, ``/ping``, ``/status``.
 
 Clients of rStar2-Agent's tool service work unchanged. Covered: its fields and reasons, for Python. Not covered: other
-languages (``invalid_input``), and its own limits on output: stdout comes whole. What differs is told in
+languages (``invalid_input``), and its own limits on output: stdout comes whole. The differences are in
 docs/sandbox.md.
 """
 
@@ -24,7 +24,7 @@ from rstar2_env.sandbox.serve.service import Call, Service
 _WAIT_S = 15.0
 """Seconds that a call may wait for a place in the queue."""
 _LONG_WAIT_S = 3600.0
-"""The same in a long batch."""
+"""Seconds that a call of a long batch may wait for a place in the queue."""
 _POLL_S = 0.02
 _REASONS = {ToolStatus.TIMEOUT: "worker_timeout", ToolStatus.UNAVAILABLE: "internal_error"}
 
@@ -75,7 +75,7 @@ class _Endpoint:
         try:
             await asyncio.wait((playing, leaving), return_when=asyncio.FIRST_COMPLETED)
             if not playing.done():
-                return Response(status_code=499)  # nobody reads it
+                return Response(status_code=499)  # the client is gone
             playing.result()
         finally:
             playing.cancel()
@@ -91,11 +91,11 @@ class _Endpoint:
 
 
 class _Run:
-    """The submissions of one request on their way."""
+    """The submissions of one request in progress."""
 
     def __init__(self, service: Service, submissions: list[dict[str, Any]]) -> None:
         self.found: list[Outcome | str] = ["queue_timeout"] * len(submissions)
-        """Each one's outcome, or the reason why there is none."""
+        """The outcome of each, or the reason why there is none."""
         self._service = service
         self._submissions = submissions
         self._places: dict[Call, int] = {}
@@ -123,14 +123,14 @@ class _Run:
             await self._changed.wait()
 
     def finished(self, call: Call) -> None:
-        """A call has its answer; one that was refused keeps the reason that its client tries again for."""
+        """A call has its answer; a refused call keeps the reason on which its client retries."""
         place = self._places.pop(call)
         if call.outcome is not None:
             self.found[place] = call.outcome
         self._changed.set()
 
     def leave(self) -> None:
-        """Nobody waits any more: end what still runs. A client of this kind cannot come back for it."""
+        """Stop waiting and end what still runs, since a client of this kind cannot ask for it again."""
         for call in list(self._places):
             self._service.leave(call, self, grace_s=0.0)
 
@@ -141,7 +141,7 @@ async def _departure(request: Request) -> None:
 
 
 def _trouble(submission: Any) -> tuple[str, str] | None:
-    """The field of a submission that is not as it must be, and why."""
+    """The invalid field of a submission, and the reason."""
     if not isinstance(submission, dict):
         return "", "A submission must be an object."
     if submission.get("type") not in ("python", "cpp", "math"):
@@ -155,7 +155,7 @@ def _trouble(submission: Any) -> tuple[str, str] | None:
 
 
 def _unfit(where: list[Any], text: str) -> Response:
-    """A request that is not of the form, told as code-judge's framework tells it."""
+    """The answer to an invalid request, in the format of code-judge's framework."""
     return JSONResponse({"detail": [{"loc": where, "msg": text, "type": "value_error"}]}, 422)
 
 

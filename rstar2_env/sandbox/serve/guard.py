@@ -1,4 +1,4 @@
-"""Who may ask, and how much: the token, the kind of content, the size of a request.
+"""Checks on requests: the token, the content type, the size.
 
 Covered: every request but ``/healthz`` and ``/ping``, before any of it is read, and all of them once the server stops.
 Not covered: encryption (TLS options or a proxy), and rates per client.
@@ -22,18 +22,18 @@ _WHILE_STOPPING = ("/healthz", "/metrics", "/v1/cancel")
 
 
 class TooLargeError(Exception):
-    """A request holds more than is allowed."""
+    """A request is larger than allowed."""
 
 
 class Guard:
-    """Lets a request through, or answers it.
+    """Passes a request on, or answers it with an error.
 
     Args:
-        app: What it guards.
-        token: What must be shown, as a bearer token or as the password of basic authentication (which is how a client
-            that only takes a host name can send one: ``user:TOKEN@host``); ``None`` lets everyone in.
-        max_bytes: The most that a request may hold.
-        service: Whose requests these are: once it stops, hardly anything is let through.
+        app: The application behind it.
+        token: The required token, sent as a bearer token or as the password of basic authentication (for clients that
+            accept only a host name: ``user:TOKEN@host``); ``None`` requires none.
+        max_bytes: Largest size of a request.
+        service: The service behind the application; once it stops, new calls are refused.
     """
 
     def __init__(self, app: ASGIApp, token: str | None, max_bytes: int, service: Service) -> None:
@@ -43,7 +43,7 @@ class Guard:
         self._service = service
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer in its place, or hand on."""
+        """Answer the request, or pass it on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -58,14 +58,14 @@ class Guard:
             shown = _shown(request.headers.get("authorization", ""))
             if shown is None or not hmac.compare_digest(shown, self._token):
                 self._service.metrics.unauthorized.inc()
-                text = "This server wants its token: send the header 'Authorization: Bearer TOKEN'."
+                text = "This server requires a token: send the header 'Authorization: Bearer TOKEN'."
                 return JSONResponse({"error": text}, 401, headers={"WWW-Authenticate": "Bearer"})
         if self._service.draining and request.url.path not in _WHILE_STOPPING:
             self._service.metrics.rejected.inc()
             return JSONResponse({"error": "The server is stopping.", "refused": "stopping", "retry_after_s": 1.0}, 503)
         if request.method != "POST":
             return None
-        # A web page may send other kinds to this machine's own ports without asking; JSON it may not.
+        # A browser lets any web page post other content types to loopback ports, but not JSON.
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             return JSONResponse({"error": "Send JSON, with the header 'Content-Type: application/json'."}, 415)
         length = request.headers.get("content-length", "0")
@@ -78,7 +78,7 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
     """The whole body of a request.
 
     Raises:
-        TooLargeError: It holds more than ``max_bytes``, whatever its header said.
+        TooLargeError: It is larger than ``max_bytes``, regardless of its header.
     """
     parts, size = [], 0
     async for part in request.stream():
@@ -90,13 +90,13 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
 
 
 def too_large(max_bytes: int) -> Response:
-    """The answer to a request that holds too much."""
+    """The answer to a request that is too large."""
     text = f"A request may hold {max_bytes} bytes; send fewer calls at once, or start the server with --max-request."
     return JSONResponse({"error": text, "max_request_bytes": max_bytes}, 413, headers={"Connection": "close"})
 
 
 def _closing(send: Send) -> Send:
-    """Ends the connection with the answer: one that a client keeps open would keep the server from ending."""
+    """Close the connection with the answer, since one that stays open would keep the server from stopping."""
 
     async def send_and_close(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -1,6 +1,6 @@
 """The server's process: one sandbox, one event loop, one listening socket, until a signal.
 
-Covered: starting, listening, stopping in order (no new calls, those that wait are sent back, those in flight finish).
+Covered: starting, listening, stopping in order (refuse new calls, send back waiting ones, finish those in flight).
 Not covered: several processes; for a machine too large for one, start several servers and give clients all their
 addresses.
 """
@@ -33,8 +33,8 @@ def serve(
     """Serve a sandbox until SIGTERM or SIGINT. Call it in the main thread.
 
     Args:
-        options: How to listen, and how much to take on.
-        provider: Name of the sandbox that runs the programs.
+        options: Address, bounds and timeouts of the server.
+        provider: Name of the provider that runs the programs.
         provider_options: Its options.
         announce: Called with the address once it serves.
 
@@ -52,7 +52,7 @@ def serve(
     from rstar2_env.sandbox.serve.app import build_app
     from rstar2_env.sandbox.serve.service import Service
 
-    # It would add a line to each counter, with when that was made, which nobody reads.
+    # Otherwise each counter gets another line with its creation time.
     prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # has no annotations
     listener = _listen(options)
     try:
@@ -73,7 +73,7 @@ def serve(
         )
         try:
             config.load()
-        except OSError as error:  # of TLS, too
+        except OSError as error:  # TLS errors are subclasses
             raise ConfigurationError(f"The certificate or its key cannot be used: {error}") from None
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
             loop = runner.get_loop()
@@ -85,7 +85,7 @@ def serve(
                     stopping.append(loop.create_task(service.drain()))
 
             class Server(uvicorn.Server):
-                """Tells the service of a signal at once."""
+                """Tells the service about a signal immediately."""
 
                 def handle_exit(self, sig: int, frame: FrameType | None) -> None:
                     super().handle_exit(sig, frame)
@@ -108,7 +108,7 @@ def read_token(token: str | None, token_file: str | None) -> str | None:
     """The token of the command line, a file or the environment, in this order.
 
     Raises:
-        ConfigurationError: Two were given, or the file cannot be read or is empty.
+        ConfigurationError: Both were given, or the file cannot be read or is empty.
     """
     if token is not None and token_file is not None:
         raise ConfigurationError("Give the token or its file, not both.")

@@ -1,6 +1,6 @@
-"""What the server counts, as Prometheus reads it.
+"""The server's metrics in the format of Prometheus.
 
-Covered: which metrics there are, in a registry of each server's own. Not covered: anything kept over a restart.
+Covered: which metrics there are, in a registry for each server. Not covered: persistence over restarts.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
-"""What the page is, for its header."""
+"""Content type of the page."""
 BUCKETS_S = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 """Upper bounds of the histograms, in seconds."""
 _NAMESPACE = "rstar2_sandbox"
@@ -20,14 +20,14 @@ class Metrics:
     """Everything that ``/metrics`` shows.
 
     Args:
-        gauges: What is read at the moment of asking, by name: a function and a line of help.
+        gauges: Values read when the page is requested, by name: a function and a help text.
 
     Attributes:
         calls: Calls that have an outcome, by its status.
         started: Calls given to the provider.
         rejected: Calls that were refused.
-        repeated: Calls that came again and were not run again.
-        cancelled: Calls ended because nobody waits for them.
+        repeated: Calls that were sent again and not run again.
+        cancelled: Calls ended because their outcomes were no longer needed.
         unauthorized: Requests without the right token.
         wait: Seconds that calls waited in the queue.
         service: Seconds from a call's start to its outcome.
@@ -41,7 +41,7 @@ class Metrics:
             "rejected_total", "Calls refused because the queue was full or the server was stopping."
         )
         self.repeated = self._counter(
-            "repeated_total", "Calls that came again under an id that was known, and were not run again."
+            "repeated_total", "Calls that were sent again under a known id, and not run again."
         )
         self.cancelled = self._counter("cancelled_total", "Calls ended because their client asked for it or went away.")
         self.unauthorized = self._counter("unauthorized_total", "Requests without the right token.")

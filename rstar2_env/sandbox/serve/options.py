@@ -13,25 +13,25 @@ from rstar2_env.sandbox.job import Limits
 
 @dataclass(frozen=True)
 class ServeOptions(CheckedOptions):
-    """How the server listens, and how much it takes on.
+    """Address, bounds and timeouts of the server.
 
     Attributes:
         host: Address to listen on.
         port: Port to listen on; 0 takes a free one.
-        token: What a client must show; ``None`` is refused beyond loopback.
-        queue: Calls that may wait; one more is answered with 429.
-        slots: Programs that the provider runs at once, as clients are told; ``None`` asks a provider that knows, or
-            counts the cores.
+        token: The token that clients must send; ``None`` is accepted on loopback only.
+        queue: Calls that may wait; further calls are answered with 429.
+        slots: Programs that the provider runs at once, as reported to clients; ``None`` asks the provider, or counts
+            the cores.
         in_flight: Calls given to the provider at once; ``None`` means twice what it runs at once, so that its next
-            program is at hand when one ends.
-        max_limits: The most that a call may ask for; more is cut down to it, and the client is told.
-        judge_limits: Limits of calls that come as code-judge's requests, which name none.
-        max_request_mb: MiB that one request may hold.
-        drain_s: Seconds that calls in flight get to finish once the server is told to stop.
-        orphan_s: Seconds after which a call whose client went away is ended; until then a client may come back for it.
-        remember_s: Seconds for which a finished call is known by its id, so that it never runs twice.
-        remember_mb: MiB of outcomes kept for that long; past it, the oldest are known by their ids alone.
-        beat_s: Seconds between two signs of life in an answer in which nothing happens.
+            program is ready when one ends.
+        max_limits: Largest limits of a call; higher ones are lowered to these, and the client is told.
+        judge_limits: Limits of calls through code-judge's interface, which states none.
+        max_request_mb: Largest size of a request in MiB.
+        drain_s: Seconds that calls in flight have to finish once the server is told to stop.
+        orphan_s: Seconds after which a call whose client went away is ended; until then a client may reconnect.
+        remember_s: Seconds for which the id of a finished call is remembered, so that it never runs twice.
+        remember_mb: MiB of outcomes kept for that long; beyond it, only the ids of the oldest are kept.
+        beat_s: Seconds between two heartbeats in an answer in which nothing else happens.
         tls_cert: File of the certificate, for HTTPS.
         tls_key: File of its key.
     """
@@ -80,17 +80,17 @@ class ServeOptions(CheckedOptions):
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address to listen on is this machine's alone."""
+    """Whether an address to listen on is reachable from this machine only."""
     if host == "localhost":
         return True
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:  # a name: where it leads is not known here
+    except ValueError:  # a host name, which is not resolved here
         return False
 
 
 def cut_to(limits: Limits, most: Limits) -> tuple[Limits, list[str]]:
-    """The limits, none above ``most``, and the names of those that were cut."""
+    """The limits, none above ``most``, and the names of those that were lowered."""
     cut: dict[str, Any] = {}
     for item in fields(Limits):
         asked, bound = getattr(limits, item.name), getattr(most, item.name)

@@ -1,7 +1,7 @@
-"""Calls by id: a bounded queue before one sandbox, each call run once, its outcome remembered for a while.
+"""Calls by id: a bounded queue in front of one sandbox; each call runs once, and its outcome is kept for a while.
 
-Covered: taking calls or refusing them, running them, handing an outcome to everyone who waits for it, calls that come
-again, cancelling, clients that go away and come back, stopping. Not covered: HTTP (``app``, ``stream``). Everything
+Covered: accepting or refusing calls, running them, giving an outcome to every watcher, calls that are sent again,
+cancelling, clients that disconnect and reconnect, stopping. Not covered: HTTP (``app``, ``stream``). Everything
 here runs in one event loop.
 """
 
@@ -24,22 +24,27 @@ from rstar2_env.sandbox.serve.options import ServeOptions, cut_to
 from rstar2_env.sandbox.session_names import SessionNames
 
 _RETRY_S = (0.05, 30.0)
-_GIVEN_UP = "The call was ended, since its client had gone away or asked for it."
+_GIVEN_UP = "The call was ended because its client disconnected or cancelled it."
 
 
 class Watcher(Protocol):
-    """Who waits for calls."""
+    """Something that waits for calls."""
 
     def finished(self, call: Call) -> None:
-        """A call that it waits for has its answer."""
+        """Called when a watched call has its answer."""
         ...
 
 
 class Call:
     """One call, from its arrival until it is forgotten.
 
+    Args:
+        call_id: Id that the client chose.
+        job: What to run; ``None`` for a call that never runs.
+        arrived: When it arrived, by the loop's clock.
+
     Attributes:
-        id: The client's name for it.
+        id: Id that the client chose.
         answer: Its outcome or refusal as a JSON object, once there is one and while it is remembered.
         outcome: The outcome itself, while its watchers are told; ``None`` when it never ran.
     """
@@ -61,11 +66,11 @@ class Call:
 
 
 class Service:
-    """The queue before a sandbox.
+    """The queue in front of a sandbox.
 
     Args:
-        sandbox: Any provider, running. It stays the caller's to close.
-        options: How much is taken on, and for how long it is remembered.
+        sandbox: A running sandbox of any provider. The caller closes it.
+        options: Bounds and timeouts of the server.
         provider: The provider's name, for the clients.
     """
 
@@ -74,7 +79,7 @@ class Service:
         self.options = options
         self.provider = provider
         self.boot = secrets.token_hex(8)
-        """Changes with every start: calls that another boot had taken are lost."""
+        """Changes with every start: calls that an earlier boot had accepted are lost."""
         known = int(getattr(getattr(sandbox, "options", None), "slots", 0))
         self.slots = options.slots or known or usable_cores()
         self.in_flight_limit = options.in_flight if options.in_flight is not None else 2 * self.slots
@@ -83,12 +88,12 @@ class Service:
         self.metrics = Metrics(
             {
                 "queue_depth": (lambda: self.waiting, "Calls that wait."),
-                "in_flight": (lambda: self.running, "Calls given to the provider and not finished."),
+                "in_flight": (lambda: self.running, "Calls given to the provider and not yet finished."),
                 "sessions": (lambda: len(self._sessions.names()), "Sessions that were used and not seen to end."),
                 "remembered": (lambda: len(self._calls), "Calls known by their ids."),
             }
         )
-        self._recent_s = 0.05  # moving mean of what calls took; a guess until there was one
+        self._recent_s = 0.05  # moving average of the duration of calls; starts with a guess
         self._calls: dict[str, Call] = {}
         self._queue: dict[Call, None] = {}  # in order of arrival; any one can be taken out
         self._finished: deque[Call] = deque()
@@ -102,24 +107,24 @@ class Service:
 
     @property
     def waiting(self) -> int:
-        """How many calls wait."""
+        """Number of waiting calls."""
         return len(self._queue)
 
     def room(self) -> int:
-        """How many more calls are taken now."""
+        """Number of further calls that can be accepted now."""
         if self.draining:
             return 0
         return max(0, self.options.queue - len(self._queue)) + max(0, self.in_flight_limit - self.running)
 
     def known(self, call_id: str) -> Call | None:
-        """The call of that id, when it came before and is remembered."""
+        """The call with that id, if it came before and is remembered."""
         call = self._calls.get(call_id)
         if call is not None:
             self.metrics.repeated.inc()
         return call
 
     def take(self, call_id: str, job: Job) -> Call:
-        """Take a call on; there must be ``room``."""
+        """Accept a call; there must be ``room``."""
         call = Call(call_id, job, asyncio.get_running_loop().time())
         limits, call.cut = cut_to(job.limits, self.options.max_limits)
         if call.cut:
@@ -131,7 +136,13 @@ class Service:
         return call
 
     def leave(self, call: Call, watcher: Watcher, *, grace_s: float) -> None:
-        """The watcher waits no more. When nobody else does for ``grace_s``, the call is ended."""
+        """Remove a watcher of a call. When no other watches it for ``grace_s``, the call is ended.
+
+        Args:
+            call: The call.
+            watcher: Who stops waiting for it.
+            grace_s: Seconds until an unwatched call is ended; 0 ends it at once.
+        """
         call.watchers.discard(watcher)
         if call.done or call.watchers:
             return
@@ -141,7 +152,7 @@ class Service:
             self.cancel(call.id)
 
     def cancel(self, call_id: str) -> None:
-        """End a call whose outcome nobody wants. Unknown or finished: harmless."""
+        """End a call whose outcome is no longer needed. Unknown and finished calls are ignored."""
         call = self._calls.get(call_id)
         if call is None or call.done:
             return
@@ -153,7 +164,7 @@ class Service:
             call.task.cancel()
 
     def retry_after(self) -> float:
-        """Seconds until there may be room, by what calls took of late."""
+        """Seconds until there may be room, estimated from the duration of recent calls."""
         ahead = max(1, len(self._queue) + self.running - self.in_flight_limit)
         low, high = _RETRY_S
         return min(high, max(low, self._recent_s * ahead / self.in_flight_limit))
@@ -164,7 +175,7 @@ class Service:
         asyncio.get_running_loop().run_in_executor(None, self.sandbox.end_session, name)
 
     async def drain(self) -> None:
-        """Stop: refuse what waits, so that its clients go elsewhere; let what runs finish, within ``drain_s``."""
+        """Stop: refuse waiting calls, which clients send elsewhere; let running ones finish within ``drain_s``."""
         self.draining = True
         for call in list(self._queue):
             self._refuse(call, "stopping")
@@ -208,7 +219,7 @@ class Service:
         elif isinstance(error, ConfigurationError):
             outcome = lost(str(error), 0)
             answer["error"] = str(error)
-        else:  # whatever a provider raises, the client must hear of it
+        else:  # the client must be told of any error of a provider
             outcome = lost(f"{type(error).__name__}: {error}", 1, session)
         if "error" not in answer:
             answer["outcome"] = outcome_to_json(outcome)
@@ -239,7 +250,7 @@ class Service:
         self._forget()
 
     def _refuse(self, call: Call, why: str) -> None:
-        """Answer that it never ran, and forget it: it may come again, here or elsewhere."""
+        """Answer that the call never ran, and forget it, so that it can be sent again, here or elsewhere."""
         del self._calls[call.id]
         call.done, call.job = True, None
         if why != "cancelled":

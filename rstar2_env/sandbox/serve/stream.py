@@ -1,7 +1,7 @@
 """Outcomes as they finish: one JSON object a line, so that a slow call of a batch does not hold back the fast ones.
 
-Covered: the answer to a batch of calls, signs of life while nothing happens, a client that goes away. Not covered: what
-a call is (``service``).
+Covered: the answer to a batch of calls, heartbeats while nothing else happens, a client that disconnects. Not covered:
+running calls (``service``).
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from rstar2_env.sandbox.remote.codec import dump, outcome_to_json
 from rstar2_env.sandbox.serve.service import Call, Service
 
 _GATHER_S = 0.01
-"""While calls wait, outcomes that come within this time are sent together: a packet costs much of a short call."""
-_FORGOTTEN = lost("The call has run, and its outcome is not kept any longer.", 1)
+"""While calls wait, outcomes within this time are sent together, since a packet is expensive for short calls."""
+_FORGOTTEN = lost("The call has run, and its outcome is no longer kept.", 1)
 
 
 class OutcomeStream(Response):
-    """Answers a batch: what is refused or finished already at once, the rest line by line as it finishes."""
+    """Answers a batch: refused and finished calls immediately, the rest line by line as they finish."""
 
     media_type = "application/x-ndjson"
 
     def __init__(self, service: Service) -> None:
         super().__init__(status_code=200, headers={"Cache-Control": "no-store"})
-        del self.headers["content-length"]  # it is not known ahead
+        del self.headers["content-length"]  # not known in advance
         self._service = service
         self._waiting: set[Call] = set()
         self._lines: list[bytes] = []
@@ -35,7 +35,7 @@ class OutcomeStream(Response):
         self._gone = False
 
     def wait_for(self, call: Call) -> None:
-        """Send the call's answer too."""
+        """Add a call whose answer is to be sent."""
         if call.done:
             self._lines.append(answer_of(call))
         else:
@@ -47,13 +47,13 @@ class OutcomeStream(Response):
         self._lines.append(line)
 
     def finished(self, call: Call) -> None:
-        """A call that is waited for has its answer."""
+        """Called when a watched call has its answer."""
         self._waiting.discard(call)
         self._lines.append(answer_of(call))
         self._changed.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the answer; end when the client goes away, and say so to the service."""
+        """Send the answer; when the client disconnects, stop and tell the service."""
         departure = asyncio.create_task(self._watch(receive))
         beat = asyncio.create_task(self._beat())
         try:
@@ -85,7 +85,7 @@ class OutcomeStream(Response):
         self._changed.set()
 
     async def _beat(self) -> None:
-        """An empty line now and then: the client knows that the server lives, and the server that the client does."""
+        """Send an empty line periodically, so that client and server each notice when the other is gone."""
         while True:
             await asyncio.sleep(self._service.options.beat_s)
             if not self._lines:

@@ -72,7 +72,7 @@ def test_a_client_with_the_token_runs_and_one_without_is_told(guarded: Any) -> N
     with make_sandbox("remote", url=guarded.url, token=TOKEN) as sandbox:
         assert sandbox.run(Job("1 + 1")).value == "2"
         assert TOKEN not in repr(sandbox.options)
-    with pytest.raises(SandboxUnavailableError, match="refuses the token"):
+    with pytest.raises(SandboxUnavailableError, match="rejected the token"):
         make_sandbox("remote", url=guarded.url, token="a wrong one")
 
 
