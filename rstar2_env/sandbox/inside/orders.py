@@ -1,7 +1,7 @@
-"""What the warden and the zygote say to each other: small fixed records, since the zygote pays for what it touches.
+"""Messages between the warden and the zygote: small records of fixed layout, so that the zygote touches little memory.
 
-After each fork the zygote shares its memory with the child, and to write to a page, if only to count a reference, is to
-copy it. Covered: packing and unpacking. Not covered: what is done about an order (``zygote``).
+After each fork the zygote shares its memory with the child, and writing to a page, even to count a reference, copies
+it. Covered: packing and unpacking. Not covered: carrying out an order (``zygote``).
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import struct
 from typing import NamedTuple
 
 FORK, KILL, WATCH, PING, INTERRUPT, REST = range(6)
-"""Orders: fork a child, end its tree, watch what it takes, give a sign of life, send SIGINT, watch less often."""
+"""Orders: fork a child, end its tree, watch its resources, answer a ping, send SIGINT, watch less often."""
 READY, FAILED, PONG, ENDED, BROKEN, GONE, FORK_FAILED, OVERDRAWN, INTERRUPTED = range(9)
-"""Replies. ``BROKEN`` is an end that someone outside brought about; ``GONE`` says that nothing of a tree is left,
-``OVERDRAWN`` that a tree was ended for the bound that its text names."""
+"""Replies. ``BROKEN`` is an end caused from outside; ``GONE`` says that nothing of a tree is left, ``OVERDRAWN`` that a
+tree was ended for exceeding the bound that its text names."""
 
 MAX_BYTES = 8192
 _ORDER = struct.Struct("=BIIQQ")
@@ -48,22 +48,40 @@ class Reply(NamedTuple):
 
 
 def pack_order(kind: int, number: int = 0, slot: int = 0, value: int = 0, files: int = 0, workdir: str = "") -> bytes:
-    """The bytes of an order."""
+    """The bytes of an order.
+
+    Args:
+        kind: One of the orders.
+        number: Number of the child.
+        slot: See ``Order``.
+        value: See ``Order``.
+        files: See ``Order``.
+        workdir: The child's working folder.
+    """
     return _ORDER.pack(kind, number, slot, value, files) + workdir.encode()
 
 
 def unpack_order(data: bytes) -> Order:
-    """The order that some bytes hold."""
+    """Parse the bytes of an order."""
     kind, number, slot, value, files = _ORDER.unpack_from(data)
     return Order(kind, number, slot, value, files, data[_ORDER.size :].decode())
 
 
 def pack_reply(kind: int, number: int = 0, status: int = 0, cpu_us: int = 0, peak_kb: int = 0, text: str = "") -> bytes:
-    """The bytes of a reply."""
+    """The bytes of a reply.
+
+    Args:
+        kind: One of the replies.
+        number: Number of the child.
+        status: Wait status.
+        cpu_us: CPU time in microseconds.
+        peak_kb: Peak memory in KiB.
+        text: Details, cut to fit ``MAX_BYTES``.
+    """
     return _REPLY.pack(kind, number, status, cpu_us, peak_kb) + text.encode()[: MAX_BYTES - _REPLY.size]
 
 
 def unpack_reply(data: bytes) -> Reply:
-    """The reply that some bytes hold."""
+    """Parse the bytes of a reply."""
     kind, number, status, cpu_us, peak_kb = _REPLY.unpack_from(data)
     return Reply(kind, number, status, cpu_us / 1e6, peak_kb, data[_REPLY.size :].decode("utf-8", "replace"))

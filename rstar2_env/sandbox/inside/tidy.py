@@ -1,4 +1,4 @@
-"""Removing a folder that a program filled as it liked: however deep, with whatever names, modes and links."""
+"""Removing a folder that an untrusted program filled: of any depth, with any names, modes and links."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames: how the caller, the warden and a child speak to one another over a byte stream.
+"""Frames: the messages between the caller, the warden and a child over a byte stream.
 
 A frame is two 32-bit lengths (of the whole rest, and of the header), a JSON header, and blobs of bytes whose lengths
 the header lists. Nothing is ever pickled. Covered: packing, and cutting a stream into frames. Not covered: sockets.
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 _LENGTHS = struct.Struct(">II")
 PREFIX_BYTES = _LENGTHS.size
 STARTED = b'{"started": true}'
-"""What a child says once its program has compiled, before any of it runs."""
+"""What a child sends when its program has compiled, before any of it runs."""
 MAX_FRAME_BYTES = (1 << 32) - 1
 """Largest frame, by the width of its length."""
 
@@ -22,11 +22,11 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode  # made once: it costs 
 
 
 class WireError(ValueError):
-    """The stream does not hold a frame where one must begin, or a frame is too long to send."""
+    """The stream does not contain a valid frame, or a frame is too long to send."""
 
 
 class Frame(NamedTuple):
-    """One message: its header, its blobs, and the bytes it came as (to be handed on unchanged)."""
+    """One message: its header, its blobs, and its raw bytes (to be forwarded unchanged)."""
 
     header: dict[str, Any]
     blobs: list[bytes]
@@ -58,7 +58,7 @@ def unpack(raw: bytes) -> Frame:
     """Read one whole frame.
 
     Raises:
-        WireError: The lengths do not add up, or the header is no JSON object.
+        WireError: The lengths do not add up, or the header is not a JSON object.
     """
     if len(raw) < PREFIX_BYTES:
         raise WireError(f"A frame begins with {PREFIX_BYTES} bytes of lengths; {len(raw)} came.")

@@ -1,1 +1,1 @@
-"""What holds a program, through the kernel: namespaces, file system, system-call filter, Landlock, control groups."""
+"""Isolation by the kernel: namespaces, file system, system-call filter, Landlock, control groups."""

@@ -1,4 +1,4 @@
-"""Control groups: bounds on a call's memory and processes, whatever it forks. Made once, used call after call.
+"""Control groups: bounds on a call's memory and processes, including all that it forks. Made once and reused.
 
 Covered: version 1 hierarchies and the version 2 tree, as root or where a manager delegated a subtree; the peak use and
 the count of kills for memory. Not covered: CPU shares and input/output.
@@ -14,7 +14,7 @@ import os
 _ROOT = "/sys/fs/cgroup"
 _PREFIX = "rstar2-sandbox-"
 _SPARE_BYTES = 32 << 20
-"""Beyond the limit on address space, so that a MemoryError comes before the kernel's kill."""
+"""Margin above the limit on address space, so that a MemoryError comes before the kernel's kill."""
 
 
 class Group:
@@ -38,7 +38,7 @@ class Group:
         )
 
     def prepare(self, memory_bytes: int, processes: int) -> None:
-        """Set the limits of the next call and start counting anew."""
+        """Set the limits of the next call and reset the counters."""
         if self._set != (memory_bytes, processes):
             if self._memory is not None:
                 limit = "memory.max" if self._version == 2 else "memory.limit_in_bytes"
@@ -49,7 +49,7 @@ class Group:
         self.count_anew()
 
     def count_anew(self) -> None:
-        """Start counting anew, for the next cell of a session."""
+        """Reset the counters, for the next cell of a session."""
         if self._peak >= 0:
             os.pwrite(self._peak, b"0", 0)
         self._kills = self._kills_now()
@@ -59,7 +59,7 @@ class Group:
         return self._kills_now() > self._kills
 
     def peak_bytes(self) -> int:
-        """Largest use of memory since ``prepare``; 0 where the kernel cannot tell it for one call."""
+        """Peak memory in bytes since ``prepare``; 0 where the kernel does not report it per call."""
         return int(os.pread(self._peak, 32, 0)) if self._peak >= 0 else 0
 
     def close(self) -> None:
@@ -109,7 +109,7 @@ class Groups:
 
     @property
     def controllers(self) -> tuple[str, ...]:
-        """The controllers in force."""
+        """The active controllers."""
         return tuple(self._parents)
 
     def make(self, index: int) -> Group:
@@ -178,7 +178,7 @@ def _version_1() -> dict[str, str]:
 
 
 def _sweep(folder: str) -> None:
-    """Remove what a warden that was killed left: its lock is free."""
+    """Remove the groups of wardens that were killed, whose locks are free."""
     for name in os.listdir(folder):
         stale = os.path.join(folder, name)
         if not name.startswith(_PREFIX) or not os.path.isdir(stale):
@@ -192,7 +192,7 @@ def _sweep(folder: str) -> None:
 
 
 def _make_locked(folder: str) -> int:
-    """Make a folder and hold it; again when another warden swept it away before it was held."""
+    """Make a folder and lock it; retried when another warden removed it before it was locked."""
     for _ in range(10):
         with contextlib.suppress(FileExistsError):
             os.mkdir(folder)
@@ -205,10 +205,10 @@ def _make_locked(folder: str) -> int:
 
 
 def _lock(folder: str) -> int:
-    """Hold a folder as one's own until the descriptor closes.
+    """Lock a folder until the descriptor is closed.
 
     Raises:
-        OSError: Another process holds it.
+        OSError: Another process has locked it.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

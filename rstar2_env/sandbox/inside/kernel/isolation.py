@@ -1,8 +1,8 @@
-"""Putting the layers in force, in a child that was just forked and before it has its job.
+"""Applying the layers in a child that was just forked, before it has its job.
 
 The order matters: control group, namespaces, mounts, the change of user (which gives up every capability), Landlock
-(which would bar the way to ``/proc``, where users are mapped), and the system-call filter last. Whatever fails here
-ends the child before any job reaches it. Covered: everything but rlimits, which wait for the job (``child``).
+(which would block ``/proc``, where users are mapped), and the system-call filter last. Any failure ends the child
+before a job reaches it. Covered: everything except rlimits, which depend on the job (``intake``).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _HIDDEN = "hidepid=2,subset=pid"
 
 
 class Isolation:
-    """What every child needs in order to isolate itself, made ready once in the zygote.
+    """What every child needs in order to isolate itself, prepared once in the zygote.
 
     Args:
-        plan: The layers in force.
+        plan: The active layers.
         readable: Paths that programs may read.
     """
 
@@ -55,23 +55,23 @@ class Isolation:
         self._prepared: dict[tuple[int, int], tuple[linux.Prepared, linux.Prepared]] = {}
 
     def most_processes(self, wanted: int) -> int | None:
-        """The limit on processes for a program that may have ``wanted``; ``None`` where none can be told."""
+        """The rlimit on processes for a program that may have ``wanted``; ``None`` where it cannot be determined."""
         if self._plan.own_user:
             return wanted
-        # The kernel counts all that the caller's user runs: a bound in the large, and the watch one in the small.
+        # The kernel counts all processes of the caller's user: this is a coarse bound; the watch adds a fine one.
         return self._plan.shared_processes + wanted if self._plan.shared_processes else None
 
     def measure(self) -> None:
-        """Note the memory of the zygote; call it when it is as large as it will be."""
+        """Record the memory of the zygote; call it when the zygote has its final size."""
         with open("/proc/self/statm", "rb") as file:
             self.base_memory = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
 
     def prepare(self, slot: int, file_bytes: int) -> None:
-        """Make the system calls of a slot's children ready, before the fork.
+        """Prepare the system calls of a slot's children, before the fork.
 
         Args:
             slot: Number of the slot, which decides its user.
-            file_bytes: What the private file system may hold.
+            file_bytes: Size of the private file system in bytes.
         """
         if (slot, file_bytes) not in self._prepared:
             user = self._plan.users_from + slot if self._plan.users_from else 0
@@ -128,7 +128,7 @@ class Isolation:
         return calls
 
     def _settle_in(self, workdir: str, slot: int) -> None:
-        """For want of a private file system: a folder of one's own on the machine's."""
+        """Without a private file system: use a separate folder on the machine's file system."""
         if self._plan.users_from:
             os.chown(workdir, self._plan.users_from + slot, self._plan.users_from + slot)
         os.chdir(workdir)
@@ -136,7 +136,7 @@ class Isolation:
 
     def _nest(self) -> None:
         """A user namespace for each call: the kernel counts its processes apart from all others'."""
-        linux.set_dumpable(True)  # for writing one's own maps
+        linux.set_dumpable(True)  # to write the user and group maps
         linux.unshare(linux.CLONE_NEWUSER)
         linux.map_user(self._proc, INSIDE_USER, (0, 0))
         linux.drop_bounding_capabilities()  # a new user namespace begins with all of them
@@ -144,13 +144,13 @@ class Isolation:
 
 
 def _change_of_user(user: int) -> linux.Prepared:
-    """Become a user of one's own, which gives up every capability, and die with the zygote from then on."""
+    """Change to a separate user, which gives up every capability, and end together with the zygote from then on."""
     calls = linux.Prepared()
     if user:
         calls.add("setgroups", 0, None)
         calls.add("setresgid", user, user, user)
         calls.add("setresuid", user, user, user)
-    calls.add("prctl", linux.PR_SET_DUMPABLE, 1, 0, 0, 0)  # one's own files under /proc are one's own
+    calls.add("prctl", linux.PR_SET_DUMPABLE, 1, 0, 0, 0)  # the files under /proc then belong to the user
     calls.add("prctl", linux.PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     return calls
 

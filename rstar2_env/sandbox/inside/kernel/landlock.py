@@ -1,6 +1,6 @@
-"""Landlock: file and socket rules that a process lays on itself, a second wall behind the mount namespace.
+"""Landlock: file and socket rules that a process applies to itself, a second layer behind the mount namespace.
 
-Covered: reading and executing below the paths given, writing below the working folder alone, no TCP, no abstract Unix
+Covered: reading and executing below the paths given, writing below the working folder only, no TCP, no abstract Unix
 sockets and no signals out of the sandbox (as far as the kernel's version goes). Not covered: what the kernel's Landlock
 does not know, such as UDP or changing a file's mode.
 """
@@ -40,7 +40,7 @@ def version() -> int:
 
 
 class Rules:
-    """Rules for a child to lay on itself. All but the one for its own working folder are made ready in the zygote.
+    """Rules for a child to apply to itself. All but the one for its working folder are prepared in the zygote.
 
     Args:
         readable: Paths below which everything may be read and executed.
@@ -57,9 +57,9 @@ class Rules:
         self._fixed += [self._rule(device, _READ_FILE | _WRITE_FILE) for device in _DEVICES if os.path.exists(device)]
 
     def restrict(self, workdir: str) -> None:
-        """Lay the rules on this process, for good. ``no_new_privs`` must be set."""
+        """Apply the rules to this process, irrevocably. ``no_new_privs`` must be set."""
         rules = linux.syscall("landlock", linux.SYS_LANDLOCK_CREATE, self._attributes, self._size, 0)
-        # A rule on the place where something is mounted does not hold for what is mounted there.
+        # A rule on a mount point does not apply to what is mounted there.
         for rule in (*self._fixed, self._rule(workdir, self._files & ~_IOCTL_DEV)):
             linux.syscall("landlock", linux.SYS_LANDLOCK_ADD, rules, _RULE_PATH, rule, 0)
         linux.syscall("landlock", linux.SYS_LANDLOCK_RESTRICT, rules, 0)

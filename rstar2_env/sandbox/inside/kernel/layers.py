@@ -1,8 +1,8 @@
-"""Which layers of isolation this machine gives, found by trying each one, and what follows from that.
+"""Which layers of isolation this machine supports, found by trying each one, and the plan that follows.
 
 Covered: the probes, the plan that the zygote and the children follow, and the list that ``capabilities()`` shows:
-first what is promised (and by which mechanisms), then the mechanisms themselves. Not covered: putting them in force
-(``child``).
+first what is promised (and by which mechanisms), then the mechanisms themselves. Not covered: applying them
+(``isolation``).
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from .plan import NAMESPACES, SCOPED, Plan
 from .view import FOLDER, View, build, plain_view, private_view
 
 _USERS_FROM = 0x7A000000
-"""Where the numbers of our own users begin, far from any that a machine gives out."""
+"""First of the user ids for programs, far from those that a machine assigns."""
 _MARGIN = 512
 _USERS_EACH, _MOST_PROCESSES, _SMALL_BLOCK = 512, 1 << 22, 8192
-"""Users for each warden, process numbers that Linux may give, and users to choose from in a container."""
+"""User ids for each warden, largest number of process ids in Linux, and user ids to choose from in a container."""
 
 
 @dataclass(slots=True)
 class Layers:
-    """The plan, what it rests on, and why other layers are missing."""
+    """The plan, what it is based on, and why other layers are missing."""
 
     plan: Plan
     view: View
@@ -72,7 +72,7 @@ class Layers:
             "bounded processes": _those(
                 {
                     "pids control group": "pids" in grouped,
-                    "rlimit of an own user": plan.own_user,
+                    "rlimit of a separate user": plan.own_user,
                     "rlimit and the zygote's watch": watched
                     and plan.isolated
                     and not plan.own_user
@@ -109,7 +109,7 @@ class Layers:
         found = {
             "user": (plan.user, "the layers below are made in it" if plan.user else ""),
             **{name: (name in plan.namespaces, "") for name in NAMESPACES},
-            "users": (plan.users_from > 0, f"a user of its own for each slot, from {plan.users_from}"),
+            "users": (plan.users_from > 0, f"a separate user for each slot, from {plan.users_from}"),
             "seccomp": (plan.seccomp, ""),
             "landlock": (plan.landlock > 0, f"version {plan.landlock}"),
             "cgroups": (
@@ -132,7 +132,7 @@ def find(options: dict[str, Any]) -> Layers:
     """Try every layer and plan with those that work.
 
     Args:
-        options: ``isolation``, ``without`` (layers to do without, by their short names), ``site_dirs``, ``readable``,
+        options: ``isolation``, ``without`` (layers to leave out, by their short names), ``site_dirs``, ``readable``,
             ``scratch``.
     """
     plain = plain_view(options["site_dirs"], options["readable"])
@@ -140,7 +140,7 @@ def find(options: dict[str, Any]) -> Layers:
         off = dict.fromkeys([*NAMESPACES, "user", "users", "seccomp", "landlock", "cgroups"], "switched off")
         return Layers(Plan(isolated=False), plain, missing=off)
     without: list[str] = options["without"]
-    missing = dict.fromkeys(without, "left out by the option without")
+    missing = dict.fromkeys(without, "disabled by the option without")
     groups = _groups(missing)
     plan = Plan()
     _find_namespaces(plan, missing)
@@ -179,7 +179,7 @@ def _groups(missing: dict[str, str]) -> Groups | None:
 
 
 def _find_namespaces(plan: Plan, missing: dict[str, str]) -> None:
-    """Find which namespaces can be made, as the user that we are or inside a user namespace."""
+    """Find which namespaces can be made, as the current user or inside a user namespace."""
     if _attempt(lambda: linux.unshare(linux.CLONE_NEWNS)) is not None:
         error = missing.get("user") or _attempt(lambda: enter_user_namespace(os.getuid(), os.getgid()))
         if error is not None:
@@ -195,7 +195,7 @@ def _find_namespaces(plan: Plan, missing: dict[str, str]) -> None:
 
 
 def _find_users(plan: Plan, view: View, missing: dict[str, str]) -> None:
-    """As root: find numbers for users of our own, which can read what a program needs."""
+    """As root: find ids for separate users that can read what a program needs."""
     if "users" in missing:
         return
     try:
@@ -219,7 +219,7 @@ def _find_users(plan: Plan, view: View, missing: dict[str, str]) -> None:
 
 
 def _free_users() -> int:
-    """The first of a block of users for this warden alone: the kernel counts processes by user, over all sandboxes."""
+    """The first of a block of users for this warden only: the kernel counts processes by user, over all sandboxes."""
     with open("/proc/self/uid_map") as file:
         for line in file:
             first, _, count = map(int, line.split())
@@ -251,7 +251,7 @@ def enter_user_namespace(user: int, group: int) -> None:
 
 
 def _rehearse(plan: Plan, view: View, scratch: str) -> None:
-    """Build the private view, and the mounts that a child makes, as will be done for the zygote."""
+    """Build the private view and the mounts of a child, as for the zygote, to check that this works."""
     if plan.user:
         enter_user_namespace(os.getuid(), os.getgid())
     if "pid" in plan.namespaces:

@@ -1,7 +1,7 @@
 """Linux system calls that Python has no function for, through ``ctypes``.
 
 Covered: thin calls that raise ``OSError``, and the pausing process that becomes pid 1 of a namespace. Not covered: what
-they are used for. Elsewhere than on Linux the module imports, and every call fails.
+they are used for. On other systems the module can be imported, and every call fails.
 """
 
 from __future__ import annotations
@@ -62,6 +62,11 @@ def _call(name: str, *arguments: object) -> int:
 def syscall(name: str, number: int, *arguments: object) -> int:
     """Make a system call by number.
 
+    Args:
+        name: Its name, for error messages.
+        number: Its number on this machine.
+        *arguments: Its arguments.
+
     Raises:
         OSError: It failed; the message begins with ``name``.
     """
@@ -81,7 +86,7 @@ def die_with_parent(sent: signal.Signals = signal.SIGKILL) -> None:
 
 
 def become_subreaper() -> bool:
-    """Become the parent of descendants whose own parent ends; false where the kernel has no such thing (gVisor)."""
+    """Become the parent of descendants whose own parent ends; false where the kernel lacks this (gVisor)."""
     try:
         prctl(_PR_SET_CHILD_SUBREAPER, 1)
     except OSError:
@@ -141,13 +146,21 @@ def setns(descriptor: int, flags: int) -> None:
 
 
 def mount(source: str, target: str, kind: str | None = None, flags: int = 0, data: str | None = None) -> None:
-    """Call ``mount``."""
+    """Call ``mount``.
+
+    Args:
+        source: What to mount.
+        target: Where.
+        kind: File system type.
+        flags: Bits of ``MS_*``.
+        data: Options of the file system.
+    """
     encoded = [None if text is None else os.fsencode(text) for text in (source, target, kind, data)]
     _call("mount", *encoded[:3], ctypes.c_ulong(flags), encoded[3])
 
 
 def unmount(target: str) -> None:
-    """Take away what is mounted at ``target``."""
+    """Unmount what is mounted at ``target``."""
     _call("umount2", os.fsencode(target), ctypes.c_int(MNT_DETACH))
 
 
@@ -159,13 +172,13 @@ def bind_read_only(source: str, target: str) -> None:
     try:
         size = ctypes.c_size_t(ctypes.sizeof(attributes))
         syscall("mount_setattr", SYS_MOUNT_SETATTR, ctypes.c_int(_AT_FDCWD), path, _AT_RECURSIVE, attributes, size)
-    except OSError:  # before Linux 5.12: the top alone, keeping the flags that a user namespace locks
+    except OSError:  # before Linux 5.12: only the top, keeping the flags that a user namespace locks
         flags = os.statvfs(target).f_flag & (MS_NOSUID | MS_NODEV | MS_NOEXEC)
         mount("none", target, None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | flags)
 
 
 def pivot_root(new_root: str) -> None:
-    """Make ``new_root`` the root of this mount namespace and let go of the old one."""
+    """Make ``new_root`` the root of this mount namespace and detach the old one."""
     os.chdir(new_root)
     syscall("pivot_root", _SYS_PIVOT_ROOT[platform.machine()], b".", b".")
     unmount(".")
@@ -190,7 +203,7 @@ def map_user(proc: int, inside: int, outside: tuple[int, int]) -> None:
 
 
 class Prepared:
-    """System calls whose arguments are made ready ahead, so that a forked child touches little memory to make them."""
+    """System calls with arguments prepared in advance, so that a forked child touches little memory to make them."""
 
     def __init__(self) -> None:
         self._steps: list[tuple[str, Any, tuple[Any, ...]]] = []
@@ -222,8 +235,8 @@ def _as_c(argument: int | str | ctypes.Array[Any] | None) -> Any:
 def plain_fork() -> Callable[[], int]:
     """The C library's ``fork``, without what Python does after it: reseeding, new locks, and such.
 
-    That is for processes with several threads. In one with a single thread nothing of it is needed, and it would touch
-    some 250 pages of memory in each child, which are then copied.
+    Those steps are for processes with several threads. A process with one thread does not need them, and they would
+    touch and so copy some 250 pages of memory in each child.
 
     Returns:
         ``os.fork`` when this process has other threads.

@@ -1,4 +1,4 @@
-"""The plan: which layers are in force, as the zygote and the children need to know it."""
+"""The plan: which layers are active, for the zygote and the children."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ NAMESPACES = {
 
 @dataclass(slots=True)
 class Plan:
-    """What is in force.
+    """The active layers.
 
     Attributes:
         isolated: Whether there is any isolation at all.
         user: Whether everything happens in a user namespace (an ordinary user's way to the others).
         users_from: As root: each slot runs as a user of its own, numbered from here; 0 means no change of user.
-        namespaces: The other namespaces in force.
-        seccomp: Whether the system-call filter is in force.
-        landlock: Version of Landlock in force; 0 means none.
-        shared_processes: Processes that the caller's user had at the start and a margin, where programs run as that
-            very user; 0 elsewhere.
+        namespaces: The other active namespaces.
+        seccomp: Whether the system-call filter is active.
+        landlock: Active version of Landlock; 0 means none.
+        shared_processes: Processes that the caller's user had at the start and a margin, where programs run as the
+            same user; 0 otherwise.
     """
 
     isolated: bool = True
@@ -46,7 +46,7 @@ class Plan:
 
     @property
     def own_user(self) -> bool:
-        """Whether a program runs as a user of its own, whose processes the kernel counts apart."""
+        """Whether a program runs as a separate user, whose processes the kernel counts separately."""
         return self.user or self.users_from > 0
 
     @property
@@ -55,7 +55,7 @@ class Plan:
         return self.landlock >= SCOPED
 
     def flags(self, *names: str) -> int:
-        """The clone flags of those of ``names`` that are in force."""
+        """The clone flags of those of ``names`` that are active."""
         return sum(NAMESPACES[name][1] for name in names if name in self.namespaces)
 
     def as_dict(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The system-call filter, as a program for the kernel's classic packet filter, built once and installed by each child.
 
 Covered: the lists of ``syscalls``; new namespaces refused in ``clone``, ``clone3`` answered with ENOSYS (with EPERM,
-threads fail), sockets only as pairs, no typing into terminals. Not covered: files and memory, which are other layers'.
+threads fail), sockets only as pairs, no typing into terminals. Not covered: files and memory (other layers).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Program(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Needs:
-    """What the filter has to do for want of other layers.
+    """What the filter has to do because other layers are missing.
 
     Attributes:
         pin: Keep to its own process group and process number (no process namespace).
@@ -60,11 +60,11 @@ class Filter:
     """The filter of this machine, ready for the kernel.
 
     Args:
-        machine: Kind of processor; ``None`` is this one.
-        needs: What else it has to do.
+        machine: Processor architecture; ``None`` is this machine's.
+        needs: Additional duties.
 
     Raises:
-        OSError: No table of system calls for this kind of processor.
+        OSError: There is no table of system calls for this architecture.
     """
 
     def __init__(self, machine: str | None = None, needs: Needs | None = None) -> None:
@@ -83,7 +83,7 @@ class Filter:
 
 
 def actions(machine: str) -> dict[int, int]:
-    """What each listed system call of ``machine`` answers, those aside whose arguments decide."""
+    """The action for each listed system call of ``machine``, except those whose arguments decide."""
     found: dict[int, int] = {}
     for text in syscalls.ALLOWED.values():
         found |= dict.fromkeys(syscalls.numbers(text, machine), _ALLOW)
@@ -135,7 +135,7 @@ def build(machine: str, needs: Needs | None = None) -> list[Instruction]:
 
 
 def _extra(machine: str, needs: Needs) -> dict[int, list[Instruction]]:
-    """Blocks for the calls that are open only where namespaces take the harm out of them."""
+    """Blocks for the calls that are safe only inside namespaces."""
 
     def own(argument: int, *also: int) -> list[Instruction]:
         """Allow the process itself (0 is a short form of it) and ``also``."""

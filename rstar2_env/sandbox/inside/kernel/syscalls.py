@@ -2,7 +2,7 @@
 
 Each entry is ``name x86_64 aarch64``; a dash means that the machine has no such call. The numbers are the kernel's own
 interface and never change. A call that is in no list answers ENOSYS, as on an older kernel, so that libraries fall
-back; ``memfd_create`` is such a one, since only a control group would count its memory.
+back; ``memfd_create`` is among these, since only a control group would count its memory.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ quotactl_fd 443 443, shmget 29 194, shmat 30 196, shmctl 31 195, shmdt 67 197, s
 semctl 66 191, semtimedop 220 192, msgget 68 186, msgsnd 69 189, msgrcv 70 188, msgctl 71 187, mq_open 240 180,
 mq_unlink 241 181, mq_timedsend 242 182, mq_timedreceive 243 183, mq_notify 244 184, mq_getsetattr 245 185
 """
-"""Answered with EPERM: honest programs try them, and cope."""
+"""Answered with EPERM: benign programs try them and handle the error."""
 
 ENDED_FOR = """
 ptrace 101 117, process_vm_readv 310 270, process_vm_writev 311 271, mount 165 40, umount2 166 39,
@@ -88,7 +88,7 @@ kexec_file_load 320 294, init_module 175 105, finit_module 313 273, delete_modul
 add_key 248 217, request_key 249 218, keyctl 250 219, open_by_handle_at 304 265, fanotify_init 300 262, acct 163 89,
 settimeofday 164 170, clock_settime 227 112
 """
-"""The program is ended: no honest program of this kind calls them."""
+"""The program is ended: no benign program of this kind calls them."""
 
 SPECIAL = {"clone": (56, 220), "clone3": (435, 435), "socketpair": (53, 199), "ioctl": (16, 29)}
 """Calls whose arguments decide (see ``seccomp``)."""
@@ -116,7 +116,7 @@ chmod 90 -, fchmod 91 52, fchmodat 268 53, fchmodat2 452 452, chown 92 -, fchown
 utime 132 -, utimes 235 -, futimesat 261 -, utimensat 280 88, setxattr 188 5, lsetxattr 189 6, fsetxattr 190 7,
 removexattr 197 14, lremovexattr 198 15, fremovexattr 199 16
 """
-"""Changes to files that Landlock does not know: where the user's own files are in sight, they are refused."""
+"""Changes to files that Landlock does not cover: where the user's own files are in sight, they are refused."""
 
 
 def numbers(text: str, machine: str) -> list[int]:

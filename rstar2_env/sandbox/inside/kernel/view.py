@@ -26,7 +26,7 @@ _FILES = {
 }
 HARNESS = "/sandbox"
 FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-"""Where these programs are: ``inside``, with all of its folders."""
+"""The folder of these programs: ``inside``, with all of its subfolders."""
 
 
 @dataclass(slots=True)
@@ -38,8 +38,8 @@ class View:
         launch: Path of ``launch.py``.
         site_dirs: Folders of installed packages.
         library_path: ``LD_LIBRARY_PATH``, or empty.
-        readable: Everything that is shown read-only.
-        binds: What is shown where: pairs of the path outside and the path inside.
+        readable: Everything that is visible, read-only.
+        binds: Mounts: pairs of the path outside and the path inside.
     """
 
     python: str
@@ -51,7 +51,7 @@ class View:
 
 
 def plain_view(site_dirs: list[str], readable: list[str]) -> View:
-    """Everything where it is on this machine, for want of a mount namespace."""
+    """The machine's own paths, for use without a mount namespace."""
     prefix = os.path.realpath(sys.base_prefix)
     shown = [prefix, *site_dirs, *readable, *_SYSTEM, *(f"/etc/{name}" for name in _ETC), FOLDER]
     return View(sys.executable, _launch_file(), site_dirs, readable=[path for path in shown if os.path.exists(path)])
@@ -62,7 +62,7 @@ def private_view(site_dirs: list[str], readable: list[str]) -> View:
 
     Args:
         site_dirs: Folders of installed packages, real paths.
-        readable: Further paths to show where they are.
+        readable: Additional paths, visible at the same place.
     """
     base = os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable)
     prefix = os.path.realpath(sys.base_prefix)

@@ -1,1 +1,1 @@
-"""The warden: the program between the caller and every program of a model."""
+"""The warden: the program between the caller and the model's programs."""

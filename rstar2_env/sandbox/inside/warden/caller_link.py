@@ -20,7 +20,7 @@ class CallerLink:
 
     Args:
         incoming: Descriptor to read from.
-        outgoing: Descriptor to write to, with a number of its own: it is waited for apart.
+        outgoing: Descriptor to write to, different from ``incoming``, since the two are polled separately.
     """
 
     def __init__(self, incoming: int, outgoing: int) -> None:
@@ -42,11 +42,11 @@ class CallerLink:
 
     @property
     def backlog(self) -> bool:
-        """Whether something waits to be written."""
+        """Whether output is waiting to be written."""
         return bool(self._out)
 
     def do_not_block(self) -> None:
-        """From now on, neither wait for what comes nor for room."""
+        """Make both descriptors non-blocking."""
         os.set_blocking(self.incoming, False)
         os.set_blocking(self.outgoing, False)
 
@@ -68,7 +68,7 @@ class CallerLink:
         return self._frames.feed(data) if data else None
 
     def say(self, header: dict[str, Any], blobs: tuple[bytes, ...] = ()) -> bool:
-        """Send a frame, now or later; false when the caller is gone."""
+        """Send a frame, buffered if necessary; returns false when the caller is gone."""
         self._out.append(memoryview(wire.pack(header, blobs)))
         return len(self._out) > 1 or self.flush()
 

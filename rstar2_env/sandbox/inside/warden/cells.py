@@ -1,8 +1,8 @@
-"""The warden's part in sessions: hand a cell to its process, interrupt it, and tell how it went.
+"""The warden's part in sessions: give a cell to its process, interrupt it, and report how it went.
 
-Between cells nothing of a session's process is read: what its threads print waits in the pipes, which bound it, and
-comes with the next cell. Covered: cells. Not covered: names, turns and bounds (``sessions``), and what sessions share
-with other calls: workers, deadlines, the end of processes (``supervisor``).
+Between cells nothing is read from a session's process: what its threads print stays in the pipes, whose size bounds it,
+and comes with the next cell. Covered: cells. Not covered: names, turns and bounds (``sessions``), and what sessions
+share with other calls: workers, deadlines, the end of processes (``supervisor``).
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 _GRACE_S = 1.0
 """Seconds in which an interrupted cell has to stop."""
 MAX_RESTARTS = 5
-"""How often a call is started anew here when nothing of it ran."""
+"""How many times a call is restarted here when none of it ran."""
 _BROKEN = {"timeout": "ran past its wall-clock limit", "output_limit": "wrote more than its output limit"}
 _Answer = Callable[["Call", dict[str, Any], tuple[bytes, bytes]], None]
 
 
 class Cells:
-    """Sessions at work.
+    """Runs the cells of sessions.
 
     Args:
-        options: As of ``Sessions``.
+        options: As for ``Sessions``.
         loop: The warden's loop.
-        zygote: Who interrupts.
+        zygote: Sends interrupts.
         queue: Where calls wait for a worker.
         kill: Ends a child.
-        answer: Sends an outcome, unless nobody waits for it.
-        lose: Says that a call was lost without a fault of its program.
+        answer: Sends an outcome, unless it is no longer needed.
+        lose: Reports that a call was lost without a fault of its program.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Cells:
         self.book = Sessions(options, loop, queue, self._evict)
 
     def begin(self, child: Child, call: Call) -> None:
-        """A cell is about to be sent to its process, which may be a fresh one."""
+        """Prepare for sending a cell to its process, which may be a new one."""
         session = call.session
         assert session is not None
         if session.child is None:
@@ -80,11 +80,11 @@ class Cells:
         return child.call is not None and message.startswith(b'{"done": %d' % child.call.id)
 
     def finish(self, child: Child, message: bytes) -> None:
-        """A cell has come to its end, and its session lives on."""
+        """Handle the end of a cell whose session continues."""
         call, session = child.call, child.session
         assert call is not None
         assert session is not None
-        if child.job_left:  # no honest harness ends a cell that it has not read
+        if child.job_left:  # an unmodified harness does not end a cell that it has not read
             self._kill(child)
             return
         interrupted = child.stopped_for
@@ -118,14 +118,14 @@ class Cells:
         self._loop.at(time.monotonic() + _GRACE_S, lambda: self._kill(child) if child.call is call else None)
 
     def interrupted(self, child: Child) -> None:
-        """The interrupt was sent, so it cannot reach a later cell any more."""
+        """Note that the interrupt was sent, so it can no longer reach a later cell."""
         if child.session is not None:
             child.session.signalled = False
             if child.session.child is child:
                 self.book.go_on(child.session)
 
     def cancel(self, call: Call) -> None:
-        """Nobody waits for a call of a session any more."""
+        """Cancel a call of a session, whose outcome is no longer needed."""
         session = call.session
         assert session is not None
         if self.book.withdraw(call):
@@ -142,7 +142,7 @@ class Cells:
             self.book.go_on(session)
 
     def end(self, name: str) -> None:
-        """End a session, whatever it does."""
+        """End a session, whether or not it runs a cell."""
         found = self.book.end(name)
         if found is None:
             return
@@ -153,10 +153,10 @@ class Cells:
             self._answer(call, *_ended_by_caller())
 
     def settle(self, child: Child) -> None:
-        """The process of a session has ended, in a cell or between cells."""
+        """Handle the end of a session's process, in a cell or between cells."""
         session, call = child.session, child.call
         assert session is not None
-        if child.discarded:  # by our own wish
+        if child.discarded:  # ended by the warden
             if call is not None:
                 self._answer(call, *_ended_by_caller())
             return
@@ -165,14 +165,14 @@ class Cells:
             return
         if not (
             child.reached or child.stopped_for or call.cancelled
-        ):  # it was dead already, and we had not heard of it yet
+        ):  # it was dead already, but its end had not been reported yet
             session.turn, call.child = None, None
             session.pending.appendleft(call)
             self.book.lose_process(session, "The earlier session was ended between two cells: " + _why_ended(child))
             return
         why = None if call.cancelled else child.lost()
         if why is not None and not child.compiled and call.restarts < MAX_RESTARTS:
-            call.restarts += 1  # nothing of it ran: it may as well be its first start
+            call.restarts += 1  # none of it ran, so this does not count as a start
             call.child = session.child = None
             if call.note is not None:
                 self.book.note_end(session.name, call.note)
@@ -195,7 +195,7 @@ class Cells:
         self._kill(child)
 
     def _keep_time(self, session: Session, deadline: float) -> None:
-        """See to it that a cell is stopped in time, with one timer for many short cells."""
+        """Ensure that a cell is stopped in time, with one timer for many short cells."""
         if not 0 < session.deadline_at <= deadline:
             session.deadline_at = deadline
             self._loop.at(deadline, lambda: self._on_deadline(session, deadline))
@@ -224,7 +224,7 @@ def _why_ended(child: Child) -> str:
 
 
 def _ended_by_caller() -> tuple[dict[str, Any], tuple[bytes, bytes]]:
-    why = "The session was ended by its caller before this cell was through."
+    why = "The session was ended by its caller before this cell had finished."
     header = {
         "status": "unavailable",
         "exit_code": None,

@@ -1,7 +1,7 @@
 """A child of the zygote as the warden sees it, from the order to fork it until it is gone.
 
-Beside it stand the records of what it serves, a call and perhaps a session, since the three name one another. Covered:
-its pipes, its reports, its clocks. Not covered: its place (``slot``), and when what is done (``cells``).
+The records of what it serves, a call and perhaps a session, are here too, since the three refer to one another.
+Covered: its pipes, its reports, its clocks. Not covered: its place (``slot``), and scheduling (``cells``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,13 @@ _MAX_REPORT_BYTES = 1 << 19
 
 
 class Call:
-    """One job on its way through the warden."""
+    """One job in the warden.
+
+    Args:
+        call_id: Id of the call.
+        limits: The job's limits, as in its frame.
+        raw: The job's frame.
+    """
 
     __slots__ = ("cancelled", "child", "id", "limits", "note", "raw", "restarts", "session", "state")
 
@@ -46,7 +52,7 @@ class Call:
 
 
 class Session:
-    """One session, from its first call until nobody asks for it any more. Its process may come and go."""
+    """One session, from its first call until its last. Its process may be replaced."""
 
     __slots__ = ("child", "deadline_at", "held", "memory", "name", "note", "pending", "signalled", "turn")
 
@@ -58,12 +64,18 @@ class Session:
         self.held = False  # whether it counts against the bounds
         self.memory = 0
         self.note: str | None = None  # what the next cell has to be told
-        self.signalled = False  # whether an interrupt is on its way, which must not reach the next cell
+        self.signalled = False  # whether an interrupt is pending, which must not reach the next cell
         self.deadline_at = 0.0  # when the timer of its deadline fires
 
 
 class Child:
-    """One forked child, from the order to fork it until it is gone."""
+    """One forked child, from the order to fork it until it is gone.
+
+    Args:
+        number: Number of the child.
+        slot: Its place.
+        file_bytes: Size of its private file system in bytes.
+    """
 
     def __init__(self, number: int, slot: Slot, file_bytes: int) -> None:
         self.number = number
@@ -81,7 +93,7 @@ class Child:
         self.streams = (Stream(out_r), Stream(err_r))
         self.open_ends = 3
         self.call: Call | None = None
-        self.limits: dict[str, Any] = {}  # those of its first job, which hold for as long as it lives
+        self.limits: dict[str, Any] = {}  # those of its first job, which apply for its lifetime
         self.ready = False
         self.failure: str | None = None
         self.job_left = memoryview(b"")
@@ -100,11 +112,11 @@ class Child:
 
     @property
     def output_limit(self) -> int:
-        """Bytes that each stream may hold; nothing before the job has come."""
+        """Bytes that each stream may hold; 0 before the job has come."""
         return int(self.call.limits["output_bytes"]) if self.call is not None else 0
 
     def note(self, message: bytes) -> None:
-        """Keep a message of the child, up to a bound: a program may write here as it likes."""
+        """Keep a message of the child, up to a bound, since a program may write here without limit."""
         if not self.compiled and message == STARTED:
             self.compiled = True
             if self.call is not None:
@@ -115,7 +127,7 @@ class Child:
             self._reports = [*self._reports[-_MAX_REPORTS:], message]
 
     def feed(self) -> bool:
-        """Write more of the job; whether it is all written, or not wanted."""
+        """Write more of the job; returns whether it is complete or no longer needed."""
         try:
             while self.job_left:
                 self.job_left = self.job_left[os.write(self.job_fd, self.job_left) :]
@@ -124,14 +136,14 @@ class Child:
             return False
         except OSError:
             pass
-        self.job_left = memoryview(b"")  # even an empty rest would keep the whole job
+        self.job_left = memoryview(b"")  # even an empty view of the rest would keep the whole job in memory
         return True
 
     def begin(self, call: Call) -> None:
         """Take on a job, or the next cell of a session."""
         if self.session is not None:
             self._reports, self._reported, self.stopped_for = [], 0, None
-            self.compiled = True  # or rather: what ran before it did
+            self.compiled = True  # the session's earlier cells did
             self.cpu_at_start = self._cpu_now()
         elif call.session is not None:
             self.session = call.session
@@ -175,7 +187,7 @@ class Child:
         return found
 
     def _cpu_now(self) -> float:
-        """CPU seconds of the main process, by the kernel's clock for it; 0 when there is no telling."""
+        """CPU seconds of the main process, by the kernel's clock for it; 0 when unknown."""
         try:
             return time.clock_gettime((~self._pid << 3) | 2) if self._pid else 0.0
         except OSError:
@@ -188,7 +200,7 @@ class Child:
         self.cpu_s = max(0.0, reply.cpu_s - self.cpu_at_start)
 
     def lost(self) -> str | None:
-        """Why this end was no doing of the program; ``None`` when it was, or may have been."""
+        """Why the program did not cause this end; ``None`` when it did or may have."""
         if self.stopped_for is not None or self.wait_status != signal.SIGKILL:
             return None
         if self.broken:
@@ -250,22 +262,22 @@ class Child:
             self.open_ends -= 1
 
     def close_theirs(self) -> None:
-        """Close the ends that the child has by now."""
+        """Close the child's ends of the pipes, after the fork."""
         for descriptor in self.theirs:
             os.close(descriptor)
         self.theirs = ()
 
     def listening(self) -> list[int]:
-        """What is listened to while a cell of a session runs, as far as it is open."""
+        """The open descriptors that are watched while a cell of a session runs."""
         ends = (self.report.fileno(), *(stream.descriptor for stream in self.streams))
         return [descriptor for descriptor in ends if descriptor >= 0]
 
     def descriptors(self) -> list[int]:
-        """What is still open on our side."""
+        """The warden's descriptors that are still open."""
         return [self.job_fd, self.report.fileno(), *(stream.descriptor for stream in self.streams)]
 
     def close(self) -> None:
-        """Close what is still open, let go of what was kept, and remove the working folder."""
+        """Close open descriptors, drop kept output, and remove the working folder."""
         self.call, self._reports = None, []
         self.close_theirs()
         self.close_job()

@@ -1,4 +1,4 @@
-"""The warden's event loop: descriptors and times, each with what to call. Small, as it turns a dozen times a call."""
+"""The warden's event loop: descriptors and times, each with what to call. Small, as it runs a dozen times per call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 IN, OUT, ENDED = select.EPOLLIN, select.EPOLLOUT, select.EPOLLHUP | select.EPOLLERR
-"""What to wait for; ``ENDED`` comes unasked, when the other side is closed."""
+"""Events; ``ENDED`` is always reported when the other side is closed."""
 
 Callback = Callable[[int], None]
 
@@ -44,11 +44,17 @@ class Loop:
 
     @property
     def running(self) -> bool:
-        """Whether nobody called ``stop``."""
+        """Whether ``stop`` has not been called."""
         return self._running
 
     def watch(self, descriptor: int, callback: Callback, events: int = IN) -> None:
-        """Call ``callback`` with the events whenever a descriptor is ready."""
+        """Call ``callback`` with the events whenever a descriptor is ready.
+
+        Args:
+            descriptor: What to watch.
+            callback: Called with the events.
+            events: Bits of the events to wait for.
+        """
         self._callbacks[descriptor] = callback
         self._epoll.register(descriptor, events)
 
@@ -57,12 +63,12 @@ class Loop:
         self._epoll.modify(descriptor, events)
 
     def unwatch(self, descriptor: int) -> None:
-        """Watch a descriptor no longer that stays open."""
+        """Stop watching a descriptor that stays open."""
         self._callbacks.pop(descriptor, None)
         self._epoll.unregister(descriptor)
 
     def forget(self, descriptor: int) -> None:
-        """Watch a descriptor no longer; the caller closes it next, which takes it from the kernel's list."""
+        """Stop watching a descriptor; the caller closes it next, which removes it from the kernel's list."""
         self._callbacks.pop(descriptor, None)
 
     def at(self, when: float, what: Callable[[], None]) -> None:

@@ -1,7 +1,7 @@
-"""The warden: the program between the caller and every program of a model.
+"""The warden: the program between the caller and the model's programs.
 
-It is a program apart, so that the caller's locks, imports and global interpreter lock cannot delay a deadline. When the
-caller goes, so does it, and everything below it. Covered: its start and its end. Not covered: its work
+It is a separate process, so that the caller's locks, imports and global interpreter lock cannot delay a deadline. When
+the caller ends, it ends too, with everything below it. Covered: its start and its end. Not covered: its work
 (``supervisor``).
 """
 
@@ -30,19 +30,21 @@ def main() -> None:
     options = caller.first()
     if options is None:
         return
-    if options["site_dirs"] is None:  # in a container, only the warden can tell
+    if options["site_dirs"] is None:  # in a container, only the warden can determine them
         options["site_dirs"] = [os.path.realpath(path) for path in site.getsitepackages() if os.path.isdir(path)]
     os.makedirs(os.path.join(options["scratch"], "root"), exist_ok=True)
     found = layers.find(options)
     try:
         if options["isolation"] == "strict" and (broken := found.broken()):
-            raise RuntimeError(f"isolation='strict' needs what this machine does not give: {'; '.join(broken)}.")
+            raise RuntimeError(
+                f"isolation='strict' needs layers that this machine does not provide: {'; '.join(broken)}."
+            )
         zygote = ZygoteLink(options, found)
         if options.get("guard"):
             linux.set_dumpable(False)  # a program of the same user may not look into this process, nor open its files
         scratch = None if "mount" in found.plan.namespaces else options["scratch"]
         if scratch is not None:
-            os.chmod(scratch, 0o711)  # users of our own must get to their folders
+            os.chmod(scratch, 0o711)  # the separate users must be able to reach their folders
         count = options["workers"] + 2 * options["waiting"]
         make_slot = partial(Slot, groups=found.groups, scratch=scratch, own_user=found.plan.own_user)
         slots = [make_slot(index) for index in range(count)]
@@ -53,7 +55,7 @@ def main() -> None:
     gc.freeze()
     gc.set_threshold(50_000)  # calls come and go without cycles
     supervisor = Supervisor(caller, options, zygote, slots, make_slot, greeting)
-    signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())  # and tidy up: the caller is gone
+    signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())  # then clean up: the caller is gone
     try:
         supervisor.serve()
     finally:

@@ -1,7 +1,6 @@
-"""Children that wait for a job: forked and isolated ahead of the calls, and made anew as they are taken.
+"""Children that wait for a job: forked and isolated ahead of the calls, and replaced as they are taken.
 
-Covered: how many wait, places for them, failures to make one. Not covered: what becomes of them with a job
-(``supervisor``).
+Covered: how many wait, their places, failures to make one. Not covered: running a job (``supervisor``).
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ class ChildPool:
 
     Args:
         options: ``waiting``, ``file_bytes`` (of the first children).
-        loop: Where what they say is heard.
-        zygote: Who forks.
+        loop: Receives their messages.
+        zygote: Forks them.
         slots: A place for every child that may be alive at once, those of sessions aside.
-        make_slot: Makes a further place.
+        make_slot: Makes another place.
         demand: How many calls could start now.
         on_report: Called with a child when it has sent a message.
         on_output: Called with a child and a stream when it has written.
@@ -75,7 +74,7 @@ class ChildPool:
 
     def take(self, file_bytes: int) -> Child | None:
         """A waiting child whose file system has this size; ``None`` when none is ready yet."""
-        if file_bytes != self._file_bytes:  # fixed when a child is prepared: let those of another size go
+        if file_bytes != self._file_bytes:  # fixed when a child is prepared: discard those of another size
             self._file_bytes = file_bytes
             for child in self._waiting:
                 self.discard(child)
@@ -83,12 +82,12 @@ class ChildPool:
         return self._waiting.popleft() if self._waiting else None
 
     def make_places(self, sessions: int) -> None:
-        """See to it that so many sessions take no place from other calls."""
+        """Ensure that this many sessions do not take places from other calls."""
         while len(self._slots) < self._base + sessions:
             try:
                 slot = self._make_slot(len(self._slots))
             except OSError as error:  # then they do, for now
-                print(f"No place of its own for a session: {error}", file=sys.stderr)
+                print(f"No separate place for a session: {error}", file=sys.stderr)
                 return
             self._slots.append(slot)
             self._free.append(slot)
@@ -101,7 +100,7 @@ class ChildPool:
                 self._fork(self._free.popleft())
 
     def admit(self, child: Child, said: str) -> bool:
-        """A child has said its first word; whether it is ready."""
+        """Handle a child's first message; returns whether it is ready."""
         word, _, rest = said.partition(" ")
         if word != "ready":
             child.failure = rest
@@ -117,17 +116,17 @@ class ChildPool:
         return True
 
     def lose(self, child: Child) -> None:
-        """A child ended before it had a job. Unless that was our wish, say so, and go slow."""
+        """Handle a child that ended before it had a job. Unless it was discarded, report this and slow down."""
         if not child.ready:
             self._preparing -= 1
         if child.discarded:
             return
         with contextlib.suppress(ValueError):
             self._waiting.remove(child)
-        self._fail(child.failure or "it ended without a word")
+        self._fail(child.failure or "it ended without a message")
 
     def discard(self, child: Child) -> None:
-        """End a child that is not wanted any more."""
+        """End a child that is no longer needed."""
         child.discarded = True
         try:
             self._zygote.kill(child)

@@ -1,7 +1,7 @@
-"""Who has a session: names, turns, and who has to go when there are too many.
+"""The sessions of a warden: names, turns, and which session is ended when there are too many.
 
-Covered: one cell of a session at a time, bounds on number, memory and idle time, and why a session of some name is
-gone. Not covered: processes (``cells``) and what happens in them (``session``).
+Covered: one cell of a session at a time, bounds on number, memory and idle time, and the reason why a session has
+ended. Not covered: processes (``cells``) and what happens in them (``session``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Sessions:
         options: ``max_sessions``, ``session_idle_s``, ``session_memory_bytes`` (0 is no bound).
         loop: Where the timer of idle sessions runs.
         queue: Where calls whose turn has come wait for a worker.
-        evict: Called with the child of a session that has to go.
+        evict: Called with the child of a session that has to end.
     """
 
     def __init__(
@@ -42,13 +42,13 @@ class Sessions:
         self._evict = evict
         self._named: dict[str, Session] = {}
         self._resting: OrderedDict[Session, float] = OrderedDict()  # idle since when; least recently used first
-        self._waiting: deque[Session] = deque()  # for room; as long as one waits, none rests
+        self._waiting: deque[Session] = deque()  # for room; while one waits, none is idle
         self.count = self._memory = 0
         self._ends: OrderedDict[str, str] = OrderedDict()
         self._timer = False
 
     def submit(self, call: Call, name: str) -> None:
-        """A call for the session ``name``: its turn comes after those that came before."""
+        """Queue a call for the session ``name``, after earlier ones."""
         session = self._named.get(name)
         if session is None:
             session = self._named[name] = Session(name)
@@ -57,7 +57,7 @@ class Sessions:
         self.go_on(session)
 
     def go_on(self, session: Session) -> None:
-        """Give the next call its turn, if there is one, and room."""
+        """Give the next call its turn, if there is one and there is room."""
         if session.turn is not None or session.signalled:
             return
         if not session.pending:
@@ -78,7 +78,7 @@ class Sessions:
         self._queue.append(session.turn)
 
     def withdraw(self, call: Call) -> bool:
-        """Take back a call that waits for its turn; false when it has had it."""
+        """Remove a call that waits for its turn; false when its turn has come already."""
         session = call.session
         if session is None or session.turn is call:
             return False
@@ -88,11 +88,11 @@ class Sessions:
         return True
 
     def lose_process(self, session: Session, why: str | None = None) -> None:
-        """The process of a session is gone; calls that wait go on with a clean one.
+        """Note that a session's process is gone; waiting calls continue with a new one.
 
         Args:
-            session: Whose.
-            why: What the next call is told, if it was not told yet.
+            session: The session.
+            why: The reason, for the next call, if it was not reported yet.
         """
         self.recall(session)
         self._release(session)
@@ -132,13 +132,13 @@ class Sessions:
         return found
 
     def note_end(self, name: str, why: str) -> None:
-        """Note why a session is gone, for its next call."""
+        """Record why a session ended, for its next call."""
         self._ends[name] = why
         while len(self._ends) > _MOST_ENDS:
             self._ends.popitem(last=False)
 
     def take_end(self, name: str) -> str | None:
-        """Why the session that had this name before is gone, once; ``None`` when none was lost."""
+        """Why an earlier session of this name ended, reported once; ``None`` when none was lost."""
         return self._ends.pop(name, None)
 
     def _rest(self, session: Session) -> None:
@@ -163,7 +163,7 @@ class Sessions:
             self._send_away(session, f"it was idle for {self._idle_s:g} seconds")
 
     def _make_room(self, memory: int) -> bool:
-        """Whether one more session may live, after those that were used least recently have gone."""
+        """Make room for one more session by ending the least recently used; returns whether there is room."""
         while self.count >= self._most or (
             self._most_memory and self.count and self._memory + memory > self._most_memory
         ):
@@ -183,7 +183,7 @@ class Sessions:
             self._evict(child)
 
     def _admit(self) -> None:
-        """Let those in that wait for room."""
+        """Admit sessions that wait for room."""
         while self._waiting:
             session = self._waiting[0]
             if not self._make_room(session.pending[0].limits["memory_bytes"]):
@@ -192,7 +192,7 @@ class Sessions:
             self.go_on(session)
 
     def _release(self, session: Session) -> None:
-        """Count a session no longer."""
+        """Stop counting a session."""
         self._resting.pop(session, None)
         if session.held:
             session.held = False

@@ -1,4 +1,4 @@
-"""A place for one child at a time: its user, its control group, its folder, and which limits hold there unaided."""
+"""A place for one child at a time: its user, its control group, its folder, and its limits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Slot:
         self.bounds_files = scratch is None
 
     def unbounded(self, limits: dict[str, Any]) -> tuple[int, int, int]:
-        """Those of a job's limits that only a watch can keep here: processes, bytes of memory, bytes of files."""
+        """Those of a job's limits that only a watch can enforce here: processes, bytes of memory, bytes of files."""
         return (
             0 if self.bounds_processes else limits["processes"],
             0 if self.bounds_memory else limits["memory_bytes"] + _SPARE_MEMORY,

@@ -19,14 +19,14 @@ class Stream:
         self.left_out = 0
 
     def add(self, data: bytes, limit: int) -> bool:
-        """Keep ``data`` up to the limit; whether it went past it."""
+        """Keep ``data`` up to the limit; returns whether the limit was exceeded."""
         room = max(0, limit - len(self.kept))
         self.kept += data[:room]
         self.left_out += max(0, len(data) - room)
         return self.left_out > 0
 
     def take(self, limit: int) -> None:
-        """Keep what is in the pipe at this moment, and not a byte that is written later."""
+        """Keep what is in the pipe at this moment, and nothing that is written later."""
         if self.descriptor < 0:
             return
         waiting = array.array("i", [0])

@@ -1,8 +1,8 @@
-"""The warden's work: take jobs from the caller, hand each to a waiting child, and see it through.
+"""The warden's work: take jobs from the caller, give each to a waiting child, and report its outcome.
 
-One single-threaded loop. It enforces the wall clock and the output limit, reads output as it comes, and makes the
-outcome from what it and the kernel saw. Covered: queueing, dispatch, deadlines, output, outcomes. Not covered: the
-start (``warden``), forking (the zygote's ``server``) and the verdict (``verdict``).
+A single-threaded loop. It enforces the wall clock and the output limit, reads output as it comes, and makes the
+outcome from what it and the kernel observed. Covered: queueing, dispatch, deadlines, output, outcomes. Not covered: the
+start (``main``), forking (the zygote's ``server``) and the verdict (``verdict``).
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _STREAMS_CLOSE_S = 2.0
 
 
 class Supervisor:
-    """The warden at work.
+    """Runs the jobs of one caller.
 
     Args:
         caller: Where jobs come from.
-        options: ``workers``, ``stall_s``, and what ``ChildPool`` and ``Sessions`` want.
-        zygote: Who forks.
+        options: ``workers``, ``stall_s``, and the options of ``ChildPool`` and ``Sessions``.
+        zygote: Forks the children.
         slots: A place for every child that may be alive at once, those of sessions aside.
-        make_slot: Makes a further place.
-        greeting: What to tell the caller once a first child is ready, which proves that every layer could be laid.
+        make_slot: Makes another place.
+        greeting: Message to the caller once a first child is ready, which proves that every layer could be applied.
     """
 
     def __init__(
@@ -206,7 +206,7 @@ class Supervisor:
         if not message:
             self._loop.forget(child.report.fileno())
             child.close_report()
-            if child.session is not None:  # no cell could ever end again, unless it is about to end itself
+            if child.session is not None:  # without it, the end of a cell cannot be reported
                 self._loop.at(time.monotonic() + _STREAMS_CLOSE_S, lambda: self._end_silent(child))
             self._settle(child)
         elif child.session is not None and self._cells.is_end(child, message):
@@ -224,7 +224,7 @@ class Supervisor:
 
     def _on_output(self, child: Child, stream: Stream, events: int) -> None:
         if child.session is not None and child.call is None and not events & ENDED:
-            return  # written since the cell has ended: it waits for the next
+            return  # written after the end of the cell: it stays for the next
         try:
             data = os.read(stream.descriptor, _READ)
         except BlockingIOError:
@@ -286,12 +286,12 @@ class Supervisor:
             self._loop.stop()
 
     def _end_silent(self, child: Child) -> None:
-        """End a session that can say nothing any more."""
+        """End a session that can no longer report."""
         if child.wait_status is None:
             self._kill(child)
 
     def _abandon_streams(self, child: Child) -> None:
-        """Stop waiting for the pipes of a child that has ended: something that we could not kill holds them."""
+        """Stop waiting for the pipes of a child that has ended: a process that could not be killed holds them open."""
         for stream in child.streams:
             self._loop.forget(stream.descriptor)
             child.close_stream(stream)
@@ -320,7 +320,7 @@ class Supervisor:
         if why is None:
             self._tell(call, *child.outcome())
         elif not child.compiled and call.restarts < MAX_RESTARTS:
-            call.restarts += 1  # nothing of it ran: it may as well be its first start
+            call.restarts += 1  # none of it ran, so this does not count as a start
             call.child = None
             self._queue.appendleft(call)
         else:
@@ -343,8 +343,8 @@ class Supervisor:
     # Time
 
     def _tick(self) -> None:
-        """See that the zygote still answers."""
+        """Check that the zygote still answers."""
         if not self._zygote.check(self._stall_s):
-            print(f"the zygote gave no sign of life for {self._stall_s:g} seconds", file=sys.stderr)
+            print(f"the zygote did not respond for {self._stall_s:g} seconds", file=sys.stderr)
             self._loop.stop()
         self._loop.at(time.monotonic() + _TICK_S, self._tick)

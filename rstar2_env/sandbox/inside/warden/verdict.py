@@ -1,6 +1,6 @@
-"""The verdict on one call: a pure function of what the warden and the kernel saw, and of the program's own report.
+"""The verdict on one call: a pure function of what the warden and the kernel observed and the program's own report.
 
-The rules (see the words of ``ToolStatus``): what the warden enforced comes first, then the kernel's counters, then how
+The rules (see ``ToolStatus``): what the warden enforced comes first, then the kernel's counters, then how
 the process ended; the report comes last and only adds detail. A report can never turn a failed exit into a success.
 """
 
@@ -17,21 +17,21 @@ _TEXT_LIMIT = 70_000
 
 @dataclass(slots=True)
 class Seen:
-    """What the warden saw of one call.
+    """What the warden observed of one call.
 
     Attributes:
-        wait_status: As ``wait4`` gave it; ``None`` when the process could not be reaped.
-        stopped_for: Limit for which we ended the program ("timeout", "output_limit", "memory", "processes", "files"),
-            or ``None``.
-        out_of_memory: Whether the kernel's counters say that it killed for memory.
-        started: Whether the program compiled, by the harness's word before any of the program ran.
+        wait_status: As returned by ``wait4``; ``None`` when the process could not be reaped.
+        stopped_for: Limit for which the warden ended the program ("timeout", "output_limit", "memory", "processes",
+            "files"), or ``None``.
+        out_of_memory: Whether the kernel's counters show a kill for memory.
+        started: Whether the program compiled, as the harness reported before any of the program ran.
         cpu_s: CPU seconds used.
         cpu_limit_s: CPU seconds allowed.
         output: Whether it wrote anything to stdout or stderr.
         over_output: Whether it wrote more than the hard limit.
         reports: Messages of the child, in order.
-        lives: Whether this was a cell of a session whose process lives on: how it went is the program's own word then,
-            but for the limits.
+        lives: Whether this was a cell of a session whose process continues; the result is then the program's own
+            report, except for the limits.
     """
 
     wait_status: int | None = None

@@ -1,4 +1,4 @@
-"""The warden's side of the zygote: start it, give it orders, see that it is alive."""
+"""The warden's side of the zygote: start it, give it orders, check that it is alive."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ ENVIRONMENT = {
         "1",
     ),
 }
-"""All that a program finds in its environment. One thread: a fork copies no other."""
+"""The whole environment of a program. One thread, since a fork copies only one."""
 
 
 class ZygoteLink:
     """A running zygote.
 
     Raises:
-        RuntimeError: It did not come up; the message says why.
+        RuntimeError: It did not start; the message says why.
     """
 
     def __init__(self, options: dict[str, Any], layers: Layers) -> None:
@@ -72,28 +72,34 @@ class ZygoteLink:
         self.control.settimeout(options["stall_s"])
 
     def fork(self, child: Child) -> None:
-        """Order one child.
+        """Order the zygote to fork a child.
 
         Raises:
-            OSError: The zygote is gone.
+            OSError: The zygote has ended.
         """
         order = orders.pack_order(orders.FORK, child.number, child.slot.index, child.file_bytes, 0, child.workdir)
         socket.send_fds(self.control, [order], [*child.theirs, *child.slot.entrances])
         child.close_theirs()
 
     def watch(self, child: Child, tasks: int, memory: int, files: int) -> None:
-        """Order a watch on what a child's whole tree takes; 0 is no bound.
+        """Order a watch on the resources of a child's whole tree; 0 is no bound.
+
+        Args:
+            child: The child.
+            tasks: Largest number of processes and threads.
+            memory: Largest memory in bytes.
+            files: Largest size of its files in bytes.
 
         Raises:
-            OSError: The zygote is gone.
+            OSError: The zygote has ended.
         """
         self.control.send(orders.pack_order(orders.WATCH, child.number, tasks, memory, files, child.workdir))
 
     def rest(self, child: Child) -> None:
-        """Order that a watched child is looked at less often until the next ``watch``.
+        """Order that a watched child is checked less often until the next ``watch``.
 
         Raises:
-            OSError: The zygote is gone.
+            OSError: The zygote has ended.
         """
         self.control.send(orders.pack_order(orders.REST, child.number))
 
@@ -101,7 +107,7 @@ class ZygoteLink:
         """Order the end of a child and of everything that it started.
 
         Raises:
-            OSError: The zygote is gone.
+            OSError: The zygote has ended.
         """
         self.control.send(orders.pack_order(orders.KILL, child.number))
 
@@ -109,7 +115,7 @@ class ZygoteLink:
         """Order an interrupt, as Ctrl-C sends it, for a child's first process. ``INTERRUPTED`` says that it was sent.
 
         Raises:
-            OSError: The zygote is gone.
+            OSError: The zygote has ended.
         """
         self.control.send(orders.pack_order(orders.INTERRUPT, child.number))
 
@@ -122,7 +128,7 @@ class ZygoteLink:
         return orders.unpack_reply(message)
 
     def check(self, stall_s: float) -> bool:
-        """Ask for a sign of life; false when the last one is more than ``stall_s`` overdue."""
+        """Send a ping; returns false when the last answer is more than ``stall_s`` seconds overdue."""
         now = time.monotonic()
         if self._asked_at is not None:
             return now - self._asked_at < stall_s
@@ -160,7 +166,7 @@ def _spawn(control: int, layers: Layers, scratch: str) -> int:
         linux.unshare(linux.CLONE_NEWPID)
     # Not -I: it would ignore PYTHONHASHSEED. The environment is ours alone, and -P and -s do the rest of -I.
     command = [view.python, "-P", "-s", "-S", view.launch, "zygote"]
-    # Binding now, so that no child has to; the zygote takes the variable away.
+    # Symbols are bound at load time, so that no child has to; the zygote removes the variable.
     environment = (
         ENVIRONMENT | {"LD_BIND_NOW": "1"} | ({"LD_LIBRARY_PATH": view.library_path} if view.library_path else {})
     )

@@ -1,1 +1,1 @@
-"""The zygote, and what its children do: a program or a session, from the fork to the report."""
+"""The zygote, and its children: a program or a session, from the fork to the report."""

@@ -1,7 +1,7 @@
 """What a forked child does: isolate itself, wait for its job, run it, report, and exit.
 
 Covered: the order of those steps, and the descriptors. Not covered: reading a job and bounding it (``intake``), what a
-program does inside (``program``), cells after the first (``session``), and the verdict, which is the warden's
+program does inside (``program``), cells after the first (``session``), and the verdict, which the warden makes
 (``verdict``).
 """
 
@@ -39,8 +39,8 @@ def main(descriptors: tuple[int, ...], order: Order, isolation: Isolation, init:
     Args:
         descriptors: The job pipe's reading end, the report socket, the writing ends of stdout and stderr, and the
             entrances of the control group.
-        order: What the warden said about this child.
-        isolation: The layers.
+        order: The warden's order for this child.
+        isolation: The active layers.
         init: Descriptor of the pausing process that holds the child's namespaces, or -1.
     """
     code = 1
@@ -62,7 +62,7 @@ def main(descriptors: tuple[int, ...], order: Order, isolation: Isolation, init:
 
 
 def _serve(isolation: Isolation) -> int:
-    """Read the job, run it, report; returns the exit code when there is no program to be ended for."""
+    """Read the job, run it, report; returns the exit code."""
     exit_now, finish, encode, write = os._exit, program.finish, program.encode_report, os.write
     try:
         frame = read_job()
@@ -71,7 +71,7 @@ def _serve(isolation: Isolation) -> int:
         header, blobs = frame.header, frame.blobs
         if header.get("session") is not None:
             jobs = [frame]
-            del frame, header, blobs  # or the first cell's files would stay for the session's life
+            del frame, header, blobs  # otherwise the first cell's files would stay in memory for the session's lifetime
             return session.serve(jobs.pop(), isolation)
         os.close(JOB_FD)
         if header["files"]:
@@ -98,8 +98,8 @@ def _serve(isolation: Isolation) -> int:
 
 
 def _arrange(descriptors: tuple[int, ...]) -> None:
-    """Lay the descriptors out at their fixed numbers and close every other one."""
-    # First far above, so that no move lands on one that is still to be moved.
+    """Move the descriptors to their fixed numbers and close every other one."""
+    # First to high numbers, so that no move overwrites one that is still to be moved.
     job, report, out, err = (fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 64) for descriptor in descriptors)
     null = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((null, 0), (out, 1), (err, 2), (job, JOB_FD), (report, REPORT_FD)):

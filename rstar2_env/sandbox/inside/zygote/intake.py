@@ -1,7 +1,7 @@
 """What a child does with a job before its code runs: reads it, puts files and input in place, applies limits.
 
 Covered: the fixed numbers of its descriptors, and rlimits. Not covered: the layers of isolation (``isolation``), and
-what limits whole trees (``cgroups``, ``watch``).
+limits on whole trees (``cgroups``, ``watch``).
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def find_own_modules() -> None:
 
 
 def bound(limits: dict[str, Any], isolation: Isolation, cpu_over_life_s: int = 0) -> None:
-    """Apply the job's own limits, last of all before its code runs.
+    """Apply the job's own limits, as the last step before its code runs.
 
     Args:
-        limits: The job's.
-        isolation: The layers in force.
-        cpu_over_life_s: CPU seconds over all cells of a session; 0 for a program of its own.
+        limits: The job's limits.
+        isolation: The active layers.
+        cpu_over_life_s: CPU seconds over all cells of a session; 0 for a single program.
     """
     soft = _cpu_limit(limits)
     limit(resource.RLIMIT_CPU, soft, max(soft + 1, cpu_over_life_s))
@@ -46,14 +46,20 @@ def bound(limits: dict[str, Any], isolation: Isolation, cpu_over_life_s: int = 0
 
 
 def bound_cpu(limits: dict[str, Any]) -> None:
-    """Give the next cell of a session its CPU time, as far as the session's whole life has any left."""
+    """Give the next cell of a session its CPU time, within what is left of the session's total."""
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     soft = _cpu_limit(limits)
     resource.setrlimit(resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
 
 
 def limit(kind: int, soft: int, hard: int) -> None:
-    """Lower a limit; one that is lower already stays."""
+    """Lower an rlimit; one that is lower already stays.
+
+    Args:
+        kind: A constant ``RLIMIT_*``.
+        soft: New soft limit.
+        hard: New hard limit.
+    """
     _, old_hard = resource.getrlimit(kind)
     if old_hard != resource.RLIM_INFINITY:
         hard = min(hard, old_hard)
@@ -61,12 +67,12 @@ def limit(kind: int, soft: int, hard: int) -> None:
 
 
 def _cpu_limit(limits: dict[str, Any]) -> int:
-    """The CPU time, counted from the process's start, at which a job has used up its own: whole seconds."""
+    """The CPU time in whole seconds, counted from the process's start, at which a job has used up its own."""
     return max(1, int(-(-(limits["cpu_s"] + time.process_time()) // 1)))
 
 
 def read_job() -> wire.Frame | None:
-    """Read one frame from the job pipe, and not a byte more; ``None`` when it is closed."""
+    """Read exactly one frame from the job pipe; ``None`` when it is closed."""
     chunks, have, want = [], 0, wire.PREFIX_BYTES
     whole = False
     while have < want:
@@ -92,7 +98,7 @@ def write_files(names: list[str], contents: list[bytes]) -> None:
 
 
 def set_stdin(data: bytes) -> None:
-    """Put ``data`` behind descriptor 0, which is at its end from the start without any."""
+    """Make ``data`` the content of descriptor 0, which is empty without it."""
     os.ftruncate(STDIN_FD, 0)
     os.lseek(STDIN_FD, 0, os.SEEK_SET)
     view = memoryview(data)

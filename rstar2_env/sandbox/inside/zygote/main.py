@@ -1,7 +1,7 @@
-"""The zygote: a warm interpreter that forks one child for each order, and says how each ended.
+"""The zygote: a warm interpreter that forks one child for each order, and reports how each ended.
 
-It is single-threaded, holds the preloaded modules, and never sees a job or an output: whatever it knew, every child
-would inherit. It speaks to the warden over a message socket on descriptor 0; when that closes it ends, and as it is pid
+It is single-threaded, holds the preloaded modules, and never sees a job or an output, since every child would inherit
+them. It communicates with the warden over a message socket on descriptor 0; when that closes it ends, and as it is pid
 1 of a pid namespace, the kernel ends every child with it. Covered: the start. Not covered: the loop (``server``).
 """
 
@@ -33,10 +33,10 @@ def main() -> None:
         linux.set_dumpable(False)
         warm.load(options["preload"], options["site_dirs"], options["warmup"])
         warm.fill_gaps()
-        # Only now the modules that run in every call, anew: what they touch is to lie close together (see ``warm``).
+        # The modules that run in every call are reimported now, to lie close together in memory (see ``warm``).
         for module in (linux, orders):
             package, _, name = module.__name__.rpartition(".")
-            delattr(sys.modules[package], name)  # or `from . import` would find the module there
+            delattr(sys.modules[package], name)  # otherwise `from . import` would find the old module there
             del sys.modules[module.__name__]
         from ..kernel.isolation import Isolation
         from ..kernel.plan import Plan

@@ -2,8 +2,8 @@
 
 Covered: the compile step ahead of any of the program's code, the echo of a trailing expression, tracebacks without the
 harness's frames, random states, orderly exit (threads joined, ``atexit`` run, output flushed). Not covered: isolation
-and limits (``child``), and the verdict on the call (``verdict``): the report made here is the program's own word, and
-the program can tamper with it.
+and limits (``child``), and the verdict on the call (``verdict``): the report made here comes from the program's own
+process, and the program can tamper with it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def compile_cell(source: str, filename: str = FILENAME, flags: int = 0) -> tuple
 
     Args:
         source: The cell.
-        filename: What tracebacks call it.
+        filename: Its name in tracebacks.
         flags: ``__future__`` features that are on from earlier cells.
 
     Raises:
@@ -95,13 +95,13 @@ def run_cell(
         namespace: Its globals.
         started: Called with the code once it has compiled, before any of it runs.
         ended: Called as soon as none of it runs any more.
-        filename: What tracebacks call it.
+        filename: Its name in tracebacks.
         flags: ``__future__`` features that are on from earlier cells.
 
     Returns:
         The exit code that Python would end with, and the report; its ``ends`` says that the program asked to exit.
     """
-    # The program may ruin anything that it can reach, so what is needed until its end is held in local variables.
+    # The program may change anything that it can reach, so what is needed until its end is kept in local variables.
     any_exception, back, restored = BaseException, restore, _REMEMBERED
     getpid, main_pid, exit_now, streams = os.getpid, os.getpid(), os._exit, flush
     try:
@@ -126,27 +126,27 @@ def run_cell(
         make_room()
         code, report = exit_of(error)
     ended()
-    if getpid() != main_pid:  # a child that the program forked came back here: it has no outcome of its own
+    if getpid() != main_pid:  # a child that the program forked returned here: it has no outcome of its own
         streams()
         exit_now(code)
     return code, report
 
 
 def fresh_stdin() -> None:
-    """Give ``sys`` a fresh stream over descriptor 0: the one before may hold text of what was behind it earlier."""
+    """Give ``sys`` a fresh stream over descriptor 0: the previous one may still buffer earlier input."""
     sys.stdin = sys.__stdin__ = io.TextIOWrapper(  # type: ignore[misc]  # the originals belong to the zygote
         io.BufferedReader(io.FileIO(0, "r", closefd=False)), encoding="utf-8", errors="surrogateescape"
     )
 
 
 def remember() -> None:
-    """Note the globals that a report needs, so that a program which ruined them is still described truly."""
+    """Save the globals that a report needs, so that a program which changed them is still reported correctly."""
     for module in (builtins, json, traceback, linecache, sys.modules[__name__]):
         _REMEMBERED.append((vars(module), dict(vars(module))))
 
 
 def restore(remembered: Remembered) -> None:
-    """Put remembered globals back. Uses nothing that a program could have ruined."""
+    """Restore saved globals. Uses nothing that a program could have changed."""
     for current, kept in remembered:
         current.update(kept)
 
@@ -191,7 +191,7 @@ def describe(error: BaseException, trace: types.TracebackType | None) -> Report:
 
 
 def finish() -> None:
-    """What an interpreter does at its end: join threads, run ``atexit``, flush. Errors are printed, not raised."""
+    """Do what an interpreter does at exit: join threads, run ``atexit``, flush. Errors are printed, not raised."""
     try:
         if threading.active_count() > 1 or getattr(threading, "_threading_atexits", True):
             threading._shutdown()  # type: ignore[attr-defined]  # what the interpreter itself calls at its end
@@ -225,14 +225,14 @@ def encode_report(report: Report) -> bytes:
 
 
 def make_room() -> None:
-    """Lift the soft memory limit to the hard one, so that a ``MemoryError`` can still be reported."""
+    """Raise the soft memory limit to the hard one, so that a ``MemoryError`` can still be reported."""
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 
 def _ends_in_semicolon(source: str, last: ast.Expr) -> bool:
-    """Whether the last statement is followed by ``;``, with which a notebook shows no value."""
+    """Whether the last statement is followed by ``;``, after which a notebook shows no value."""
     line, column = last.end_lineno or 1, last.end_col_offset or 0
     lines = source.encode("utf-8", "surrogatepass").splitlines()
     return line <= len(lines) and lines[line - 1][column:].lstrip().startswith(b";")

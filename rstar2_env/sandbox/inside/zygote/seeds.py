@@ -1,8 +1,8 @@
-"""Random states: every call starts from its job's seed, so that it replays, and no two calls share their draws.
+"""Random states: every call starts from its job's seed, so that it replays, and no two calls draw the same.
 
 Covered: ``random``, and the global generators of ``numpy.random`` and ``sympy``, whether the zygote has loaded
 them or the program imports them later. Not covered: generators that a program makes itself without a seed
-(``numpy.random.default_rng()``, ``secrets``), which ask the kernel.
+(``numpy.random.default_rng()``, ``secrets``), which use the kernel's randomness.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SEEDED = ("numpy.random", "sympy.core.random")
 
 
 def seed_everything(seed: int) -> None:
-    """Seed what is loaded, and see to it that what is imported later is seeded then."""
+    """Seed the loaded generators, and arrange that those imported later are seeded on import."""
     random.seed(seed)
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _SeedOnImport)]
     later = {name for name in _SEEDED if name not in sys.modules}
@@ -30,7 +30,7 @@ def seed_everything(seed: int) -> None:
 
 
 def _seed(module: ModuleType, seed: int) -> None:
-    # Not the same number for all: generators of one kind would draw the same. (Fibonacci hashing.)
+    # A different number for each, or generators of one kind would draw the same numbers. (Fibonacci hashing.)
     mixed = (seed + 1 + _SEEDED.index(module.__name__)) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
     module.seed(mixed >> 32)
 

@@ -1,4 +1,4 @@
-"""The zygote's loop: fork one child for each order into namespaces of its own, reap it, kill its whole tree.
+"""The zygote's loop: fork one child for each order into its own namespaces, reap it, kill its whole tree.
 
 Not covered: the start (``main``, ``warm``), what a child does (``child``), the verdict (the warden's ``verdict``).
 """
@@ -36,7 +36,13 @@ class _Tree:
 
 
 class ZygoteServer:
-    """The loop of the zygote: orders come in, forks and ends go out."""
+    """The loop of the zygote: receives orders, forks children and reports their ends.
+
+    Args:
+        control: Message socket to the warden.
+        plan: The active layers.
+        isolation: Applies the layers in each child.
+    """
 
     def __init__(self, control: socket.socket, plan: Plan, isolation: Isolation) -> None:
         self._control = control
@@ -46,10 +52,10 @@ class ZygoteServer:
         self._trees: dict[int, _Tree] = {}  # by the warden's number
         self._watched: dict[int, tuple[_Tree, bool]] = {}  # by pidfd; true for the init
         self._tended: set[int] = set()
-        self._resting: set[int] = set()  # sessions between cells, which are looked at now and then
+        self._resting: set[int] = set()  # sessions between cells, which are checked less often
         self._tend_at = self._rest_at = 0.0
         self._poll = select.poll()
-        self._bell = -1 if linux.has_pidfds() else _ring_on_ends()  # rings when any child ends, for want of pidfds
+        self._bell = -1 if linux.has_pidfds() else _ring_on_ends()  # readable when any child ends, used without pidfds
         self._pausing = linux.Pausing(plan.flags("pid", "mount", "ipc", "uts")) if "pid" in plan.namespaces else None
         self._own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC) if self._pausing else -1
 
@@ -149,7 +155,7 @@ class ZygoteServer:
         self._finish(tree, is_init)
 
     def _look_for_ends(self) -> None:
-        """Find the children that have ended, where no descriptor tells."""
+        """Find the children that have ended, where no descriptor reports it."""
         os.read(self._bell, 4096)
         for tree in list(self._trees.values()):
             wanted = os.WEXITED | os.WNOHANG | os.WNOWAIT
@@ -162,7 +168,7 @@ class ZygoteServer:
             tree.init = 0
         else:
             tree.ended = True
-            # No program can end its pid 1: when that one is on its way out, someone outside killed it, and with it all.
+            # No program can end its pid 1: if it is exiting, something outside killed it, and with it the tree.
             broken = not tree.killed and status == signal.SIGKILL and tree.init > 0 and linux.is_exiting(tree.init)
             self._kill(tree)  # what is left of it
             kind = orders.BROKEN if broken else orders.ENDED
@@ -178,7 +184,7 @@ class ZygoteServer:
         self._poll.register(pidfd, select.POLLIN)
 
     def _tend(self, numbers: set[int]) -> None:
-        """Look at trees that no other layer bounds, and end those that took too much."""
+        """Check trees that no other layer bounds, and end those over their bounds."""
         for number in list(numbers):
             tree = self._trees.get(number)
             if tree is None or tree.ended or tree.watch is None:
@@ -187,10 +193,10 @@ class ZygoteServer:
                 numbers.discard(number)
                 self._say(orders.pack_reply(orders.OVERDRAWN, number, text=bound))
                 self._kill(tree)
-        self._kill_orphans()  # the look at a tree would miss them
+        self._kill_orphans()  # the check of a tree would miss them
 
     def _kill(self, tree: _Tree) -> None:
-        """Kill a tree whole: with pid 1 the kernel ends the namespace; without one, the group has to do."""
+        """Kill a tree whole: killing pid 1 ends the namespace; without one, kill the process group."""
         tree.killed = True
         try:
             if tree.init:
@@ -204,7 +210,7 @@ class ZygoteServer:
                 os.kill(tree.main, signal.SIGKILL)
 
     def _kill_orphans(self) -> None:
-        """Without pid namespaces: kill what left its group and was handed to us as subreaper, until none is left."""
+        """Without pid namespaces: kill all processes that left their group and were reparented to this one."""
         if self._pausing is not None:
             return
         known = {tree.main for tree in self._trees.values()}
@@ -221,7 +227,7 @@ class ZygoteServer:
     def _say(self, message: bytes) -> None:
         try:  # noqa: SIM105  # on the way of every call, where each object touched costs a page
             self._control.send(message)
-        except BrokenPipeError:  # the warden is gone, and the next poll will tell
+        except BrokenPipeError:  # the warden is gone, and the next poll notices it
             pass
 
 

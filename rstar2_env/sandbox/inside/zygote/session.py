@@ -1,8 +1,8 @@
 """A session inside its child: cell after cell in one namespace, until the program exits or the warden ends it.
 
-Covered: the loop, interrupts, what is put right between cells. Not covered: running one cell (``program``), and who
-lives how long (``sessions``). The report that ends a cell is the program's own word, as every report is: one that
-forges it ends its own cell early, and what it does from then on counts for the next cell.
+Covered: the loop, interrupts, what is reset between cells. Not covered: running one cell (``program``), and lifetimes
+of sessions (``sessions``). The report that ends a cell comes from the program's own process, as every report does; a
+program that forges it ends its own cell early, and what it does from then on counts for the next cell.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..kernel.isolation import Isolation
 
 _CPU_OVER_LIFE_S = 3600
-"""CPU seconds that a session's process may take in all: what bounds threads that go on between cells."""
+"""CPU seconds that a session's process may use in total, which bounds threads that run between cells."""
 
 
 def _too_late(number: int, frame: types.FrameType | None) -> None:
@@ -32,7 +32,7 @@ def _too_late(number: int, frame: types.FrameType | None) -> None:
 
 def serve(frame: wire.Frame, isolation: Isolation) -> int:
     """Run the cell of ``frame`` and those that come after it; returns the exit code when no more come."""
-    # Cells may ruin anything that they can reach, so what is needed between them is held in local variables.
+    # Cells may change anything that they can reach, so what is needed between them is kept in local variables.
     exit_now, finish, flush, encode, write = os._exit, program.finish, program.flush, program.encode_report, os.write
     back, restored, read, run = program.restore, program._REMEMBERED, intake.read_job, program.run_cell
     quiet, any_exception, arm = contextlib.suppress, BaseException, _prepare
@@ -43,7 +43,7 @@ def serve(frame: wire.Frame, isolation: Isolation) -> int:
     state = _State()
 
     def disarm() -> None:
-        """An interrupt comes too late from here on, and whatever handler the cell set is gone."""
+        """Ignore interrupts from here on, and remove any handler that the cell set."""
         handle(number, _too_late)
 
     disarm()
@@ -54,12 +54,12 @@ def serve(frame: wire.Frame, isolation: Isolation) -> int:
         call_id, source = following.header["id"], ""
         try:
             source = arm(following, state)
-            following = None  # a large cell is not kept for longer than it runs
+            following = None  # so that a large cell is freed when it ends
             handle(number, raising)
             name = f"<cell {state.cells}>"
             code, report = run(source, main, state.started, disarm, name, state.flags)
             disarm()
-        except any_exception as error:  # files that do not fit; an interrupt in the very moment of the end
+        except any_exception as error:  # files that do not fit, or an interrupt exactly at the end
             disarm()
             code, report = 1, program.describe(error, None)
         source = ""
@@ -78,7 +78,7 @@ def serve(frame: wire.Frame, isolation: Isolation) -> int:
 
 
 class _State:
-    """What is kept of a session beside its namespace."""
+    """The state of a session besides its namespace."""
 
     def __init__(self) -> None:
         self.cells = 0
@@ -94,7 +94,7 @@ class _State:
             os.write(intake.REPORT_FD, wire.STARTED)
 
     def lower_memory(self) -> None:
-        """Take back the room that was made to report a ``MemoryError``."""
+        """Restore the soft memory limit that was raised to report a ``MemoryError``."""
         with contextlib.suppress(OSError, ValueError):
             if resource.getrlimit(resource.RLIMIT_AS) != self.memory:
                 resource.setrlimit(resource.RLIMIT_AS, self.memory)
@@ -110,7 +110,7 @@ def _prepare(frame: wire.Frame, state: _State) -> str:
         intake.set_stdin(blobs[1])
         program.fresh_stdin()
         state.had_input = bool(blobs[1])
-    if header["seed"] != state.seed:  # the same seed again means: draw on
+    if header["seed"] != state.seed:  # the same seed again continues the stream
         state.seed = header["seed"]
         seeds.seed_everything(header["seed"])
     intake.bound_cpu(header["limits"])

@@ -1,8 +1,8 @@
-"""Warming an interpreter up, so that a fork of it is ready and cheap.
+"""Warming up an interpreter, so that a fork of it is ready and cheap.
 
-A fork copies the tables of all memory, and then each page that either side writes to, if only to count a reference. So
-the heap is laid into huge pages (one entry of a table for 2 MiB instead of 512), and what the zygote and every
-child touch is kept away from the cold bulk of the preloaded modules: a write to a shared huge page splits it.
+A fork copies the page tables of all memory, and then each page that either side writes to, even to count a reference.
+So the heap is put into huge pages (one table entry for 2 MiB instead of 512), and memory that the zygote and every
+child touch is kept apart from the rarely used bulk of the preloaded modules: writing to a shared huge page splits it.
 
 Covered: imports, filling caches by a first use, laying out memory. Not covered: forking (``server``).
 """
@@ -27,7 +27,12 @@ _REHEARSALS = 20
 
 
 def load(preload: list[str], site_dirs: list[str], warmup: str) -> None:
-    """Import what every program may want, and run the warm-up program once.
+    """Import what programs commonly use, and run the warm-up program once.
+
+    Args:
+        preload: Names of modules to import.
+        site_dirs: Folders of installed packages.
+        warmup: The warm-up program.
 
     Raises:
         Exception: Whatever an import or the warm-up raises.
@@ -39,13 +44,13 @@ def load(preload: list[str], site_dirs: list[str], warmup: str) -> None:
     for name in preload:
         importlib.import_module(name)
     if "numpy" in sys.modules:
-        importlib.import_module("numpy.random")  # it loads lazily, and most programs that draw will want it
+        importlib.import_module("numpy.random")  # it loads lazily, and most programs that draw random numbers need it
     if warmup:
         exec(compile(warmup, "<warmup>", "exec"), {"__name__": "warmup"})
 
 
 def fill_gaps() -> None:
-    """Take every free place in the memory that the preloaded modules use, so that what comes later lies by itself."""
+    """Fill every free gap in the memory of the preloaded modules, so that later allocations lie apart."""
     atexit._clear()
     gc.collect()
     gc.disable()
@@ -66,7 +71,7 @@ def settle() -> None:
     program.remember()
     sys._clear_type_cache()  # else each new entry in a child would write to the name that it displaces
     _rehearse()
-    fill_gaps()  # again: what was freed since lies among the cold, and would be used first
+    fill_gaps()  # again: memory freed since then lies among the modules, and would be reused first
     gc.freeze()
     use_huge_pages()
 
@@ -98,7 +103,7 @@ def _rehearse() -> None:
 
 
 def _set_the_stage() -> None:
-    """Make what every program finds: an empty ``__main__``, streams, its folder on the path."""
+    """Prepare what every program starts with: an empty ``__main__``, streams, its folder on the path."""
     from ..kernel import isolation
     from . import program
 
@@ -106,7 +111,7 @@ def _set_the_stage() -> None:
     main.__builtins__ = sys.modules["builtins"]  # type: ignore[attr-defined]  # as the interpreter's own has
     sys.modules["__main__"] = main
     sys.path.insert(0, isolation.WORKDIR)
-    # The streams look at what is behind their descriptors when they are made: let them see pipes, as in a child.
+    # The streams look at what is behind their descriptors when they are made: give them pipes, as in a child.
     kept = [os.dup(1), os.dup(2)]
     read, write = os.pipe()
     for descriptor in (1, 2):

@@ -1,7 +1,7 @@
-"""Bounding a whole tree where no control group and no private file system does: the zygote looks often.
+"""Bounds on a whole tree by frequent checks, where no control group or private file system enforces them.
 
 An rlimit bounds one process or one file, and a program may have many. Covered: adding up a tree's memory, its tasks
-and its files. Not covered: what is taken between two looks, tens of milliseconds apart; rlimits bound that.
+and its files. Not covered: use between two checks, tens of milliseconds apart, which rlimits bound.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import contextlib
 import os
 
 INTERVAL_S, RESTING_INTERVAL_S = 0.05, 1.0
-"""Seconds between two looks at a program that runs, and at a session between cells."""
+"""Seconds between two checks of a running program, and of a session between cells."""
 MOST_FILES = 10_000
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -32,7 +32,7 @@ class Watch:
         self._workdir = workdir
 
     def overdrawn(self, roots: list[int]) -> str | None:
-        """The bound that the tree below and including ``roots`` has passed: its name, or ``None``."""
+        """Name of the bound that the tree below and including ``roots`` exceeds, or ``None``."""
         if self._memory or self._tasks:
             tree = descendants(roots)
             if self._tasks and sum(map(len, tree.values())) > self._tasks:
@@ -77,7 +77,7 @@ def _proportional(pid: int) -> int:
 
 
 def _holds_more(folder: str, most: int) -> bool:
-    """Whether the files below a folder take more than ``most`` bytes, or are too many."""
+    """Whether the files below a folder take more than ``most`` bytes, or are too numerous."""
     taken = count = 0
     rest = [folder]
     while rest:
