@@ -1,4 +1,4 @@
-"""InternBootcamp's protocol (F27): instances from a seed, a prompt, a verifier; and problems made of it.
+"""InternBootcamp's protocol (arXiv 2508.08636): instances from a seed, a prompt, a verifier; and problems made of it.
 
 Covered: the protocol, finding an object by its name, its instances as problems. Not covered: the environment, which is
 ``rstar2/Bootcamp-v0``.
@@ -21,18 +21,18 @@ from rstar2_env.problems import Draft, ProceduralSource
 
 @runtime_checkable
 class Bootcamp(Protocol):
-    """InternBootcamp's protocol. ``reference(identity)`` and ``verify_score(text, identity)`` may come beside it.
+    """InternBootcamp's protocol. ``reference(identity)`` and ``verify_score(text, identity)`` are optional.
 
-    The instance must depend on the seed alone: a generator that draws from the global random state neither replays nor
+    The instance must depend on the seed only: a generator that draws from the global random state neither replays nor
     leaves that state as it was.
     """
 
     def case_generator(self, seed: int, /) -> Any:
-        """The instance of a seed, as JSON can hold it."""
+        """The instance of a seed, as a JSON-serializable value."""
         ...
 
     def prompt_func(self, identity: Any, /) -> str:
-        """What the policy reads, with how to write the answer."""
+        """The prompt, including how to write the answer."""
         ...
 
     def extract_output(self, text: str, /) -> Any:
@@ -54,7 +54,7 @@ class _Draw:
             key = json.dumps(identity, sort_keys=True, allow_nan=False)
         except (TypeError, ValueError) as error:
             raise ConfigurationError(
-                f"{type(self.camp).__name__}.case_generator must give what JSON can hold, but: {error}."
+                f"{type(self.camp).__name__}.case_generator must return a JSON-serializable value: {error}."
             ) from error
         reference = getattr(self.camp, "reference", None)
         answer = str(reference(identity)) if callable(reference) else ""
@@ -66,7 +66,7 @@ def instances(camp: Bootcamp, options: Mapping[str, Any], split: str) -> Procedu
 
     Args:
         camp: The bootcamp.
-        options: What it was made with; part of the problems' ids.
+        options: Its constructor's arguments; part of the problems' ids.
         split: "train", "validation" or "test".
     """
     name = f"bootcamp/{type(camp).__name__}"
@@ -80,10 +80,10 @@ def load_bootcamp(bootcamp: Bootcamp | str, options: Mapping[str, Any]) -> Bootc
 
     Args:
         bootcamp: The object, or where it is, as ``"package.module:name"``.
-        options: What a class given by name is called with.
+        options: Arguments of a class given by name.
 
     Raises:
-        ConfigurationError: There is no such object, it lacks a method of the protocol, or the options are not its own.
+        ConfigurationError: There is no such object, it lacks a method of the protocol, or it rejects the options.
     """
     found: Any = bootcamp
     if isinstance(bootcamp, str):
@@ -98,7 +98,9 @@ def load_bootcamp(bootcamp: Bootcamp | str, options: Mapping[str, Any]) -> Bootc
             found = call_with_options(f"bootcamp {bootcamp!r}", found, options)
             options = {}
     if options:
-        raise ConfigurationError("bootcamp_options go with a class given by name; pass an object that is made already.")
+        raise ConfigurationError(
+            "bootcamp_options are for a class given by name; construct the object with its options instead."
+        )
     if not isinstance(found, Bootcamp):
         needed = ("case_generator", "prompt_func", "extract_output", "verify")
         missing = ", ".join(name for name in needed if not hasattr(found, name))

@@ -5,7 +5,7 @@ observation: text, reward, ``terminated``, ``truncated`` and ``info``; state; me
 stateless HTTP routes ``/reset`` and ``/step``, which make a new environment for every request, so that an episode of
 several turns needs a connection; and a token: put a proxy in front of a server that others can reach.
 
-Any OpenEnv client talks to it; an action is ``{"text": "..."}``. The problem's gold answer never leaves the server.
+Any OpenEnv client can use it; an action is ``{"text": "..."}``. The problem's gold answer never leaves the server.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class TextObservation(Observation):
 
     Attributes:
         text: What the policy is shown next.
-        terminated: The episode came to its end.
-        truncated: A budget ended it, or it is ``unavailable``.
-        info: As the environment gave it.
+        terminated: Whether the episode came to its end.
+        truncated: Whether a budget ended it, or it is ``unavailable``.
+        info: The environment's ``info``, with values that JSON cannot hold as text.
     """
 
     text: str = ""
@@ -63,7 +63,7 @@ class TextObservation(Observation):
 
 
 class TextState(State):
-    """Where a connection's environment stands, beside OpenEnv's ``episode_id`` and ``step_count``.
+    """State of a connection's environment, in addition to OpenEnv's ``episode_id`` and ``step_count``.
 
     Attributes:
         env_id: The environment's Gymnasium id.
@@ -78,7 +78,7 @@ class ServedEnvironment(Environment):
     """An environment behind OpenEnv's interface; the server makes one for each connection.
 
     Args:
-        env_id: A Gymnasium id, or one's own code, as ``make_env`` takes it.
+        env_id: A Gymnasium id, or your own code, as for ``make_env``.
         env_options: Options of the environment.
         wrappers: Put around it, the innermost first, as ``make_env`` takes them.
     """
@@ -105,10 +105,10 @@ class ServedEnvironment(Environment):
         """Start an episode.
 
         Args:
-            seed: Of the environment's ``reset``.
-            episode_id: A name of the client's for the episode; comes back in the state.
-            options: Of the environment's ``reset``: ``{"problem_id": ...}`` or ``{"problem": {...}}``.
-            **unknown: Refused.
+            seed: Seed for the environment's ``reset``.
+            episode_id: The client's name for the episode; returned in the state.
+            options: Options for the environment's ``reset``: ``{"problem_id": ...}`` or ``{"problem": {...}}``.
+            **unknown: Rejected.
 
         Raises:
             ConfigurationError: There is something else among the arguments, or the environment refuses the options.
@@ -122,7 +122,13 @@ class ServedEnvironment(Environment):
         return TextObservation(text=text, info=_as_json(info))
 
     def step(self, action: TextAction, timeout_s: float | None = None, **_: Any) -> TextObservation:
-        """Play one turn; the environment's own budgets hold, and ``timeout_s`` is left aside."""
+        """Play one turn.
+
+        Args:
+            action: The policy's turn.
+            timeout_s: Ignored: the environment's own budgets apply.
+            **_: Ignored.
+        """
         text, reward, terminated, truncated, info = self._env.step(action.text)
         self._state.step_count += 1
         return TextObservation(
@@ -136,7 +142,7 @@ class ServedEnvironment(Environment):
 
     @property
     def state(self) -> TextState:
-        """Where the episode stands."""
+        """State of the episode."""
         return self._state
 
     def get_metadata(self) -> EnvironmentMetadata:
@@ -196,7 +202,7 @@ def make_app(
         UnknownNameError: There is no such wrapper.
     """
     factory = partial(ServedEnvironment, env_id, dict(env_options or {}), wrappers)
-    factory().close()  # so that wrong options are told now, and not to every client
+    factory().close()  # so that wrong options raise now, and not for every client
     limits = ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=idle_s)
     app = create_fastapi_app(factory, TextAction, TextObservation, concurrency_config=limits)
     app.add_middleware(_Disconnects)
@@ -217,8 +223,8 @@ def serve(
         env_id: A Gymnasium id.
         host: Address to listen on.
         port: Port to listen on; 0 takes a free one.
-        announce: Told the server's URL once its socket listens.
-        **options: Of ``make_app``.
+        announce: Called with the server's URL once its socket listens.
+        **options: Options of ``make_app``.
 
     Raises:
         ConfigurationError: The address cannot be listened on, or an option is out of its range.
@@ -270,6 +276,6 @@ class _Disconnects:
 
 
 def _as_json(info: Mapping[str, Any]) -> dict[str, Any]:
-    """What JSON can hold of it: anything else goes as text."""
+    """``info`` for JSON, with values that JSON cannot hold as text."""
     found: dict[str, Any] = json.loads(json.dumps(dict(info), default=str))
     return found

@@ -31,7 +31,7 @@ _STOP_S = 10.0
 
 
 class NodeLostError(Rstar2Error, RuntimeError):
-    """The node that an episode was played on is gone, and the episode with it. ``reset`` starts one elsewhere."""
+    """The node of an episode was lost, and the episode with it. ``reset`` starts one elsewhere."""
 
 
 class _Stage:
@@ -42,7 +42,7 @@ class _Stage:
         self._envs: dict[int, gym.Env[str, str]] = {}
 
     def make(self, key: int, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Make an environment; returns what its proxy shows of it."""
+        """Make an environment; returns the attributes that its proxy shows."""
         from rstar2_env.wrappers.make import make_env
 
         env = make_env(self._make_env, **options)
@@ -73,7 +73,7 @@ class _Stage:
 
 @dataclass(eq=False, slots=True)
 class _Seat:
-    """An actor on a node, and how many environments are there."""
+    """An actor on a node, and the number of its environments."""
 
     node: ray_cluster.RayNode
     actor: Any
@@ -81,10 +81,10 @@ class _Seat:
 
 
 class RayEnvs:
-    """Makes environments that live on the nodes of a Ray cluster; use it as ``make_env``, and close it in the end.
+    """Makes environments that live on the nodes of a Ray cluster; use it as ``make_env``, and close it afterwards.
 
-    Each goes to the node with the fewest for its CPUs. Nodes that join are used. When one dies, its episodes end
-    with ``NodeLostError``, and the next ``reset`` takes a living one.
+    Each is placed on the node with the fewest environments per CPU. Nodes that join are used. When one dies, its
+    episodes end with ``NodeLostError``, and the next ``reset`` takes a living one.
 
     Args:
         make_env: A Gymnasium id, or a function that makes an environment; it is sent to the nodes, where what it
@@ -95,7 +95,7 @@ class RayEnvs:
         threads: Calls that run at once in one actor.
         reserve_cpus: CPUs that each actor reserves in Ray's count.
         call_s: Seconds that one ``reset`` or ``step`` may take before its episode is given up; ``None`` for no limit.
-        watch_s: Seconds between two looks at which nodes there are.
+        watch_s: Seconds between two queries for the nodes of the cluster.
 
     Raises:
         ConfigurationError: An option is out of its range, or the process is connected to another cluster.
@@ -135,17 +135,17 @@ class RayEnvs:
             raise
 
     def __call__(self, **options: Any) -> RemoteEnv:
-        """Make one environment, somewhere. ``options`` are the environment's."""
+        """Make an environment on some node. ``options`` are those of the environment."""
         return RemoteEnv(self, options)
 
     def close(self) -> None:
-        """End every environment and its actor. Closing twice is harmless."""
+        """End every environment and its actor. Idempotent."""
         with self._lock:
             if self._closed:
                 return
             self._closed = True
             seats, self._seats = self._seats, []
-        with contextlib.suppress(Exception):  # a cluster that is gone has nothing to end
+        with contextlib.suppress(Exception):  # the cluster may be gone
             ray = ray_cluster.connected()
             if ends := [seat.actor.stop.remote() for seat in seats]:
                 ray.wait(ends, num_returns=len(ends), timeout=_STOP_S)
@@ -162,10 +162,10 @@ class RayEnvs:
         self.close()
 
     def _take(self) -> _Seat:
-        """The actor for one more environment."""
+        """Choose the actor for one more environment."""
         with self._lock:
             if self._closed:
-                raise SandboxUnavailableError("These environments are closed; make others.")
+                raise SandboxUnavailableError("This RayEnvs is closed; make another one.")
             if time.monotonic() - self._looked > self._watch_s or not self._seats:
                 self._look()
             seat = min(self._seats, key=lambda seat: seat.envs / seat.node.cpus)
@@ -177,14 +177,14 @@ class RayEnvs:
             seat.envs -= 1
 
     def _lose(self, seat: _Seat) -> None:
-        """An actor is gone; a node that lives gets another."""
+        """Remove a lost actor; if its node lives, it gets another."""
         with self._lock:
             if seat in self._seats:
                 self._seats.remove(seat)
                 self._looked = float("-inf")
 
     def _look(self) -> None:
-        """Have so many actors on every living node, and none elsewhere."""
+        """Keep ``actors_per_node`` actors on every living node, and none elsewhere."""
         nodes = ray_cluster.living_nodes(self._resource)
         alive = {node.id for node in nodes}
         self._seats = [seat for seat in self._seats if seat.node.id in alive]
@@ -215,7 +215,7 @@ class RemoteEnv(gym.Env[str, str]):
         """See ``gymnasium.Env.reset``. When its node has died, it moves to a living one.
 
         Raises:
-            NodeLostError: Node after node died.
+            NodeLostError: Several nodes died in a row.
         """
         super().reset(seed=seed)
         for left in reversed(range(_TRIES)):
@@ -246,7 +246,7 @@ class RemoteEnv(gym.Env[str, str]):
         return None if self._seat is None else self._ask("render")
 
     def close(self) -> None:
-        """Close the environment, without waiting for that."""
+        """Close the environment, without waiting for it."""
         seat, self._seat = self._seat, None
         if seat is not None:
             self._envs._leave(seat)
@@ -278,7 +278,7 @@ class RemoteEnv(gym.Env[str, str]):
         """Call the actor and wait.
 
         Raises:
-            NodeLostError: It is gone, or does not answer in time; whether the call was carried out is not known.
+            NodeLostError: It is gone or does not answer in time; whether the call was executed is unknown.
         """
         seat = self._seat
         assert seat is not None  # every caller has looked
@@ -287,7 +287,7 @@ class RemoteEnv(gym.Env[str, str]):
             return ray.get(method.remote(*arguments, **named), timeout=timeout_s)
         except (
             ray.exceptions.RayTaskError
-        ) as error:  # the environment's own: the very exception, and where it was raised
+        ) as error:  # the environment's own exception, with the place where it was raised
             cause = error.cause
             cause.add_note(f"On the node {seat.node}:\n{error}")
             raise cause from None

@@ -2,8 +2,8 @@
 
 Covered: every tool of the environment as a typed, documented method with the environment's own chain of middleware
 behind it; rewards; the statuses of the calls, which TRL does not count. Not covered: environments whose episode goes on
-after a turn without a call (the games): TRL ends a rollout there. For them, and for everything that TRL's loop cannot
-say (malformed calls, ends, budgets of tokens), train with ``rstar2_env.trainers``, which plays ``reset`` and ``step``.
+after a turn without a call (the games): TRL ends a rollout there. For them, and for what TRL's loop cannot report
+(malformed calls, ends, token budgets), train with ``rstar2_env.trainers``, which plays ``reset`` and ``step``.
 
 TRL hands an environment parsed calls, and never the final turn. Two ways to grade the answer: pass ``hand_in`` as a
 reward function, which gives every environment its final turn; or ``submit=True``, which adds a tool for the answer.
@@ -39,7 +39,7 @@ _OVER = "The episode is over; nothing was run."
 
 
 class ServedEnvironment:
-    """One environment as TRL wants it; ``environment_factory`` adds a method for each tool.
+    """One environment in the form that TRL expects; ``environment_factory`` adds a method for each tool.
 
     Attributes:
         env: The environment.
@@ -172,10 +172,18 @@ def environment_factory(
 def hand_in(
     completions: Sequence[Any], environments: Sequence[ServedEnvironment] | None = None, **columns: Any
 ) -> list[float | None]:
-    """A reward function that gives every environment its final turn, and leaves the reward to ``get_reward``.
+    """A reward function that gives every environment its final turn; the reward itself comes from ``get_reward``.
 
     Pass it as ``reward_funcs=[hand_in]``: TRL calls reward functions in their order, and ``get_reward`` last. A rollout
-    that ended in a call (its budget ran out) has no final turn, and keeps the return that it has.
+    that ended in a call (its budget ran out) has no final turn, and keeps its return so far.
+
+    Args:
+        completions: The completions of a batch, as text or as messages.
+        environments: The environment of each; TRL passes them.
+        **columns: Ignored columns of the data set.
+
+    Returns:
+        ``None`` for each completion, so that this function adds no reward.
 
     Raises:
         ConfigurationError: There are no environments.
@@ -198,9 +206,9 @@ def rows(env: str, count: int, *, seed: int = 0, **options: Any) -> list[dict[st
 
     Args:
         env: A registered id.
-        count: How many rows.
-        seed: Rows of different seeds are of different problems.
-        **options: Of ``make_env``.
+        count: Number of rows.
+        seed: Different seeds give rows with different problems.
+        **options: Options of ``make_env``.
     """
     made = make_env(env, **options)
     found = []
@@ -215,7 +223,7 @@ def rows(env: str, count: int, *, seed: int = 0, **options: Any) -> list[dict[st
 
 
 def _method(schema: Mapping[str, Any]) -> Callable[..., str]:
-    """A function whose signature, annotations and docstring say what the tool's schema says."""
+    """A function whose signature, annotations and docstring are taken from the tool's schema."""
     name: str = schema["name"]
     if not name.isidentifier() or name.startswith("_") or name in _RESERVED:
         raise ConfigurationError(f"The tool {name!r} cannot be a method for TRL; rename it.")

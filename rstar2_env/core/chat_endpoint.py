@@ -1,4 +1,4 @@
-"""The client of OpenAI-compatible endpoints: chat completions, on the standard library alone.
+"""The client of OpenAI-compatible endpoints: chat completions, with the standard library only.
 
 Covered: several attempts with growing waits, ``Retry-After``, time limits, connections that are kept between requests
 and shared by threads, HTTPS, proxies of the environment. Not covered: streaming, token ids (the engine ``vllm-server``
@@ -45,16 +45,16 @@ class ChatEndpoint:
         base_url: The endpoint up to and with its version, such as ``http://127.0.0.1:8000/v1``.
         api_key: Sent as a bearer token; ``None`` sends none.
         timeout_s: Seconds to wait for an answer, and again for a connection.
-        retries: Attempts after the first, for passing trouble: overload (408, 409, 425, 429, 5xx), a lost connection.
-        retry_timeouts: Whether an answer that takes too long is asked for again too.
+        retries: Attempts after the first, on temporary failures: overload (408, 409, 425, 429, 5xx), a lost connection.
+        retry_timeouts: Whether a request that timed out is retried too.
         max_bytes: Longest answer that is read.
-        option: What the caller calls the option that holds ``base_url``, for messages.
+        option: Name of the caller's option that holds ``base_url``, for messages.
 
     Attributes:
-        url: What is asked.
+        url: The address that requests go to.
 
     Raises:
-        ConfigurationError: ``base_url`` is no address, or a number is out of its range.
+        ConfigurationError: ``base_url`` is not an address, or a number is out of its range.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class ChatEndpoint:
 
         Raises:
             ServiceError: The endpoint did not answer, or refused, or answered something else; the message names it and
-                has its words.
+                quotes its answer.
         """
         # Escaped to ASCII, which lone surrogates survive.
         body = json.dumps({**fields, "messages": list(messages)}).encode("ascii")
@@ -123,7 +123,7 @@ class ChatEndpoint:
             time.sleep(delay(attempts) if answer.wait_s is None else answer.wait_s)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled as what it was made from: connections stay behind."""
+        """Pickled as its arguments, without connections."""
         return _rebuild, (self._arguments,)
 
     def _text(self, answer: Any) -> str:
@@ -131,11 +131,11 @@ class ChatEndpoint:
             return str(answer["choices"][0]["message"]["content"] or "")
         except (KeyError, IndexError, TypeError) as error:
             raise ServiceError(
-                f"{self.url} answered something that is no chat completion: {str(answer)[:300]}"
+                f"{self.url} returned something other than a chat completion: {str(answer)[:300]}"
             ) from error
 
     def _ask(self, body: bytes) -> Any:
-        """One attempt: the answer, or how it failed."""
+        """Make one attempt; returns the answer, or how it failed."""
         while True:
             connection = self._kept()
             fresh = connection is None
@@ -156,7 +156,7 @@ class ChatEndpoint:
             except (OSError, http.client.HTTPException) as error:
                 connection.close()
                 if not fresh and isinstance(error, (ConnectionError, http.client.BadStatusLine)):
-                    continue  # the server had closed a connection that was kept: no attempt of its own
+                    continue  # the server had closed an idle connection: this does not count as an attempt
                 return _Failed(f"{type(error).__name__}: {error or 'the connection was lost'}", True)
             if response.will_close or len(data) > self._max_bytes:
                 connection.close()
@@ -175,7 +175,7 @@ class ChatEndpoint:
         if not 200 <= response.status < 300:
             problem = f"{response.status}: {reason(text if answer is None else answer)}"
             return _Failed(problem, may_pass(response.status), retry_after(response.headers.get("Retry-After")))
-        return _Failed(f"the answer is no JSON: {text[:200]!r}", False) if answer is None else answer
+        return _Failed(f"the answer is not JSON: {text[:200]!r}", False) if answer is None else answer
 
     def _kept(self) -> http.client.HTTPConnection | None:
         """A connection from an earlier request; none of those of a process that this one was forked from."""
@@ -196,10 +196,10 @@ class _Route:
 
     Attributes:
         secure: Whether the endpoint speaks HTTPS.
-        host: Whom to connect to, the endpoint or the proxy.
-        port: Where; ``None`` for the protocol's own.
-        target: What the request line names.
-        headers: What a proxy wants of each request.
+        host: Host to connect to, the endpoint's or the proxy's.
+        port: Its port; ``None`` for the protocol's default.
+        target: Target in the request line.
+        headers: Headers for the proxy in each request.
         tunnel: Host, port and headers of the endpoint behind a proxy for HTTPS.
     """
 
@@ -240,7 +240,7 @@ class _Route:
 
 def _unreached(error: OSError) -> _Failed:
     if isinstance(error, ssl.SSLCertVerificationError):
-        advice = "its certificate cannot be verified; SSL_CERT_FILE names a file of further ones"
+        advice = "its certificate cannot be verified; name a file of additional ones in SSL_CERT_FILE"
         return _Failed(f"{advice} ({error})", False)
     # A name that does not exist is a mistake; one that cannot be looked up now is not.
     again = not (isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME)

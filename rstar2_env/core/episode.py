@@ -24,15 +24,15 @@ class Message:
     content: str
 
     def record(self) -> dict[str, str]:
-        """The message as JSON holds it and as chat templates take it."""
+        """The message as a dictionary for JSON and chat templates."""
         return {"role": self.role, "content": self.content}
 
 
 @dataclass(slots=True)
 class Episode:
-    """One ``reset`` to its end.
+    """One episode, from ``reset`` to its end.
 
-    Whoever plays it calls ``begin`` with what ``reset`` returned, and ``step`` with each action and what the
+    The player calls ``begin`` with what ``reset`` returned, and ``step`` with each action and what the
     environment's ``step`` returned for it. A player that may stop an episode between the two calls the parts of
     ``step`` one by one: ``act``, ``observe``, ``show``.
 
@@ -42,24 +42,24 @@ class Episode:
     Attributes:
         group: Number of the group: episodes that started from the same ``reset``.
         seed: Seed of that ``reset``.
-        problem_id: What the environment calls the problem; empty when it does not say.
+        problem_id: The environment's id of the problem; empty when it gives none.
         messages: The conversation as text.
         prompt_ids: Token ids up to where the policy's first turn begins.
         completion_ids: Token ids from there on, as the engine made them and as the environment's text tokenized.
         mask: 1 on the policy's tokens, 0 on the environment's.
         logprobs: Log-probability of each of the policy's tokens when it was drawn; 0 on the environment's.
         reward: Return of the episode, the sum of its rewards.
-        end: How it ended: ``answered``, ``no_answer``, ``turns``, ``tokens``, ``time``, ``unavailable`` (our own
-            failure), ``cancelled`` (its group needed it no more), or ``terminated`` and ``truncated`` when the
-            environment does not say.
+        end: How it ended: ``answered``, ``no_answer``, ``turns``, ``tokens``, ``time``, ``unavailable`` (an
+            infrastructure failure), ``cancelled`` (its group no longer needed it), or ``terminated`` or
+            ``truncated`` when the environment does not say.
         turns: Turns of the policy, as the loop counted them.
         statuses: Status of each of the policy's calls, injected faults apart.
         injected: Status of each fault that a wrapper injected.
-        answer: The answer, when the environment tells.
-        correct: Whether it earned the full reward, as the environment says; else whether the return is positive.
+        answer: The answer, when the environment reports it.
+        correct: Whether it earned the full reward, as the environment reports; else whether the return is positive.
         answer_tags: How often the policy marked an answer.
         policy_version: Version of the weights that its first turn was drawn from.
-        error: Traceback of our own failure, when there was one.
+        error: Traceback of the infrastructure failure, when there was one.
         recorded_tokens: ``policy_tokens`` of an episode that was read from a record, which holds no mask.
     """
 
@@ -85,17 +85,17 @@ class Episode:
 
     @property
     def available(self) -> bool:
-        """Whether it counts at all: an episode that failed or was cancelled is in no mean and in no loss."""
+        """Whether it counts: an episode that failed or was cancelled is excluded from means and losses."""
         return not (self.failed or self.cancelled)
 
     @property
     def failed(self) -> bool:
-        """Whether our own machinery failed it, which is never the policy's fault."""
+        """Whether the infrastructure failed, which is never the policy's fault."""
         return self.end == "unavailable"
 
     @property
     def cancelled(self) -> bool:
-        """Whether it was cut off because its group needed it no more."""
+        """Whether it was cut off because its group no longer needed it."""
         return self.end == "cancelled"
 
     @property
@@ -114,10 +114,10 @@ class Episode:
         return sum(self.mask) if self.mask else self.recorded_tokens
 
     def begin(self, text: str, info: Mapping[str, Any]) -> Self:
-        """Take in what ``reset`` returned: the problem, the system message if there is one, the user's message.
+        """Add what ``reset`` returned: the problem, the system message if there is one, the user's message.
 
         Returns:
-            The episode itself, so that ``Episode(seed=seed).begin(*env.reset(seed=seed))`` reads as one thing.
+            The episode itself, so that ``Episode(seed=seed).begin(*env.reset(seed=seed))`` works as one expression.
         """
         self.problem_id = str(info.get("problem_id", ""))
         if system := info.get("system"):
@@ -126,7 +126,7 @@ class Episode:
         return self
 
     def step(self, action: str, returned: tuple[str, SupportsFloat, bool, bool, Mapping[str, Any]]) -> bool:
-        """Take in one whole step.
+        """Add one whole step.
 
         An empty text becomes no message.
 
@@ -147,12 +147,12 @@ class Episode:
         return self.observe(*returned[1:])
 
     def act(self, action: str) -> None:
-        """Take in the policy's turn, before the environment has answered it."""
+        """Add the policy's turn, before the environment has answered it."""
         self.messages.append(Message("assistant", action))
         self.turns += 1
 
     def observe(self, reward: SupportsFloat, terminated: bool, truncated: bool, info: Mapping[str, Any]) -> bool:
-        """Take in what a step did: its reward, its calls, and at the end how the episode went.
+        """Add the result of a step: its reward, its calls, and at the end how the episode went.
 
         Args:
             reward: The step's reward.
@@ -179,7 +179,7 @@ class Episode:
         return True
 
     def show(self, text: str, info: Mapping[str, Any]) -> None:
-        """Take in the text that the policy is shown, in the role that ``info`` names."""
+        """Add the text that the policy is shown, in the role that ``info`` names."""
         self.messages.append(Message(str(info.get("role", "user")), text))
 
     def record(self) -> dict[str, Any]:
@@ -208,10 +208,10 @@ class Episode:
 
         Args:
             record: What ``record`` returned, or JSON made of it.
-            beside: Keys that a file has beside the episode's own; they are left aside.
+            beside: Keys that a file has in addition to the episode's own; they are ignored.
 
         Raises:
-            RecordFormatError: A key is missing, is unknown, or has a value of another form; the message names it.
+            RecordFormatError: A key is missing, is unknown, or has an invalid value; the message names it.
         """
         if not isinstance(record, Mapping):
             raise RecordFormatError(f"Expected the record of an episode, a mapping of keys to values, not {record!r}.")
@@ -232,7 +232,7 @@ class Episode:
 
 
 def _a(kind: type[T] | tuple[type[T], ...], what: str) -> Callable[[Any], T]:
-    """Reads a value of that type; a bool is no number here."""
+    """Reads a value of that type; a bool does not count as a number."""
 
     def read(value: Any) -> T:
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):

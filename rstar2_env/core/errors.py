@@ -1,4 +1,4 @@
-"""The exceptions of rstar2-env: one class for each kind of failure that a user can mend.
+"""The exceptions of rstar2-env: one class for each kind of failure that a user can fix.
 
 A bad episode is data, not an exception: what a policy does wrong comes back as text and a status. These classes are for
 mistakes in how the package is called, and for the machine it runs on.
@@ -17,7 +17,7 @@ class Rstar2Error(Exception):
     """Base of every exception that this package raises on purpose."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled as its message: workers send exceptions home, and a subclass's ``__init__`` may take other things."""
+        """Pickled as its message, since workers send exceptions back and a subclass's ``__init__`` may differ."""
         return _rebuild, (type(self), self.args), self.__dict__ or None
 
 
@@ -26,7 +26,13 @@ def _rebuild(kind: type[Rstar2Error], args: tuple[Any, ...]) -> Rstar2Error:
 
 
 class UnknownNameError(Rstar2Error, KeyError):
-    """A registry was asked for a name that nobody registered."""
+    """A registry was asked for a name that is not registered.
+
+    Args:
+        kind: What the name should be of ("agent"), for the message.
+        name: The name.
+        known: The registered names.
+    """
 
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         known = sorted(known)
@@ -52,21 +58,21 @@ class DuplicateNameError(Rstar2Error, ValueError):
 
 
 class ProblemFormatError(Rstar2Error, ValueError):
-    """A line or record of a problem source does not have the form it must have."""
+    """A line or record of a problem source has an invalid format."""
 
 
 class RecordFormatError(Rstar2Error, ValueError):
-    """A record that this package writes, such as that of an episode, does not have the form it must have."""
+    """A record that this package writes, such as that of an episode, has an invalid format."""
 
 
 class ConfigurationError(Rstar2Error, ValueError):
     """Options that do not fit together, or a value out of its range.
 
     Args:
-        message: What was expected, what came and what to do: whole sentences.
-        option: Name of the option that mends it, where one does. Python shows it as an argument (``episodes=...``), the
+        message: What was expected, what was given and what to do, in full sentences.
+        option: Name of the option that fixes it, where one does. Python shows it as an argument (``episodes=...``), the
             command line as the flag that sets it (``--episodes``): see ``worded``.
-        value: What that option should be given, where there is one thing to give.
+        value: The value that this option should get, where there is exactly one.
     """
 
     def __init__(self, message: str = "", *, option: str | None = None, value: str | None = None) -> None:
@@ -79,7 +85,7 @@ class ConfigurationError(Rstar2Error, ValueError):
         return self.worded(lambda name, value: f"{name}={'...' if value is None else repr(value)}")
 
     def worded(self, write: Callable[[str, str | None], str]) -> str:
-        """The message, with the option that mends it written by ``write``, which takes its name and its value."""
+        """The message, with the option that fixes it written by ``write``, which takes its name and its value."""
         message = str(self.args[0]) if self.args else ""
         return f"{message.removesuffix('.')} ({write(self.option, self.value)})." if self.option else message
 
@@ -87,7 +93,7 @@ class ConfigurationError(Rstar2Error, ValueError):
 class UnknownOptionError(ConfigurationError, TypeError):
     """There is no option of that name.
 
-    Also a ``TypeError``, which Python raises of an argument that a function does not know: one ``except`` gets both.
+    Also a ``TypeError``, which Python raises for unknown arguments: one ``except`` catches both.
     """
 
 
@@ -99,11 +105,11 @@ class EpisodeOverError(Rstar2Error, ResetNeeded, RuntimeError):
 
 
 class SandboxUnavailableError(Rstar2Error, RuntimeError):
-    """The sandbox cannot start, or cannot give the isolation that was asked for."""
+    """The sandbox cannot start, or cannot provide the requested isolation."""
 
 
 class ServiceError(Rstar2Error, RuntimeError):
-    """A server that was asked over HTTP did not answer, or refused; the message has its words."""
+    """A server that was asked over HTTP did not answer, or refused; the message quotes its answer."""
 
 
 class MissingExtraError(Rstar2Error, ImportError):

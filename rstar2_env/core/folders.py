@@ -1,4 +1,4 @@
-"""Folders that a run will write to, looked at before the run begins."""
+"""Output folders of a run, checked before the run begins."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from rstar2_env.core.errors import ConfigurationError
 
 
 def check_folder(folder: str | os.PathLike[str], option: str) -> None:
-    """Refuse a folder in which nothing can be written; nothing is made.
+    """Reject a folder that cannot be written to; nothing is created.
 
     Args:
-        folder: It need not exist; then the nearest one above it that does is looked at.
+        folder: The folder. If it does not exist, its nearest existing parent is checked.
         option: Name of the option that gives it, for the message.
 
     Raises:
@@ -25,6 +25,6 @@ def check_folder(folder: str | os.PathLike[str], option: str) -> None:
         if not at.is_dir():
             raise ConfigurationError(f"{folder} cannot be a folder: {at} is a file. Choose another one.", option=option)
     except OSError as error:
-        raise ConfigurationError(f"{folder} cannot be looked at: {error.strerror}.", option=option) from error
+        raise ConfigurationError(f"{folder} cannot be accessed: {error.strerror}.", option=option) from error
     if not os.access(at, os.W_OK | os.X_OK):
-        raise ConfigurationError(f"{folder} cannot be written: {at} is not yours to write in.", option=option)
+        raise ConfigurationError(f"{folder} cannot be written: you have no permission to write to {at}.", option=option)

@@ -1,7 +1,7 @@
-"""JSON over HTTP, from any thread and any event loop: one loop of its own, connections kept, retries with patience.
+"""JSON over HTTP, from any thread and any event loop: an event loop of its own, kept connections, retries.
 
-Covered: connection loss, overload (429 with ``Retry-After``, 5xx), timeouts, cancelling (the connection is closed, by
-which a server knows), several places to ask. Not covered: streaming, proxies other than those of the environment.
+Covered: connection loss, overload (429 with ``Retry-After``, 5xx), timeouts, cancelling (the connection is closed,
+which tells the server), several servers. Not covered: streaming, proxies other than those of the environment.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Pick = Callable[[Sequence[str]], AbstractContextManager[str]]
 
 
 class HttpClient:
-    """Asks servers; close it when it is no longer needed.
+    """Sends requests to servers; close it when it is no longer needed.
 
     Args:
         needed_for: What needs it, for the message when httpx is missing.
@@ -86,17 +86,17 @@ class HttpClient:
 
         Args:
             method: ``"GET"`` or ``"POST"``.
-            where: The address that ``path`` follows, or what chooses one.
+            where: The address before ``path``, or a function that chooses one.
             path: Begins with a slash.
             body: Sent as JSON.
             timeout_s: Instead of the client's.
             retries: Instead of the client's.
 
         Returns:
-            The answer: what its JSON says, else its text.
+            The answer: its parsed JSON, else its text.
 
         Raises:
-            ServiceError: No attempt was answered, or the server refused; the message has its words.
+            ServiceError: No attempt was answered, or the server refused; the message quotes its answer.
         """
         pick: Pick = (lambda failed: nullcontext(where)) if isinstance(where, str) else where
         most = self._retries if retries is None else retries
@@ -128,7 +128,7 @@ class HttpClient:
     async def _once(
         self, method: str, url: str, body: Any, timeout_s: float | None
     ) -> tuple[str | None, bool, float | None, Any]:
-        """One attempt: what went wrong, whether another may help, how long the server asks to wait, the answer."""
+        """Make one attempt; returns what failed, whether to retry, how long the server asks to wait, and the answer."""
         httpx = self._httpx
         try:
             response = await self._client.request(method, url, json=body, timeout=timeout_s or self._timeout_s)
@@ -142,7 +142,7 @@ class HttpClient:
         try:
             answer = response.json() if "json" in kind else response.text
         except ValueError:
-            return f"the answer is no JSON: {response.text[:200]!r}", False, None, None
+            return f"the answer is not JSON: {response.text[:200]!r}", False, None, None
         if response.is_success:
             return None, False, None, answer
         again, wait_s = may_pass(response.status_code), retry_after(response.headers.get("retry-after"))

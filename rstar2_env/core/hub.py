@@ -1,6 +1,6 @@
-"""Asks the Hugging Face hub one short question before a library asks it many: is there such a model, such a data set?
+"""Asks the Hugging Face hub, before a library does, whether a model or a data set exists.
 
-The libraries of the hub try again and again for half a minute where a name has a typo or there is no network.
+The libraries of the hub retry for half a minute where a name has a typo or there is no network.
 """
 
 from __future__ import annotations
@@ -8,15 +8,15 @@ from __future__ import annotations
 from typing import Literal
 
 TIMEOUT_S = 5.0
-"""Seconds that the hub has for its answer."""
+"""Seconds to wait for the hub's answer."""
 
 
 def ask_hub(kind: Literal["models", "datasets"], name: str) -> str | None:
-    """Why the hub does not give what has that name; ``None`` where it does, or where only loading it can tell.
+    """Why the hub does not have a model or data set; ``None`` where it has, or where only loading it can tell.
 
     Args:
-        kind: What it is.
-        name: ``owner/name``, or a name alone.
+        kind: Whether it is a model or a data set.
+        name: ``owner/name``, or a plain name.
     """
     # Reading problems of a file must not load an HTTP client.
     import urllib.error
@@ -35,7 +35,7 @@ def ask_hub(kind: Literal["models", "datasets"], name: str) -> str | None:
         with urllib.request.urlopen(request, timeout=TIMEOUT_S):
             return None
     except urllib.error.HTTPError as error:
-        # It answers 401 for what is private and for what is not there.
+        # The hub answers 401 both for private and for missing repositories.
         there = error.code not in (401, 404)
         return None if there else f"the Hugging Face hub has no {kind.removesuffix('s')} of that name"
     except (OSError, ValueError) as error:

@@ -1,7 +1,7 @@
-"""Files of JSON lines that a long run adds to, and takes up again after it was interrupted.
+"""Files of JSON lines that a long run appends to, and resumes after it was interrupted.
 
-Covered: refusing to overwrite, keeping what is whole of a file that was cut short, flushing every line. Not covered:
-what a line holds, and whether a file belongs to the run that takes it up (``rstar2_env.evaluation.log``,
+Covered: refusing to overwrite, keeping the complete lines of a truncated file, flushing every line. Not covered:
+what a line holds, and whether a file belongs to the run that resumes it (``rstar2_env.evaluation.log``,
 ``rstar2_env.traces.file``).
 """
 
@@ -16,15 +16,15 @@ from rstar2_env.core.errors import ConfigurationError
 
 
 def refuse_existing(path: Path, *, resume: bool, overwrite: bool) -> None:
-    """Leave a file alone that nobody asked to touch.
+    """Reject an existing file, unless it is to be resumed or replaced.
 
     Args:
         path: The file.
-        resume: Whether it may be taken up.
+        resume: Whether it may be resumed.
         overwrite: Whether it may be replaced.
 
     Raises:
-        ConfigurationError: It exists, and neither was asked for.
+        ConfigurationError: It exists, and neither was requested.
     """
     if path.exists() and not resume and not overwrite:
         raise ConfigurationError(
@@ -34,14 +34,14 @@ def refuse_existing(path: Path, *, resume: bool, overwrite: bool) -> None:
 
 
 def read_lines(path: Path, what: str) -> Iterator[tuple[int, str, Any]]:
-    """Number (from 1), text and record of each line; a last line that was cut short is passed over.
+    """Number (from 1), text and record of each line; a truncated last line is skipped.
 
     Args:
         path: The file.
         what: What a line should be, for the message ("an episode of an evaluation").
 
     Raises:
-        ConfigurationError: A line is no JSON, or the file cannot be read.
+        ConfigurationError: A line is not JSON, or the file cannot be read.
     """
     try:
         lines = path.read_bytes().decode("utf-8", "replace").split("\n")
@@ -60,11 +60,11 @@ def read_lines(path: Path, what: str) -> Iterator[tuple[int, str, Any]]:
 
 
 def begin_lines(path: Path, kept: Iterable[str]) -> TextIO:
-    """Open a file for more lines, after those that are kept; its folder is made.
+    """Open a file for appending lines, after those that are kept; its folder is created.
 
     Args:
         path: The file.
-        kept: What it is to begin with, lines with their ends.
+        kept: Lines that it begins with, each with its newline.
 
     Raises:
         ConfigurationError: It cannot be written.
@@ -88,14 +88,14 @@ def add_line(file: TextIO, record: Mapping[str, Any]) -> None:
 
 
 def difference(there: Any, here: Mapping[str, Any]) -> str:
-    """How the run that a line names differs from this one; "" when it does not."""
+    """How the run described in a file differs from this one; "" when it does not."""
     if not isinstance(there, Mapping):
-        return "it does not say what it is of"
+        return "it does not describe its run"
     names = [name for name in {**there, **here} if there.get(name) != here.get(name)]
     return "; ".join(f"{name} was {there.get(name)!r} and is {here.get(name)!r}" for name in names)
 
 
 def plain(run: Mapping[str, Any]) -> dict[str, Any]:
-    """A run's description as JSON brings it back; what JSON cannot hold is named by its type."""
+    """A run's description after a round trip through JSON; values that JSON cannot hold become their type's name."""
     found: dict[str, Any] = json.loads(json.dumps(run, default=lambda value: type(value).__qualname__))
     return found

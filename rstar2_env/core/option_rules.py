@@ -1,6 +1,6 @@
-"""What an option may be: its annotation and a ``Rule`` beside it, as a test of values and as words for a message.
+"""Valid values of an option, from its annotation and its ``Rule``: as a test of values, and in words for a message.
 
-Covered: whether a value fits, and how to say what would. Not covered: text that is still to be read
+Covered: whether a value is valid, and describing valid ones. Not covered: parsing text
 (``rstar2_env.core.option_text``), and where annotations come from (``rstar2_env.core.option_targets``).
 """
 
@@ -34,7 +34,7 @@ class Rule:
         most: Largest number; of a text or a list, the largest length.
         above: A number must be larger than this.
         below: A number must be smaller than this.
-        choices: All values that there are.
+        choices: All valid values.
         unit: What a number counts ("seconds"), for the message.
         finite: Refuse infinities. NaN is refused in any case.
     """
@@ -96,7 +96,7 @@ def members(hint: Any) -> tuple[Any, ...]:
 
 
 def says_nothing(hint: Any) -> bool:
-    """Whether an annotation admits anything."""
+    """Whether an annotation allows any value."""
     return hint is Any or hint is object or hint is inspect.Parameter.empty or isinstance(hint, (TypeVar, str))
 
 
@@ -120,7 +120,7 @@ def is_record(hint: Any) -> bool:
 
 
 def fitness(hint: Any, rule: Rule = NO_RULE) -> Fits | None:
-    """A function that says whether a value fits; ``None`` where everything does."""
+    """A function that tells whether a value is valid; ``None`` where every value is."""
     hint, rule = unannotated(hint, rule)
     if says_nothing(hint):
         return _of_anything(rule)
@@ -205,7 +205,7 @@ def _is_list(value: Any) -> bool:
 
 
 def in_words(hint: Any, rule: Rule = NO_RULE) -> str:
-    """What fits, as a message says it: "an integer of at least 1, or None"."""
+    """Valid values in words, for a message: "an integer of at least 1, or None"."""
     hint, rule = unannotated(hint, rule)
     alternatives = members(hint)
     if rule.choices:
@@ -280,13 +280,13 @@ def _plural(hint: Any) -> str:
 
 
 def refusal(name: str, hint: Any, rule: Rule, value: Any) -> str:
-    """The message about a value that does not fit: which option, what was expected, what came.
+    """The message about an invalid value: which option, what was expected, what was given.
 
     Args:
         name: The option, as the user wrote it.
         hint: Its annotation.
         rule: Its rule.
-        value: What came.
+        value: The given value.
     """
     shown = repr(value)
     shown = shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"

@@ -1,7 +1,7 @@
-"""Which options a function, a class or a record takes: their names, annotations, rules and defaults.
+"""Which options a function, a class or a record accepts: their names, annotations, rules and defaults.
 
-Covered: annotations that are strings, and those that cannot be resolved (they say nothing then); classes whose
-``__init__`` passes ``**options`` on to the next one; records. Not covered: what becomes of the values
+Covered: annotations that are strings, and those that cannot be resolved (which allow any value); classes whose
+``__init__`` passes ``**options`` on to the next one; records. Not covered: handling the values
 (``rstar2_env.core.options``).
 """
 
@@ -37,10 +37,10 @@ class Parameter:
     Attributes:
         name: Its name.
         hint: Its annotation, without ``Annotated``; ``Any`` where there is none.
-        rule: What the annotation cannot say.
+        rule: Constraints beyond the annotation.
         required: Whether it has no default.
         default: Its default, where it has one.
-        fits: Whether a value fits; ``None`` where everything does.
+        fits: Tells whether a value is valid; ``None`` where every value is.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Options:
 
     Attributes:
         parameters: By name, in order.
-        open: Whether there may be more, of which nothing is known.
+        open: Whether there may be other, unknown options.
     """
 
     parameters: Mapping[str, Parameter]

@@ -1,6 +1,6 @@
-"""Options as text: what stands on a command line or in a short notation, read as the annotation wants it.
+"""Options as text, from a command line or the notation of parts, parsed according to the annotation.
 
-Covered: ``Written``, text that is still to be read, and how it becomes a value. Not covered: ranges and choices
+Covered: ``Written``, text that is not parsed yet, and how it becomes a value. Not covered: ranges and choices
 (``rstar2_env.core.option_rules``).
 """
 
@@ -20,13 +20,13 @@ _LAST = 9
 
 
 class Written(str):
-    """The text of an option as a user wrote it, not read yet: which value it is depends on who takes it."""
+    """The text of an option as a user wrote it, not parsed yet: its value depends on the annotation of its target."""
 
     __slots__ = ()
 
 
 class UnreadableError(ValueError):
-    """A text is no value of the kind that is wanted."""
+    """A text cannot be parsed as a value of the expected type."""
 
 
 def read(text: str, hint: Any, record: Callable[[type, Mapping[str, Any]], Any]) -> Any:
@@ -34,11 +34,11 @@ def read(text: str, hint: Any, record: Callable[[type, Mapping[str, Any]], Any])
 
     Args:
         text: As written.
-        hint: The annotation of who takes it.
+        hint: The annotation of the parameter or field.
         record: Makes a record of a dict, for annotations that are dataclasses.
 
     Raises:
-        UnreadableError: It is no value of that kind.
+        UnreadableError: It is not a value of that type.
     """
     hint, rule = unannotated(hint)
     if says_nothing(hint):

@@ -1,4 +1,4 @@
-"""Options: how they are declared, read from text (``level=3``), and checked; one way for every record and function.
+"""Options: how they are declared, read from text (``level=3``), and checked; the same for every record and function.
 
 A record declares its options as fields, a function as parameters; the annotation says the type, a ``Rule`` the rest::
 
@@ -9,8 +9,8 @@ A record declares its options as fields, a function as parameters; the annotatio
     @checked
     def play(env: str, *, workers: Annotated[int, Rule(least=1)] = 4) -> None: ...
 
-Covered: types, ranges, choices, unknown and missing names, text that is typed by who takes it. Not covered: options
-that must fit each other, which a record checks in its ``__post_init__``.
+Covered: types, ranges, choices, unknown and missing names, text that is parsed by annotation. Not covered: options
+that depend on each other, which a record checks in its ``__post_init__``.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ T = TypeVar("T")
 Count: TypeAlias = Annotated[int, Rule(least=1)]
 """A number of things, at least one."""
 Seed: TypeAlias = Annotated[int, Rule(least=0)]
-"""The root of random choices; NumPy takes no negative one."""
+"""A random seed; NumPy accepts no negative ones."""
 Seconds: TypeAlias = Annotated[float, Rule(above=0, unit="seconds")]
-"""A time that something may take."""
+"""A time limit."""
 
 _MANY_NAMES = 30
 
@@ -106,19 +106,19 @@ def option(
     finite: bool = True,
     repr: bool = True,
 ) -> Any:
-    """A field of a record of options, with the values that it may have.
+    """Declare a field of a record of options, with its constraints.
 
     Args:
-        default: Its default; it always fits.
-        factory: Makes the default, where that can be changed, as a list can.
+        default: Its default, which is always valid.
+        factory: Makes the default, for mutable ones such as a list.
         least: Least number; of a text or a list, the least length.
         most: Largest number; of a text or a list, the largest length.
         above: A number must be larger than this.
         below: A number must be smaller than this.
-        choices: All values that there are.
+        choices: All valid values.
         unit: What a number counts ("seconds"), for the message.
         finite: Refuse infinities. NaN is refused in any case.
-        repr: Whether the record shows it.
+        repr: Whether the record's ``repr`` shows it.
     """
     rule = Rule(least, most, above, below, tuple(choices), unit, finite)
     return dataclasses.field(default=default, default_factory=factory, repr=repr, metadata={RULE: rule})
@@ -141,7 +141,7 @@ class CheckedOptions:
 def check_options(record: Any, prefix: str = "") -> None:
     """Check every field of a dataclass against its annotation and its rule.
 
-    Text that is still to be read is read, a list becomes a tuple and a dict a record where the annotation says so.
+    Text that is not parsed yet is parsed, a list becomes a tuple and a dict a record where the annotation says so.
 
     Args:
         record: An instance; frozen or not.
@@ -160,16 +160,16 @@ def check_options(record: Any, prefix: str = "") -> None:
 
 
 def check_option(name: str, value: Any, hint: Any, rule: Rule = NO_RULE) -> None:
-    """Check one value, where what it may be is not known before.
+    """Check one value against a type and a rule that are given at run time.
 
     Args:
         name: The option, as the user wrote it.
-        value: What came.
+        value: The given value.
         hint: Its type.
-        rule: What the type does not say.
+        rule: Constraints beyond the type.
 
     Raises:
-        ConfigurationError: It does not fit.
+        ConfigurationError: The value is invalid.
     """
     fits = fitness(hint, rule)
     if fits is not None and not fits(value):
@@ -177,9 +177,9 @@ def check_option(name: str, value: Any, hint: Any, rule: Rule = NO_RULE) -> None
 
 
 def checked(function: Callable[P, T]) -> Callable[P, T]:
-    """Make a function or an ``__init__`` check its arguments against its annotations, and read those that are text.
+    """Make a function or an ``__init__`` check its arguments against its annotations, and parse those that are text.
 
-    An argument that it does not know is a ``ConfigurationError`` too, which names the nearest and those that there are.
+    An unknown argument is a ``ConfigurationError`` too, which names the nearest and all known ones.
     """
     positions = _positions(function)
 
@@ -207,8 +207,8 @@ def _positions(function: Callable[..., Any]) -> tuple[str, ...]:
 def parse_options(written: Iterable[str]) -> dict[str, Any]:
     """Split ``name=value`` pairs. Dotted names become dicts: ``limits.wall_s=2`` is ``{"limits": {"wall_s": "2"}}``.
 
-    Values stay text (``Written``), to be read as who takes them wants (``typed_options``, ``call_with_options``), or
-    without anyone who says (``read_loosely``).
+    Values stay text (``Written``), to be parsed according to their target (``typed_options``, ``call_with_options``)
+    or without one (``read_loosely``).
 
     Raises:
         ConfigurationError: A pair is not ``name=value``, or a name comes twice.
@@ -233,7 +233,7 @@ def parse_options(written: Iterable[str]) -> dict[str, Any]:
 def typed_options(
     what: str, target: Callable[..., Any], options: Mapping[str, Any], *, prefix: str = ""
 ) -> dict[str, Any]:
-    """The options as ``target`` wants them: text is read by its annotations, every value checked against them.
+    """The options for ``target``: text is parsed by its annotations, and every value checked against them.
 
     Args:
         what: Names the target in messages ("agent 'oracle'").
@@ -244,7 +244,7 @@ def typed_options(
 
     Raises:
         ConfigurationError: An option is unknown (the message suggests the nearest, and lists what there is), or its
-            value does not fit.
+            value is invalid.
     """
     known = options_of(target)
     _refuse_unknown(what, options, known, prefix)
@@ -255,7 +255,7 @@ def nested_options(name: str, value: Any) -> dict[str, Any]:
     """An option that holds the options of another part, as a dict whose text is still to be read by that part.
 
     Raises:
-        ConfigurationError: It is no dict, and no JSON object.
+        ConfigurationError: It is neither a dict nor a JSON object.
     """
     found = value
     if isinstance(value, Written):
@@ -278,7 +278,7 @@ def call_with_options(what: str, function: Callable[..., T], options: Mapping[st
         prefix: Goes before the names in messages ("selector_options.").
 
     Raises:
-        ConfigurationError: An option is unknown, its value does not fit, or one that there must be is missing.
+        ConfigurationError: An option is unknown, its value is invalid, or a required one is missing.
     """
     typed = typed_options(what, function, options, prefix=prefix)
     known = options_of(function)
@@ -293,9 +293,9 @@ def _fitted(name: str, value: Any, parameter: Parameter | None, *, passed_on: bo
 
     Args:
         name: The option, as the user wrote it.
-        value: What came.
-        parameter: What takes it; ``None`` for an option of which nothing is known.
-        passed_on: Leave text of which nothing is known to whoever it is passed on to; else it is read loosely.
+        value: The given value.
+        parameter: Its target; ``None`` for an unknown option.
+        passed_on: Leave text of unknown options to the next target; else it is parsed without an annotation.
     """
     if parameter is None:
         return value if passed_on else read_loosely(value)

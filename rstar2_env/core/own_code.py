@@ -1,4 +1,4 @@
-"""Parts of the user's own, named where ours are: ``module:Name``, ``./file.py:Name``, or ``./file.py`` alone.
+"""The user's own parts, usable wherever a registered name is: ``module:Name``, ``./file.py:Name``, or ``./file.py``.
 
 Covered: the current folder on the path, also for a console script; a file by its path, loaded once under its own name
 so that other processes can import it again; errors that name the file and the line. Not covered: a file that was
@@ -33,7 +33,7 @@ _lock = threading.RLock()
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a part of one kind looks like, so that it is found in a file that names none.
+    """How to recognize a part of one kind, so that it is found in a file given without a name.
 
     Attributes:
         fits: Whether an object looks like one.
@@ -70,7 +70,7 @@ class OwnName:
 
 
 def own_name(written: str) -> OwnName | None:
-    """Take ``module:Name`` or ``file.py:Name`` apart; ``None`` for any other name."""
+    """Parse ``module:Name`` or ``file.py:Name``; ``None`` for any other name."""
     if match := _FILE.fullmatch(written):
         return OwnName(written, match["file"], "", match["name"] or "")
     if match := _MODULE.fullmatch(written):
@@ -98,7 +98,7 @@ def find_own(own: OwnName, kind: str, shape: Shape | None, registered: Mapping[s
             raise _absent(own, module, kind, shape, theirs)
         if not callable(found):
             raise ConfigurationError(
-                f"{own.written} is {type(found).__name__}, and no {kind}: expected {_words(shape)}."
+                f"{own.written} is {type(found).__name__}, which is not valid as {kind}: expected {_words(shape)}."
             )
         return found
     fitting = {**candidates(module, shape), **theirs}
@@ -165,7 +165,7 @@ def load_file(path: str | os.PathLike[str]) -> ModuleType:
     with _lock:
         folder = str(whole.parent)
         if folder not in sys.path:
-            # Last: a file beside it must not hide a module of the same name that was installed.
+            # Last on the path: a file beside it must not hide an installed module of the same name.
             sys.path.append(folder)
             importlib.invalidate_caches()
         name = whole.stem

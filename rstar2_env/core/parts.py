@@ -87,7 +87,7 @@ def make_part(registry: Registry[Callable[..., T]], written: PartSpec, **given: 
     Args:
         registry: Where its name is known.
         written: See ``PartSpec``.
-        **given: Further options, which those that are written go before.
+        **given: Additional options, which those in ``written`` override.
 
     Raises:
         UnknownNameError: There is no part of that name.
@@ -101,11 +101,11 @@ def make_part(registry: Registry[Callable[..., T]], written: PartSpec, **given: 
 
 @contextmanager
 def part_named(kind: str, part: Part) -> Iterator[None]:
-    """Show in the message of an option's mistake which part it was, and how it was written.
+    """Name the part, as written, in the message of an error about its options.
 
     Args:
         kind: What it is ("wrapper").
-        part: The part that is made.
+        part: The part that is constructed.
 
     Raises:
         ConfigurationError: One was raised inside.

@@ -1,4 +1,4 @@
-"""Environments of other distributions, which join through the entry-point group ``rstar2_env.envs``.
+"""Environments of other distributions, found through the entry-point group ``rstar2_env.envs``.
 
 Covered: finding and loading them when ``rstar2_env`` is imported, and remembering whose they are. An entry point names
 a module that registers its ids with Gymnasium, or a function that does. One that is broken is left out with a warning
@@ -21,7 +21,7 @@ plugin_ids: dict[str, str] = {}
 
 
 def load_env_plugins() -> None:
-    """Load every entry point of the group; what fails is told in a ``RuntimeWarning`` and left out."""
+    """Load every entry point of the group; one that fails is left out with a ``RuntimeWarning``."""
     for point in metadata.entry_points(group=GROUP):
         whose = point.dist.name if point.dist is not None else "unknown"
         before = set(gym.registry)

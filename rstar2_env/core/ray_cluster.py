@@ -1,7 +1,7 @@
 """A Ray cluster, as the parts that use one share it: joining, leaving, and which of its nodes to use.
 
-Covered: use of a connection that is there, or else making one and ending it when its last user has gone; the nodes that
-live and have what was asked for; an actor on a certain node. Not covered: Ray's client protocol (``ray://``), and the
+Covered: using an existing connection, or else making one and closing it after its last user; the living nodes
+that have a resource; an actor on a certain node. Not covered: Ray's client protocol (``ray://``), and the
 start of a cluster of several machines (``ray start``).
 """
 
@@ -28,7 +28,7 @@ class RayNode:
     """A living node of the cluster.
 
     Attributes:
-        id: Ray's name of it.
+        id: Its id in Ray.
         address: Its IP address.
         cpus: CPUs that it offers, in Ray's count.
     """
@@ -38,7 +38,7 @@ class RayNode:
     cpus: float
 
     def __str__(self) -> str:
-        """As messages name it."""
+        """Its name in messages."""
         return f"{self.address} ({self.id[:8]})"
 
 
@@ -62,7 +62,7 @@ def join(address: str | None, needed_for: str) -> Any:
 
     Args:
         address: Address of a cluster ("10.0.0.1:6379"); "auto" for the one that runs on this machine, "local" to start
-            one of this machine alone; ``None`` for ``$RAY_ADDRESS``, or else one that runs here, or else a new one.
+            one on this machine only; ``None`` for ``$RAY_ADDRESS``, or else one that runs here, or else a new one.
         needed_for: What needs Ray, for the error when it is missing.
 
     Raises:
@@ -101,7 +101,7 @@ def join(address: str | None, needed_for: str) -> Any:
 
 
 def _knock(address: str) -> None:
-    """See that somebody answers there: Ray itself takes minutes to give up."""
+    """Check that a server answers there, since Ray itself takes minutes to give up."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
         raise ConfigurationError(
@@ -114,7 +114,7 @@ def _knock(address: str) -> None:
 
 
 def leave() -> None:
-    """Give up what ``join`` gave. The last to leave ends a connection, and a cluster, that was made by ``join``."""
+    """Undo one ``join``. The last user ends a connection, and a cluster, that ``join`` made."""
     global _members
     import ray
 
@@ -125,7 +125,7 @@ def leave() -> None:
 
 
 def connected() -> Any:
-    """The module ``ray``, of a process that is connected: else Ray would start a cluster at the first question.
+    """The module ``ray``, if the process is connected; otherwise Ray would start a cluster on first use.
 
     Raises:
         SandboxUnavailableError: It is not connected any more.
@@ -152,7 +152,7 @@ def living_nodes(resource: str | None = None) -> list[RayNode]:
 
 
 def no_node(resource: str | None) -> str:
-    """What to say when ``living_nodes`` finds none."""
+    """The message when ``living_nodes`` finds none."""
     if resource is None:
         return "No living node of the Ray cluster offers CPUs."
     return (
@@ -165,10 +165,10 @@ def actor_on(node: RayNode, make: Callable[..., Any], *arguments: Any, threads: 
     """Start an actor on that node and nowhere else; Ray neither restarts it nor runs a call of it twice.
 
     Args:
-        node: Where.
+        node: The node.
         make: The actor's class.
-        *arguments: What it is made with.
-        threads: Calls of it that run at once.
+        *arguments: Arguments of its constructor.
+        threads: Calls that run in it at once.
         cpus: CPUs that it reserves in Ray's count.
     """
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy

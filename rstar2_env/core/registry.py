@@ -1,7 +1,7 @@
 """Names for the parts that users swap: trainers, agents, dialects, problem families, sandboxes.
 
 One small class serves all kinds. Plugin folders are found by importing the package of that name once, on first use, and
-third-party packages through the entry-point group ``rstar2_env.<kind>``; so the ground floor imports no plugin. A name
+third-party packages through the entry-point group ``rstar2_env.<kind>``; so the core packages import no plugin. A name
 may also be the user's own code, ``module:Name`` or ``./file.py:Name`` (see ``own_code``). Gymnasium's own registry
 keeps the environments.
 """
@@ -26,10 +26,10 @@ class Registry(Generic[T]):
     """A mapping from names to parts of one kind, filled on first use.
 
     Args:
-        kind: What the parts are, in the singular, as error messages name them ("trainer").
+        kind: Singular name of the kind of parts, for error messages ("trainer").
         package: Package whose modules register themselves when imported, or ``None``.
         entry_points: Entry-point group through which other distributions join, or ``None``.
-        shape: What a part looks like, so that it is found in a file of the user's that is given without a name.
+        shape: How to recognize a part in a user's file that is given without a name.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Registry(Generic[T]):
         """Return the part of that name, or the user's own as ``module:Name``, ``./file.py:Name`` or ``./file.py``.
 
         Raises:
-            UnknownNameError: Nobody registered it; the message suggests the nearest names.
+            UnknownNameError: It is not registered; the message suggests the nearest names.
             ConfigurationError: The user's own code is not there, fails when it is imported, or holds no such part.
         """
         self._load()

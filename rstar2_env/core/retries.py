@@ -1,6 +1,6 @@
-"""When a request over HTTP is worth another attempt, how long to wait for it, and what a server says went wrong.
+"""Retries of HTTP requests: when to retry, how long to wait, and the reason in a server's answer.
 
-Covered: what every client of the package decides alike. Not covered: sending anything.
+Covered: the rules shared by all clients of the package. Not covered: sending anything.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _SHOWN_CHARS = 500
 
 
 def may_pass(status: int) -> bool:
-    """Whether a status tells of trouble that another attempt may not meet: overload, a server's own failure."""
+    """Whether a status means a temporary failure (overload, a server error), so that another attempt may succeed."""
     return status in _PASSING or status >= 500
 
 
 def delay(failures: int) -> float:
-    """Seconds to wait after so many failures: twice as long after each, up to a limit.
+    """Seconds to wait after this many failures: twice as long after each, up to a limit.
 
-    A random part of it keeps many clients from coming back at once.
+    A random part keeps many clients from retrying at the same moment.
     """
     return min(_LONGEST_DELAY_S, _FIRST_DELAY_S * 2.0 ** (failures - 1)) * (0.5 + random.random() / 2)
 
@@ -51,7 +51,7 @@ def retry_after(value: str | None) -> float | None:
 
 
 def reason(answer: Any) -> str:
-    """What a server's answer, JSON or text, says went wrong."""
+    """The reason of a failure, from a server's answer in JSON or text."""
     if isinstance(answer, Mapping):
         error = answer.get("error", answer.get("detail", answer))
         answer = error.get("message", error) if isinstance(error, Mapping) else error
@@ -59,5 +59,11 @@ def reason(answer: Any) -> str:
 
 
 def failure(request: str, problem: str, attempts: int) -> str:
-    """The message of a request that failed: what was asked, how often, and what went wrong."""
+    """The message about a failed request.
+
+    Args:
+        request: What was requested.
+        problem: What failed.
+        attempts: Number of attempts.
+    """
     return f"{request} failed{f' ({attempts} attempts)' if attempts > 1 else ''}: {problem}"

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 
 class ToolStatus(StrEnum):
-    """The closed list of ways in which a tool call can end."""
+    """All ways in which a tool call can end."""
 
     OK = "ok"
     """It ran and showed something."""
@@ -28,7 +28,7 @@ class ToolStatus(StrEnum):
     EXCEPTION = "exception"
     """The program raised, exited with a code other than zero, or was killed by a signal of its own."""
     TIMEOUT = "timeout"
-    """The program used up its wall clock or CPU time."""
+    """The program used up its wall-clock or CPU time."""
     MEMORY = "memory"
     """The program used up its memory."""
     OUTPUT_LIMIT = "output_limit"
@@ -36,7 +36,7 @@ class ToolStatus(StrEnum):
     BLOCKED = "blocked"
     """The sandbox refused what the program tried."""
     UNAVAILABLE = "unavailable"
-    """Our own failure: a worker died, a service did not answer. Never the policy's fault."""
+    """An infrastructure failure: a worker died, a service did not answer. Never the policy's fault."""
 
     @property
     def is_error(self) -> bool:

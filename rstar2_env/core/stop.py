@@ -1,7 +1,7 @@
-"""A wish to stop, that many threads ask for, and work on threads whose results come in order.
+"""A request to stop, shared by threads, and work on threads whose results come in order.
 
-Covered: what Ctrl-C needs: nothing new begins, what is in flight ends, and whoever waits knows how much that is. Not
-covered: who wishes it (the command line's signal handler, see ``rstar2_env.cli._interrupt``).
+Covered: what Ctrl-C needs: nothing new begins, work in flight finishes, and its amount is known. Not
+covered: who requests it (the command line's signal handler, see ``rstar2_env.cli._interrupt``).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ R = TypeVar("R")
 
 
 class Stop:
-    """A wish to stop; calling it says whether there is one.
+    """A request to stop; calling it tells whether there is one.
 
     Attributes:
-        at_once: Whether what is in flight is given up too: nobody waits for it.
+        at_once: Whether work in flight is abandoned too.
     """
 
     def __init__(self) -> None:
@@ -33,11 +33,11 @@ class Stop:
         self._in_flight = 0
 
     def __call__(self) -> bool:
-        """Whether somebody wished it."""
+        """Whether a stop was requested."""
         return self._wished.is_set()
 
     def wish(self, *, at_once: bool = False) -> None:
-        """Ask everybody to stop."""
+        """Request a stop; ``at_once`` abandons work in flight too."""
         self.at_once = self.at_once or at_once
         self._wished.set()
 
@@ -48,7 +48,7 @@ class Stop:
 
     @contextmanager
     def flight(self) -> Iterator[None]:
-        """Count what runs within as in flight."""
+        """Count the enclosed work as in flight."""
         with self._lock:
             self._in_flight += 1
         try:
@@ -63,15 +63,15 @@ def in_order(
 ) -> Generator[tuple[T, R], None, None]:
     """Do work on threads; yield each task with its result, in the order of the tasks.
 
-    When ``stop`` is wished, nothing new begins, and the results end with the last task that had begun. When the
-    iterator is closed early, it waits for what is in flight, unless that is to be given up.
+    After a request to stop nothing new begins, and the results end with the last task that had begun. When the
+    iterator is closed early, it waits for work in flight, unless that is to be abandoned.
 
     Args:
         work: Called in one of the threads.
-        tasks: Taken in the caller's thread, few ahead of what was yielded.
-        workers: Threads.
-        ahead: Most tasks taken and not yet yielded.
-        stop: Asked between two tasks.
+        tasks: Consumed in the caller's thread, a few ahead of the yielded ones.
+        workers: Number of threads.
+        ahead: Largest number of tasks taken and not yet yielded.
+        stop: Checked between two tasks.
 
     Raises:
         BaseException: Whatever ``work`` raised, at the turn of its task.

@@ -43,7 +43,7 @@ __all__ = [
 if not TYPE_CHECKING:  # a checker that saw it would take any name
 
     def __getattr__(name: str) -> Any:
-        """Load what runs jobs when it is first asked for: an environment that calls no tool does without it."""
+        """Import the classes that run jobs on first use: an environment without tools does not need them."""
         if name == "BaseSandbox":
             from rstar2_env.sandbox.base import BaseSandbox
 

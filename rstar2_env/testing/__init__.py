@@ -1,4 +1,4 @@
-"""What authors test with: a check of each kind of part, and stubs for the sandbox and for tools.
+"""Tools for testing your own parts: a check for each kind of part, and stubs for the sandbox and for tools.
 
 ``check_text_env``, ``check_agent``, ``check_wrapper`` and ``check_sandbox`` name every clause that a part breaks.
 

@@ -1,4 +1,4 @@
-"""The clauses of what an agent is, one function each; ``check_agent`` runs them all.
+"""The clauses of the agent contract, one function each; ``check_agent`` runs them all.
 
 Covered: what holds for every way of acting in text environments. Not covered: how well it plays.
 """
@@ -58,7 +58,16 @@ class AgentHarness:
             self._made.pop().close()
 
     def start(self, agent: AnyAgent, env: TextEnv, seed: int) -> tuple[str, dict[str, Any]]:
-        """Begin an episode of the environment and of the agent; what the environment's ``reset`` returned."""
+        """Begin an episode of the environment and of the agent.
+
+        Args:
+            agent: The agent.
+            env: The environment.
+            seed: Seed of both.
+
+        Returns:
+            What the environment's ``reset`` returned.
+        """
         options = None if self.problem is None else {"problem": self.problem}
         text, info = env.reset(seed=seed, options=options)
         problem = self.problem or getattr(env.unwrapped, "problem", None)
@@ -66,7 +75,14 @@ class AgentHarness:
         return text, info
 
     def play(self, agent: AnyAgent, env: TextEnv, seed: int, most: int = _MOST_TURNS) -> Trace:
-        """One episode, or its first turns."""
+        """Play one episode, or its first turns.
+
+        Args:
+            agent: The agent.
+            env: The environment.
+            seed: Seed of both.
+            most: Largest number of turns.
+        """
         text, info = self.start(agent, env, seed)
         trace: Trace = []
         for _ in range(most):

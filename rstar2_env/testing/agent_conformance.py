@@ -55,7 +55,7 @@ def check_agent(
             f"check_agent needs at least two seeds, to tell one episode from another, not {seeds}."
         )
     if isinstance(agent, str):
-        # By name, not by import: the ground floor knows no agent.
+        # By name, not by import: the core packages import no agent.
         what, make = agent, partial(importlib.import_module("rstar2_env.agents").make, agent, **options)
     elif callable(agent):
         what, make = getattr(agent, "__qualname__", repr(agent)), partial(agent, **options)
@@ -65,7 +65,7 @@ def check_agent(
         what, make = type(agent).__qualname__, partial(copy.deepcopy, copy.deepcopy(agent))
     else:
         raise ConfigurationError(f"check_agent takes a name, an agent, or a function that makes one, not {agent!r}.")
-    make()  # what cannot be made is told as it is
+    make()  # an error in the constructor is raised unchanged
     if env is None:
         problem = problem or _PROBLEM
     make_env = partial(gym.make, env, disable_env_checker=True) if isinstance(env, str) else env or _math

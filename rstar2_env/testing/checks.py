@@ -1,7 +1,7 @@
 """The clauses of the environment contract, one function each; ``check_text_env`` runs them all.
 
-Covered: what holds for every environment of text, whatever its task. Not covered: whether its reward is right, which is
-its own tests' business.
+Covered: what holds for every environment of text, whatever its task. Not covered: whether its reward is right, which
+its own tests must check.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rstar2_env.testing.hostile import HOSTILE_TURNS, REPEATED
 _CALL_KEYS = {"name", "status", "error_type", "exit_code", "truncated", "injected"}
 _TERMINATED, _TRUNCATED = {"answered", "no_answer"}, {"turns", "tokens", "time", "unavailable"}
 _PATIENCE_S = 60.0
-"""CPU seconds that no single hostile turn may take, by far."""
+"""CPU seconds that no hostile turn may take; far more than one needs."""
 
 
 def gymnasium_check(harness: Harness) -> None:
@@ -108,7 +108,7 @@ def linear_time(harness: Harness) -> None:
         if long not in env.action_space:
             continue
         least = min(_cpu_s(env, harness.seeds[0], short) for _ in range(2))
-        # Eight times the text: eight times the time, or sixty-four. Very short times are all noise.
+        # Eight times the text takes 8 times as long if linear, 64 times if quadratic. Very short times are noise.
         bound = 24 * max(least, 0.01)
         require(
             any(_cpu_s(env, harness.seeds[0], long) < bound for _ in range(3)),
@@ -290,7 +290,7 @@ def _pickled(env: TextEnv) -> TextEnv:
 
 
 def _spoil(value: Any) -> None:
-    """Change everything that can be changed in place."""
+    """Modify everything that is mutable, in place."""
     if isinstance(value, dict):
         for item in value.values():
             _spoil(item)

@@ -16,7 +16,7 @@ from rstar2_env.core.errors import ConfigurationError, Rstar2Error
 TextEnv = gym.Env[str, str]
 
 MAX_STEPS = 1000
-"""An environment that has not ended an episode by then has no budget of its own."""
+"""Turns after which an unfinished episode shows that the environment has no budget of its own."""
 
 
 class ConformanceError(Rstar2Error, AssertionError):
@@ -68,7 +68,13 @@ class Harness:
         return scripts + [[action, "I do not know."] for action in self.actions]
 
     def play(self, env: TextEnv, seed: int, turns: Sequence[str]) -> list[Any]:
-        """One episode as data that can be compared: every return of ``reset`` and ``step``, until it ends."""
+        """Play one episode, recorded as comparable data: every return of ``reset`` and ``step``, until it ends.
+
+        Args:
+            env: The environment.
+            seed: Seed of ``reset``.
+            turns: The actions.
+        """
         text, info = env.reset(seed=seed)
         trace: list[Any] = [(text, canonical(info))]
         for turn in turns:
@@ -83,6 +89,12 @@ def harness_for(
     env: str | TextEnv | Callable[[], TextEnv], seeds: Sequence[int], actions: Sequence[str], options: Mapping[str, Any]
 ) -> tuple[str, Harness]:
     """The name of what is tested, and a harness for it.
+
+    Args:
+        env: An id, an environment, or a function that makes one.
+        seeds: Seeds of the episodes that are played; at least one.
+        actions: Turns to play in addition to the usual ones.
+        options: Options of ``gym.make``, with an id.
 
     Raises:
         ConfigurationError: Options came with something that is not an id, or there are no seeds.
@@ -113,7 +125,13 @@ def canonical(info: Mapping[str, Any]) -> str:
 
 
 def write_call(env: TextEnv, name: str, arguments: Mapping[str, Any]) -> str:
-    """A call in the environment's own dialect, or in that of ``rstar2`` when it does not say."""
+    """A call in the environment's own dialect, or in that of ``rstar2`` when it has none.
+
+    Args:
+        env: The environment.
+        name: Name of the tool.
+        arguments: Its arguments.
+    """
     dialect = getattr(env.unwrapped, "dialect", None)
     if dialect is not None and hasattr(dialect, "format_call"):
         # A dialect of code fences has no way to name a tool that does not exist.

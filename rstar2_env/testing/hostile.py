@@ -1,7 +1,7 @@
-"""Turns that a policy should not write and one day will: what every text environment must take without an exception.
+"""Hostile and malformed turns, which every text environment must accept without an exception.
 
 Covered: broken and hostile text for any environment, in the syntax of tags and of code fences. Not covered: programs
-that attack a sandbox, which are the sandbox's own tests.
+that attack a sandbox (``hostile_code``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Programs that do their worst: what a sandbox has to survive, whoever provides it.
+"""Hostile programs that every provider's sandbox has to survive.
 
 Covered: sources that break parsers, attempts on the harness around a program, processes and signals, system calls,
 memory and files. Each says which statuses are acceptable. Not covered: escapes, which ``rstar2_env.sandbox.check``
@@ -21,7 +21,7 @@ _PATIENT_S = 9.0
 
 @dataclass(frozen=True)
 class HostileProgram:
-    """A program, and what is acceptable.
+    """A program, and its acceptable results.
 
     Attributes:
         name: What it does.
@@ -29,7 +29,7 @@ class HostileProgram:
         code: Its source.
         contains: What its standard output must contain.
         absent: What its standard output must not contain.
-        max_wall_s: Seconds that it may take by its outcome.
+        max_wall_s: Largest ``wall_s`` of its outcome, in seconds.
     """
 
     name: str
@@ -46,9 +46,9 @@ def hostile_programs() -> list[HostileProgram]:
 
 
 def survive(sandbox: Sandbox, program: HostileProgram) -> None:
-    """Run a program, and see that it went as it may, and that the next call is none the worse for it.
+    """Run a program; check that its result is acceptable and that the next call is unaffected.
 
-    One that must not run into its wall-clock limit has a longer one, so that other work on the machine decides nothing.
+    A program that must not run into its wall-clock limit gets a longer one, so that the load does not matter.
 
     Raises:
         AssertionError: It did not; the message says what was seen.

@@ -175,7 +175,7 @@ def many_at_once(harness: SandboxHarness) -> None:
 
 
 def event_loop(harness: SandboxHarness) -> None:
-    """``arun`` does not hold the event loop up, and cancelling it ends the program and no other."""
+    """``arun`` does not block the event loop, and cancelling it ends its program and no other."""
 
     async def turns() -> int:
         call = asyncio.create_task(harness.sandbox.arun(Job("import time\ntime.sleep(0.5)")))
@@ -205,7 +205,7 @@ def event_loop(harness: SandboxHarness) -> None:
 
 
 def mistakes(harness: SandboxHarness) -> None:
-    """A job that cannot be run raises ``ConfigurationError`` to its caller, and harms no other call."""
+    """A job that cannot be run raises ``ConfigurationError`` to its caller, and affects no other call."""
     wrong: dict[str, Any] = {
         "a string for a job": "print(1)",
         "a file outside of the working folder": Job("1", files={"../x": b""}),
@@ -259,13 +259,13 @@ def isolation(harness: SandboxHarness) -> None:
 
 
 def survival(harness: SandboxHarness) -> None:
-    """Programs that do their worst end as they may, and the next call is none the worse for it."""
+    """Hostile programs end with an acceptable status, and the next call is unaffected."""
     for program in hostile_programs():
         survive(harness.sandbox, program)
 
 
 def closing(harness: SandboxHarness) -> None:
-    """``close`` answers calls in flight with ``unavailable``; twice is harmless; after it every call is refused."""
+    """``close`` answers calls in flight with ``unavailable``; a second one has no effect; later calls are refused."""
     with harness.fresh() as sandbox, ThreadPoolExecutor(2) as pool:
         calls = [pool.submit(sandbox.run, SLEEP) for _ in range(2)]
         threading.Timer(0.5, sandbox.close).start()
@@ -282,7 +282,7 @@ def closing(harness: SandboxHarness) -> None:
 
 
 def pickling(harness: SandboxHarness) -> None:
-    """Pickled, it is its options: the copy runs jobs of its own, and closing it leaves the original whole."""
+    """It is pickled as its options: the copy runs its own jobs, and closing it does not affect the original."""
     with harness.adopt(pickle.loads(pickle.dumps(harness.sandbox))) as copy:
         require(copy is not harness.sandbox, "the copy is the original")
         _expect("a call in the copy", copy.run(Job("1")), ToolStatus.OK, value="1")
@@ -290,7 +290,7 @@ def pickling(harness: SandboxHarness) -> None:
 
 
 def forks(harness: SandboxHarness) -> None:
-    """In a forked process it refuses, or runs jobs of that process's own; either way its parent's goes on."""
+    """In a forked process it refuses jobs, or runs them separately; in the parent it continues to work."""
     if not hasattr(os, "fork"):
         return
     pid = os.fork()

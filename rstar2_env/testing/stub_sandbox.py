@@ -66,14 +66,14 @@ class StubSandbox:
         self.sessions: set[str] = set()
 
     def run(self, job: Job) -> Outcome:
-        """Answer one job; with ``wait_s``, block this thread for so long."""
+        """Answer one job; with ``wait_s``, block this thread for that time."""
         outcome = self._answer(job)
         if self.wait_s > 0:
             time.sleep(self.wait_s)
         return outcome
 
     async def arun(self, job: Job) -> Outcome:
-        """Answer one job; with ``wait_s``, without blocking the event loop. ``cancelled`` counts those given up."""
+        """Answer one job; with ``wait_s``, without blocking the event loop. ``cancelled`` counts cancelled jobs."""
         outcome = self._answer(job)
         try:
             await asyncio.sleep(self.wait_s)
@@ -90,11 +90,11 @@ class StubSandbox:
         return outcomes
 
     def capabilities(self) -> Sequence[Capability]:
-        """None: nothing runs, so nothing is isolated."""
+        """Empty: nothing runs, so nothing is isolated."""
         return ()
 
     def end_session(self, name: str) -> None:
-        """End a session; a name that no session has is harmless."""
+        """End a session. Unknown names are ignored."""
         self.sessions.discard(name)
 
     def close(self) -> None:

@@ -25,7 +25,7 @@ class StubTool:
             ``CallContext``. An answer is a ``ToolResult``, a ``ToolStatus``, or the text of a success. Without a plan
             the tool shows its arguments as JSON.
         name: The name that calls use.
-        description: What the model is told of it.
+        description: Its description for the model.
         parameters: JSON schema of the arguments; any object by default.
         wait_s: Seconds that every call takes.
     """
@@ -51,7 +51,7 @@ class StubTool:
         return self._spec
 
     def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
-        """Note the call in ``calls`` and answer it."""
+        """Record the call in ``calls`` and answer it."""
         self.calls.append((arguments, context))
         answer = self._plan.next(arguments, context)
         if self.wait_s > 0:
@@ -70,7 +70,7 @@ class StubTool:
         return ToolResult(self._spec.name, status, answer, wall_s=self.wait_s)
 
     def close(self) -> None:
-        """Note that it was let go of; it may be called again."""
+        """Record that it was closed; it may be called again."""
         self.closed = True
 
 

@@ -25,6 +25,6 @@ class ToyEnv(ToolEnv):
 
 
 def same_text(problem: Problem, answer: str) -> Verdict:
-    """Right is the gold answer, letter by letter."""
+    """An answer is right if it equals the gold answer exactly."""
     equal = problem.answer == answer
     return Verdict(equal, Reason.EQUAL if equal else Reason.DIFFERENT, "exact")

@@ -1,7 +1,7 @@
-"""The clauses of what a wrapper is, one function each; ``check_wrapper`` runs them all around every environment.
+"""The clauses of the wrapper contract, one function each; ``check_wrapper`` runs them all around every environment.
 
-Covered: what holds for every wrapper of text environments. Not covered: what a wrapper is for, which is its own tests'
-business.
+Covered: what holds for every wrapper of text environments. Not covered: what a wrapper is for, which its own tests
+must check.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rstar2_env.testing.plain_env import PlainWrapper
 Wrap = Callable[[TextEnv], TextEnv]
 
 _CONTRACT_WITHOUT = ("gymnasium_check", "linear_time")
-"""Clauses of the environment's contract that say nothing of a wrapper, or take long to say it."""
+"""Clauses of the environment's contract that do not concern wrappers, or take long to check."""
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class WrapperHarness:
                 self._made.pop().close()
 
     def keep(self, env: TextEnv) -> TextEnv:
-        """Have ``close`` close an environment."""
+        """Register an environment, which ``close`` then closes."""
         self._made.append(env)
         return env
 
@@ -230,7 +230,7 @@ def remaking(harness: WrapperHarness) -> None:
 
 
 def closing(harness: WrapperHarness) -> None:
-    """``close`` closes the environment inside, and twice is harmless."""
+    """``close`` closes the environment inside, and a second ``close`` has no effect."""
     for name, make in harness.envs.items():
         inner = _Closes(make())
         env = harness.wrapped(inner)

@@ -55,7 +55,7 @@ def check_wrapper(
     name = getattr(wrapper, "__qualname__", repr(wrapper))
     makers = {_name(env): partial(_stubbed, env) if isinstance(env, str) else env for env in envs}
     harness = WrapperHarness(lambda env: wrapper(env, **options), makers, seeds)
-    harness.wrapped(next(iter(makers.values()))())  # options that it refuses are told as they are
+    harness.wrapped(next(iter(makers.values()))())  # errors about its options are raised unchanged
     harness.close()
     return run_checks(f"The wrapper {name}", WRAPPER_CHECKS, harness, skip=skip, after=harness.close)
 

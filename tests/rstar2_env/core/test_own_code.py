@@ -99,7 +99,7 @@ class TestMistakes:
 
     def test_what_cannot_be_called_is_refused(self, registry, folder):
         (folder / "own_value.py").write_text("SEVEN = 7\n")
-        with pytest.raises(ConfigurationError, match="own_value:SEVEN is int, and no agent"):
+        with pytest.raises(ConfigurationError, match="own_value:SEVEN is int, which is not valid as agent"):
             registry.get("own_value:SEVEN")
 
     @pytest.mark.parametrize(
