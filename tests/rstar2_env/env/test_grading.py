@@ -81,7 +81,7 @@ class TestVerifier:
             ("numeric:tolerence=1", ConfigurationError, "verifier 'numeric'.*Did you mean 'tolerance'"),
             ("numeric:tolerance=-1", ConfigurationError, "tolerance"),
             ("model", ConfigurationError, "verifier 'model'.*url"),
-            ("model:url=localhost,model=m", ConfigurationError, "url must begin with http"),
+            ("model:url=localhost,model=m", ConfigurationError, "url must be an address"),
             ("model:url=http://a/v1,model=m,api_key_env=NO_SUCH_KEY", ConfigurationError, "NO_SUCH_KEY.*is not set"),
             (Problem, ConfigurationError, "Problem"),
             (lambda: 7, ConfigurationError, "made int: expected an object"),
