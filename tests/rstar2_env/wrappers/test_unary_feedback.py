@@ -1,4 +1,4 @@
-"""Feedback after a wrong answer, halving rewards, and a penalty on repetition (F8)."""
+"""Feedback after a wrong answer, halving rewards, and a penalty on repetition (arXiv 2507.14295)."""
 
 import pytest
 from wrapper_env import answer, call, make, right
