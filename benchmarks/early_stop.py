@@ -19,7 +19,8 @@ import numpy as np
 from roc_sim import START, Arm, errors, play, simulate
 
 from rstar2_env.core.episode import Episode, Group
-from rstar2_env.trainers.selectors.resample_on_correct import ResampleOnCorrect, Settles
+from rstar2_env.trainers.selectors.base import Settles
+from rstar2_env.trainers.selectors.resample_on_correct import ResampleOnCorrect
 
 PLAYED, KEPT = 32, 16
 

@@ -22,14 +22,9 @@ import numpy as np
 from rstar2_env.core.episode import Episode, Group
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.trainers.advantages.group import group_norm
-from rstar2_env.trainers.selectors.resample_on_correct import (
-    KeepAll,
-    ResampleOnCorrect,
-    Selector,
-    all_equal,
-    penalty,
-    quotas,
-)
+from rstar2_env.trainers.selectors.base import Selector, all_equal
+from rstar2_env.trainers.selectors.keep_all import KeepAll
+from rstar2_env.trainers.selectors.resample_on_correct import ResampleOnCorrect, penalty, quotas
 
 START, PASS_RATE, CALLS, PROMPTS, RATE = 0.15, 0.5, 4, 16, 0.65
 """Error rate at the start, chance of a right answer, calls of an episode, groups of a step, learning rate."""

@@ -6,14 +6,16 @@ if __name__ != "rstar2_env.trainers":
         "second copy of its registry. Install the distribution (pip install -e .) and import rstar2_env.trainers."
     )
 
-from .advantages.group import ADVANTAGES, Advantage
+from .advantages.base import ADVANTAGES, Advantage
 from .api import make, sft
 from .base import TRAINERS, Recipe, Trainer, TrainResult
 from .cold_start import SftOptions, read_traces
 from .config import TrainConfig, read_config
 from .demonstration.start import demo
 from .samplers.fixed import ProblemSampler, Sampler, SeedSampler, Start
-from .selectors.resample_on_correct import SELECTORS, KeepAll, ResampleOnCorrect, Selector
+from .selectors.base import SELECTORS, Selector
+from .selectors.keep_all import KeepAll
+from .selectors.resample_on_correct import ResampleOnCorrect
 
 __all__ = [
     "ADVANTAGES",

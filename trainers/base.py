@@ -19,9 +19,9 @@ from rstar2_env.core.registry import Registry
 from rstar2_env.env.named import find_env
 from rstar2_env.env.options import env_options
 
-from .advantages.group import ADVANTAGES, Advantage
+from .advantages.base import ADVANTAGES, Advantage
 from .config import TrainConfig, make_config
-from .selectors.resample_on_correct import SELECTORS, Selector, Settles
+from .selectors.base import SELECTORS, Selector, Settles
 
 
 @dataclass(frozen=True, slots=True)

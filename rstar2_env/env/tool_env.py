@@ -20,8 +20,8 @@ from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.text import encodable
 from rstar2_env.dialects import Dialect, make_dialect
 from rstar2_env.env.grading import Grader
-from rstar2_env.env.render import Transcript
 from rstar2_env.env.spaces import UnicodeText
+from rstar2_env.env.transcript import Transcript
 from rstar2_env.env.turn_result import Ended, GoesOn, Step
 from rstar2_env.problems import Problem, ProblemSource, load_problems
 from rstar2_env.tools import CallContext, Tool, ToolChain, ToolResult

@@ -20,9 +20,9 @@ try:
         open_episode,
     )
     from rstar2_env.rollout.engines.registry import ENGINES, make_engine
-    from rstar2_env.rollout.engines.server_engine import VllmServerEngine
     from rstar2_env.rollout.engines.transformers_engine import TransformersEngine
     from rstar2_env.rollout.engines.vllm_engine import VllmEngine
+    from rstar2_env.rollout.engines.vllm_server_engine import VllmServerEngine
     from rstar2_env.rollout.env_pool import EnvFactory
     from rstar2_env.rollout.player import Budget, EpisodeRequest, Player, RolloutError, Settled
     from rstar2_env.rollout.scheduling.admission import POLICIES

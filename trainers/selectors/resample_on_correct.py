@@ -1,62 +1,22 @@
-"""Selectors: choose which episodes of a group are trained on, once their rewards are known.
-
-Covered: Resample-on-Correct (rStar2-Agent, arXiv 2508.20722, section 2.2), as described in the paper and as in the
-released code, and keeping all episodes. A selector is a pure function of the group and a random generator; it never
-looks at text. It may also tell when an unfinished group has enough episodes. Not covered: playing more episodes until a
-group is worth training on.
-"""
+"""``roc``: Resample-on-Correct (rStar2-Agent, arXiv 2508.20722, section 2.2), as in the paper or the released code."""
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal
 
 import numpy as np
 
 from rstar2_env.core.episode import Episode, Group
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import CheckedOptions, option
-from rstar2_env.core.own_code import Shape, is_class_with
-from rstar2_env.core.registry import Registry
+
+from .base import SELECTORS, all_equal
 
 DELTA = 0.01
 """Added to a penalty before inverting it, so that an episode without penalty has a finite weight; not in the paper."""
-
-
-class Selector(Protocol):
-    """Chooses which episodes of one group are trained on."""
-
-    def __call__(self, group: Group, keep: int, rng: np.random.Generator) -> list[int]:
-        """Return the positions of at most ``keep`` episodes in ascending order; none if the group is rejected.
-
-        Episodes that are not ``available`` must never be chosen.
-
-        Args:
-            group: The episodes of the group.
-            keep: Largest number of episodes to choose.
-            rng: Source of random draws.
-        """
-        ...
-
-
-@runtime_checkable
-class Settles(Protocol):
-    """Optional method of a selector that can tell when a group has enough episodes."""
-
-    def settled(self, group: Sequence[Episode | None], keep: int) -> bool:
-        """Whether the rest of the group may be cancelled; ``None`` stands for an episode that still plays."""
-        ...
-
-
-SELECTORS: Registry[type[Selector]] = Registry(
-    "selector",
-    "rstar2_env.trainers.selectors",
-    "rstar2_env.selectors",
-    shape=Shape(is_class_with("__call__"), "a class whose objects are called with (group, keep, rng)"),
-)
 
 
 def tool_error_penalty(episode: Episode) -> float:
@@ -118,37 +78,6 @@ def quotas(positives: int, negatives: int, keep: int, *, minimum: int = 2) -> tu
     return pos, neg
 
 
-def all_equal(group: Sequence[Episode]) -> bool:
-    """Whether all rewards are equal; such a group has only advantages of zero."""
-    return len({episode.reward for episode in group}) <= 1
-
-
-@dataclass(frozen=True)
-class KeepAll:
-    """Keep the first ``keep`` available episodes of a group, as plain GRPO does.
-
-    Args:
-        reject_equal: Reject a group whose rewards are all equal, instead of training on advantages of zero.
-    """
-
-    reject_equal: bool = False
-
-    def __call__(self, group: Group, keep: int, rng: np.random.Generator) -> list[int]:
-        """See ``Selector``."""
-        usable = [position for position, episode in enumerate(group) if episode.available][:keep]
-        if self.reject_equal and all_equal([group[position] for position in usable]):
-            return []
-        return usable
-
-    def settled(self, group: Sequence[Episode | None], keep: int) -> bool:
-        """Whether the first ``keep`` available episodes have ended; later ones would not be chosen.
-
-        Unfinished episodes at earlier positions are waited for, so the choice is the same as without early stop.
-        """
-        places = itertools.takewhile(lambda episode: episode is not None, group)
-        return sum(episode is not None and episode.available for episode in places) >= keep
-
-
 @dataclass(frozen=True)
 class ResampleOnCorrect(CheckedOptions):
     """GRPO-RoC's selector: draws failures uniformly, and prefers successes with low penalties.
@@ -201,5 +130,4 @@ class ResampleOnCorrect(CheckedOptions):
         return [int(i) for i in rng.choice(positives, size=count, replace=False, p=weights / weights.sum())]
 
 
-SELECTORS.register("all", KeepAll)
 SELECTORS.register("roc", ResampleOnCorrect)

@@ -153,7 +153,7 @@ def _vllm_server(
     seed: int,
     options: Mapping[str, Any],
 ) -> Engine:
-    from rstar2_env.rollout.engines.server_engine import VllmServerEngine
+    from rstar2_env.rollout.engines.vllm_server_engine import VllmServerEngine
     from rstar2_env.rollout.scheduling.scheduler import Scheduler
 
     # The servers have the model, the tokenizer, and a queue for requests that do not run at once.
@@ -177,7 +177,7 @@ def _vllm_server(
 
 
 def _vllm_server_takes() -> Callable[..., Any]:
-    from rstar2_env.rollout.engines.server_engine import VllmServerEngine
+    from rstar2_env.rollout.engines.vllm_server_engine import VllmServerEngine
 
     class Served:
         """The options of the servers' engine, and the policy that divides episodes between several."""

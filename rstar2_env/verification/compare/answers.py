@@ -13,7 +13,7 @@ from itertools import pairwise, permutations
 
 from rstar2_env.verification.compare.equality import Rules, same_expression
 from rstar2_env.verification.compare.linear import components
-from rstar2_env.verification.compare.measure import same_in_base, same_quantity, same_ratio, same_words
+from rstar2_env.verification.compare.quantities import same_in_base, same_quantity, same_ratio, same_words
 from rstar2_env.verification.compare.realset import is_infinite, read_set, same_set
 from rstar2_env.verification.compare.relations import same_equation, same_relation, solves
 from rstar2_env.verification.compare.structure import (

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rstar2_env.core.errors import UnknownNameError
-from rstar2_env.trainers.advantages.group import ADVANTAGES, EPSILON
+from rstar2_env.trainers.advantages.base import ADVANTAGES
+from rstar2_env.trainers.advantages.group import EPSILON
 
 ALL = ["group_mean", "group_mean_batch_std", "group_norm", "rloo"]
 MIXED, SAME = np.array([1.0, 0.0, 0.0, 1.0]), np.zeros(4)

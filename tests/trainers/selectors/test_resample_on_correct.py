@@ -13,12 +13,10 @@ from hypothesis import strategies as st
 from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
+from rstar2_env.trainers.selectors.base import SELECTORS, Selector, all_equal
+from rstar2_env.trainers.selectors.keep_all import KeepAll
 from rstar2_env.trainers.selectors.resample_on_correct import (
-    SELECTORS,
-    KeepAll,
     ResampleOnCorrect,
-    Selector,
-    all_equal,
     format_penalty,
     penalty,
     quotas,

@@ -28,7 +28,7 @@ from ...base import TrainResult, make_advantage, make_selector
 from ...config import TrainConfig
 from ...metrics import metrics
 from ...samplers.fixed import ProblemSampler, Sampler, SeedSampler
-from ...selectors.resample_on_correct import Settles
+from ...selectors.base import Settles
 from .callbacks import BEST_DIR, Console, Evaluation, RunFiles
 from .checks import check_config
 from .engine import PolicyEngine, corrects_importance

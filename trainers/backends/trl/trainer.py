@@ -29,8 +29,8 @@ with warnings.catch_warnings():
 
 from rstar2_env.core.episode import Episode
 
-from ...advantages.group import Advantage
-from ...selectors.resample_on_correct import Selector
+from ...advantages.base import Advantage
+from ...selectors.base import Selector
 
 REWARD_COLUMN = "env_reward"
 

@@ -8,7 +8,7 @@ import pytest
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.trainers.base import TRAINERS, Recipe, make_selector
-from rstar2_env.trainers.selectors.resample_on_correct import SELECTORS
+from rstar2_env.trainers.selectors.base import SELECTORS
 
 
 def test_a_trainer_refuses_early_stop_with_a_selector_that_cannot_say_when() -> None:

@@ -10,7 +10,8 @@ from letter_env import LetterEnv
 from rstar2_env import trainers
 from rstar2_env.core.episode import Episode
 from rstar2_env.trainers.advantages.group import group_norm
-from rstar2_env.trainers.selectors.resample_on_correct import KeepAll, ResampleOnCorrect
+from rstar2_env.trainers.selectors.keep_all import KeepAll
+from rstar2_env.trainers.selectors.resample_on_correct import ResampleOnCorrect
 
 
 def episode(reward, *, end="answered", tokens=2):

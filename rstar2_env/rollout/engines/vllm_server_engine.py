@@ -25,8 +25,8 @@ import numpy as np
 from rstar2_env.core.errors import ConfigurationError, ServiceError
 from rstar2_env.core.http import HttpClient
 from rstar2_env.rollout.engine import EngineStats, Generation, SamplingParams
-from rstar2_env.rollout.engines.server_facts import NEUTRAL, ServerFacts, find_facts, read_metrics, stats_of
 from rstar2_env.rollout.engines.vllm_engine import SEED_BITS, check_temperature
+from rstar2_env.rollout.engines.vllm_server_facts import NEUTRAL, ServerFacts, find_facts, read_metrics, stats_of
 from rstar2_env.rollout.engines.weights import write_weights
 
 _BLOCK = 64
