@@ -209,11 +209,12 @@ def in_words(hint: Any, rule: Rule = NO_RULE) -> str:
     hint, rule = unannotated(hint, rule)
     alternatives = members(hint)
     if rule.choices:
-        said = [_one_of(rule.choices)]
+        said = [_one_of(choice for choice in rule.choices if choice is not None)]
     else:
         said = [_words(member, rule) for member in alternatives if member is not type(None)]
     text = " or ".join(dict.fromkeys(said))
-    return f"{text}, or None" if type(None) in alternatives and text else text or "None"
+    none = type(None) in alternatives or None in (rule.choices or ())
+    return f"{text}, or None" if none and text else text or "None"
 
 
 def _one_of(choices: Iterable[Any]) -> str:

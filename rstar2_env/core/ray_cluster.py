@@ -76,11 +76,12 @@ def join(address: str | None, needed_for: str) -> Any:
             f"Ray's client protocol ({address!r}) is not supported: give the address of the cluster itself, from a "
             "machine that belongs to it."
         )
+    where = None if address in (None, "auto", "local") else _host_and_port(address)
     ray = import_ray(needed_for)
     with _guard:
         if ray.is_initialized():
             there = str(ray.get_runtime_context().gcs_address)
-            if address not in (None, "auto", "local", there):
+            if where is not None and address != there:
                 raise ConfigurationError(
                     f"This process is connected to the Ray cluster at {there}, and address= names {address!r}: leave "
                     "it out, or call ray.shutdown() first."
@@ -89,8 +90,8 @@ def join(address: str | None, needed_for: str) -> Any:
                 _ours = False
         else:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-            if address not in (None, "auto", "local"):
-                _knock(address)
+            if where is not None:
+                _knock(*where)
             try:
                 ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
             except Exception as error:  # Ray raises many kinds for an address where nobody answers
@@ -100,17 +101,21 @@ def join(address: str | None, needed_for: str) -> Any:
     return ray
 
 
-def _knock(address: str) -> None:
-    """Check that a server answers there, since Ray itself takes minutes to give up."""
+def _host_and_port(address: str) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
         raise ConfigurationError(
             f'address must be that of a Ray cluster ("10.0.0.1:6379"), "auto" or "local", not {address!r}.'
         )
+    return host, int(port)
+
+
+def _knock(host: str, port: int) -> None:
+    """Check that a server answers there, since Ray itself takes minutes to give up."""
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_KNOCK_S).close()
+        socket.create_connection((host.strip("[]"), port), timeout=_KNOCK_S).close()
     except (OSError, OverflowError) as error:
-        raise SandboxUnavailableError(f"There is no Ray cluster at {address}: {error}") from error
+        raise SandboxUnavailableError(f"There is no Ray cluster at {host}:{port}: {error}") from error
 
 
 def leave() -> None:

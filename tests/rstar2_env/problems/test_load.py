@@ -94,7 +94,7 @@ def test_options_in_the_name_are_the_options_by_name():
         ("arithmetic:level=[1]", {}, "level must be an integer from 1 to 5"),
         ("arithmetic", {"max_number": 1}, "at least 2"),
         ("arithmetic", {"split": "tset"}, "train"),
-        ("arithmetic", {"seed": -1}, "0 or more"),
+        ("arithmetic", {"seed": -1}, "at least 0"),
         ("arithmetic", {"holdout": 0.1}, "splits of its own"),
         (TEN, {"level": 3}, "level"),
         (TEN, {"holdout": 1.5}, "fraction"),

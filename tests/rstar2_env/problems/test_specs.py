@@ -79,7 +79,7 @@ class TestText:
             ({"path": "a", "hub": "b"}, "one of 'path', 'hub'"),
             ({"mix": "a.jsonl"}, "must be a list of sources"),
             ({"mix": []}, "at least one part"),
-            ({"mix": [{"spec": "arithmetic", "weight": -1}]}, "0 or more, not -1"),
+            ({"mix": [{"spec": "arithmetic", "weight": -1}]}, "at least 0, not -1"),
             ({"mix": ["arithmetic", "arithmetic"]}, "have the same name"),
             ({"hub": "gsm8k"}, "owner/name"),
             ("hf:gsm8k", "owner/name"),

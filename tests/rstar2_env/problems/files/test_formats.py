@@ -98,7 +98,7 @@ def test_numbers_of_a_json_array_keep_every_digit(tmp_path):
 def test_a_suffix_can_be_overruled_and_an_unknown_format_is_named(tmp_path):
     path = write(tmp_path / "a.txt", "question,answer\nq,1\n")
     assert load_problems(path, format="csv")[0].answer == "1"
-    with pytest.raises(ConfigurationError, match="jsonl, json, csv, tsv, parquet"):
+    with pytest.raises(ConfigurationError, match="one of 'jsonl', 'json', 'csv', 'tsv', 'parquet', or None, not"):
         load_problems(path, format="xml")
 
 

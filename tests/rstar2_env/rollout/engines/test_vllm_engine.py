@@ -152,7 +152,7 @@ def test_an_engine_that_sleeps_wakes_with_new_weights(engine: VllmEngine, model:
 
 
 def test_what_it_cannot_be_is_refused_with_the_way_out(engine: VllmEngine, model: PreTrainedModel) -> None:
-    with pytest.raises(ConfigurationError, match=r"124 tokens.*1000"):
+    with pytest.raises(ConfigurationError, match=r"id 1000.* 124 tokens"):
         ask(engine, ([5, 1000], SamplingParams(3)))
     with pytest.raises(ConfigurationError, match="tokenizer"):
         ask(engine, ([5], SamplingParams(3, stop=("x",))))

@@ -326,7 +326,7 @@ def test_behind_that_wall_a_call_can_be_cancelled(walled: Any) -> None:
 
 
 def test_behind_that_wall_there_are_no_sessions(walled: Any) -> None:
-    with pytest.raises(ConfigurationError, match="no session"):
+    with pytest.raises(ConfigurationError, match="sessions are not supported"):
         walled.run(Job("1", session="a"))
 
 

@@ -216,6 +216,7 @@ def test_while_no_node_is_there_calls_wait_and_then_are_unavailable(nodes: Any) 
 
 
 def test_closing_answers_the_calls_in_flight_and_leaves_no_process(nodes: Any) -> None:
+    others = set(threading.enumerate())
     sandbox = RaySandbox(resource="calls", preload=())
     actors = actor_pids(sandbox)
     below = [pid for actor in actors for pid in wardens(actor)]
@@ -228,7 +229,7 @@ def test_closing_answers_the_calls_in_flight_and_leaves_no_process(nodes: Any) -
     sandbox.close()
     with pytest.raises(SandboxUnavailableError, match="closed"):
         sandbox.run(Job("1"))
-    wait_for(lambda: not [thread for thread in threading.enumerate() if thread.name == "rstar2-sandbox-ray"])
+    wait_for(lambda: not [one for one in {*threading.enumerate()} - others if one.name == "rstar2-sandbox-ray"])
 
 
 def test_pickled_it_is_its_options_and_a_task_of_the_cluster_can_use_it(sandbox: RaySandbox) -> None:
