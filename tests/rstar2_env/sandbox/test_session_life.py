@@ -236,6 +236,7 @@ def test_a_session_killed_from_outside_while_idle_is_replaced(small: LocalSandbo
     [process] = [pid for pid in look.descendants(look.pids(small)[1]) if holds_mark(pid)]
     os.kill(process, signal.SIGKILL)
     look.wait_for(lambda: not look.alive(process))
+    small.run(Job("1"))  # ends are told in their order: once this one's is, the warden knows of the other
     after = small.run(Job("'x' in globals()", session="a"))
     assert (after.session, after.value) == ("replaced", "False")
     assert "between two cells: its process was ended by SIGKILL" in (after.session_note or "")
