@@ -52,7 +52,7 @@ PASSES = {
     one.name: one
     for one in (
         Pass("fast", "not slow and not train and not deadlines", 2, 1),
-        Pass("rest", f"not proof and not ({_WAITS}) and not ({_TRAINS})", 3, 1),
+        Pass("rest", f"not proof and not ({_WAITS}) and not ({_TRAINS})", 4, 1),
         Pass("deadlines", f"{_WAITS} and not train and not proof", 6, 1, "tests/rstar2_env/sandbox"),
         Pass("train", f"{_TRAINS} and not proof", 0, 2, "tests/trainers"),
     )
