@@ -167,7 +167,7 @@ def size() -> dict[str, float]:
         with open(f"/proc/{connection.zygote_pid}/statm") as file:
             resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
     waiting = [value for value in children if value > 0.1]
-    return {"warm_parent_mb": resident, "waiting_child_mb": statistics.median(waiting)}
+    return {"zygote_mb": resident, "waiting_child_mb": statistics.median(waiting)}
 
 
 def show(figures: list[Figure]) -> None:
