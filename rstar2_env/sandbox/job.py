@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol, Self, runtime_checkable
 from rstar2_env.core.options import check_options, option
 from rstar2_env.core.status import ToolStatus
 
-SessionState = Literal["new", "kept", "interrupted", "ended", "replaced"]
+SessionState = Literal["new", "kept", "interrupted", "ended", "died", "replaced"]
 """State of the session after a cell: see ``Outcome.session``."""
 _LONGEST_NAME = 200
 
@@ -34,10 +34,10 @@ class Limits:
 
     wall_s: float = option(5.0, above=0, unit="seconds")
     cpu_s: float | None = option(None, above=0, unit="seconds")
-    memory_mb: int = option(512, least=1)
-    processes: int = option(64, least=1)
-    output_bytes: int = option(1 << 20, least=1)
-    file_mb: int = option(64, least=1)
+    memory_mb: int = option(512, least=1, most=1 << 24)
+    processes: int = option(64, least=1, most=1 << 20)
+    output_bytes: int = option(1 << 20, least=1, most=1 << 32)
+    file_mb: int = option(64, least=1, most=1 << 24)
 
     def __post_init__(self) -> None:
         """Reject limits that no program could run under.
@@ -107,9 +107,11 @@ class Outcome:
         session: ``None`` without a session. ``"new"``: the first cell of a fresh session, as expected. ``"kept"``: ran
             in the existing session, which continues. ``"interrupted"``: ran out of time, or wrote too much, and
             was interrupted; the state is kept. ``"ended"``: the session died in this cell (a limit, a crash, an exit);
-            the next cell starts clean. ``"replaced"``: an earlier session of that name was gone (idle too long, least
-            recently used when there were too many, killed, provider restarted); this cell started in a clean one.
-        session_note: Why, in one sentence, for the last three.
+            the next cell starts clean. ``"died"``: the earlier session of that name ended its own process between two
+            cells (a thread that exits, a timer), which is the program's doing; this cell started in a clean one.
+            ``"replaced"``: the earlier session was gone for other reasons (idle too long, least recently used when
+            there were too many, provider restarted); this cell started in a clean one.
+        session_note: Why, in one sentence, for the last four.
     """
 
     status: ToolStatus

@@ -65,7 +65,7 @@ class RayOptions(CheckedOptions):
 
     @staticmethod
     def more_options() -> tuple[type[LocalOptions], ...]:
-        """Records whose options are accepted besides the fields."""
+        """Whose options are taken besides the fields."""
         return (LocalOptions,)
 
     def as_given(self) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from rstar2_env.core.status import ToolStatus
+from rstar2_env.core.text import encodable
 from rstar2_env.sandbox.job import Job, Outcome
 from rstar2_env.sandbox.serve.guard import TooLargeError, read_body, too_large
 from rstar2_env.sandbox.serve.service import Call, Service
@@ -87,7 +88,7 @@ class _Endpoint:
         ]
         if not self._is_batch:
             return JSONResponse(results[0])
-        return JSONResponse({"sub_id": body.get("sub_id") or secrets.token_hex(16), "results": results})
+        return JSONResponse({"sub_id": _id_of(body), "results": results})
 
 
 class _Run:
@@ -159,8 +160,14 @@ def _unfit(where: list[Any], text: str) -> Response:
     return JSONResponse({"detail": [{"loc": where, "msg": text, "type": "value_error"}]}, 422)
 
 
+def _id_of(named: dict[str, Any]) -> Any:
+    """The id that a submission or a batch has, or a new one."""
+    given = named.get("sub_id")
+    return encodable(given) if isinstance(given, str) and given else given or secrets.token_hex(16)
+
+
 def _result(submission: dict[str, Any], found: Outcome | str, *, with_output: bool) -> dict[str, Any]:
-    result: dict[str, Any] = {"sub_id": submission.get("sub_id") or secrets.token_hex(16)}
+    result: dict[str, Any] = {"sub_id": _id_of(submission)}
     if isinstance(found, str):
         result |= {"success": False, "run_success": False, "cost": 0.0}
         output: dict[str, Any] = {"stdout": None, "stderr": None}

@@ -52,7 +52,9 @@ class Guard:
             await answer(scope, receive, _closing(send) if self._service.draining else send)
 
     def _refusal(self, request: Request) -> Response | None:
-        if request.url.path in _OPEN:
+        # The path as it came: older Starlettes let the Host header change that of ``request.url``.
+        path = request.scope["path"]
+        if path in _OPEN:
             return None
         if self._token is not None:
             shown = _shown(request.headers.get("authorization", ""))
@@ -60,7 +62,7 @@ class Guard:
                 self._service.metrics.unauthorized.inc()
                 text = "This server requires a token: send the header 'Authorization: Bearer TOKEN'."
                 return JSONResponse({"error": text}, 401, headers={"WWW-Authenticate": "Bearer"})
-        if self._service.draining and request.url.path not in _WHILE_STOPPING:
+        if self._service.draining and path not in _WHILE_STOPPING:
             self._service.metrics.rejected.inc()
             return JSONResponse({"error": "The server is stopping.", "refused": "stopping", "retry_after_s": 1.0}, 503)
         if request.method != "POST":

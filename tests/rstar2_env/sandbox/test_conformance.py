@@ -41,13 +41,9 @@ def test_keeps_the_contract(provider: SandboxHarness, check: str) -> None:
 
 _UNSHARED = ("local-without-namespaces", "local-older-kernel")
 OPEN: dict[str, tuple[str, ...]] = {
-    "exit_codes": ("local", *_UNSHARED, "docker", "ray", "remote"),
-    "forged_kernel_words": ("local", *_UNSHARED, "docker", "ray", "remote"),
     "installed_packages_visible": ("local", *_UNSHARED, "ray", "remote"),
     "socket_buffers": ("local", *_UNSHARED, "docker"),  # "local" as an ordinary user
     "unlinked_files": _UNSHARED,
-    "setown_signal": ("local-older-kernel",),
-    "clone_parent_memory": ("local", "docker"),  # "local" as an ordinary user, now and then
 }
 """Programs of the corpus that are known not to be survived yet, and where. Who mends one takes its line away."""
 

@@ -230,7 +230,7 @@ def test_a_lost_first_cell_runs_again(small: LocalSandbox, look: Any) -> None:
     assert (outcome.value, outcome.session, outcome.attempts) == ("'through'", "new", 2)
 
 
-def test_a_session_killed_from_outside_while_idle_is_replaced(small: LocalSandbox, look: Any) -> None:
+def test_a_session_whose_process_ended_while_idle_died(small: LocalSandbox, look: Any) -> None:
     small.run(Job("x = 1", session="a"))
     small.run(Job("import os\nos.open('mark', os.O_CREAT)", session="a"))
     [process] = [pid for pid in look.descendants(look.pids(small)[1]) if holds_mark(pid)]
@@ -238,11 +238,11 @@ def test_a_session_killed_from_outside_while_idle_is_replaced(small: LocalSandbo
     look.wait_for(lambda: not look.alive(process))
     small.run(Job("1"))  # ends are told in their order: once this one's is, the warden knows of the other
     after = small.run(Job("'x' in globals()", session="a"))
-    assert (after.session, after.value) == ("replaced", "False")
+    assert (after.session, after.value) == ("died", "False")
     assert "between two cells: its process was ended by SIGKILL" in (after.session_note or "")
 
 
-def test_a_session_killed_while_its_next_cell_waits_for_a_worker_is_replaced(look: Any) -> None:
+def test_a_session_whose_process_ended_while_its_next_cell_waits_for_a_worker_died(look: Any) -> None:
     with LocalSandbox(workers=1, waiting=1, preload=()) as sandbox, ThreadPoolExecutor(2) as pool:
         sandbox.run(Job("import os\nos.open('mark', os.O_CREAT)", session="a"))
         busy = pool.submit(sandbox.run, Job("import time\ntime.sleep(2)\n'busy'"))
@@ -251,7 +251,7 @@ def test_a_session_killed_while_its_next_cell_waits_for_a_worker_is_replaced(loo
         time.sleep(0.2)
         [process] = [pid for pid in look.descendants(look.pids(sandbox)[1]) if holds_mark(pid)]
         os.kill(process, signal.SIGKILL)
-        assert (waits.result(20).value, waits.result(20).session) == ("False", "replaced")
+        assert (waits.result(20).value, waits.result(20).session) == ("False", "died")
         assert busy.result(20).value == "'busy'"
         assert sandbox.run(Job("1", session="a")).session == "kept"
 

@@ -43,7 +43,8 @@ class Isolation:
         needs = seccomp.Needs(
             pin=self._pinned,
             no_signals=self._pinned and not plan.scoped,
-            spare_metadata="mount" not in plan.namespaces and not plan.own_user,
+            # In a user namespace, a program still is the caller's user outside, whose files it could change.
+            spare_metadata="mount" not in plan.namespaces and not plan.users_from,
         )
         self._filter = seccomp.Filter(needs=needs) if plan.seccomp else None
         self._rules = landlock.Rules(readable, plan.landlock) if plan.landlock else None

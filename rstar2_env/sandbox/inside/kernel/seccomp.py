@@ -1,7 +1,8 @@
 """The system-call filter, as a program for the kernel's classic packet filter, built once and installed by each child.
 
-Covered: the lists of ``syscalls``; new namespaces refused in ``clone``, ``clone3`` answered with ENOSYS (with EPERM,
-threads fail), sockets only as pairs, no typing into terminals. Not covered: files and memory (other layers).
+Covered: the lists of ``syscalls``; new namespaces and siblings refused in ``clone``, ``clone3`` answered with ENOSYS
+(with EPERM, threads fail), sockets only as connected pairs, no typing into terminals, no signals by way of a
+descriptor's owner, no change of the limit on core dumps. Not covered: files and memory (other layers).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import ctypes
 import errno
 import platform
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from . import syscalls
@@ -18,17 +20,24 @@ _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _X32_BIT = 0x40000000
 
 _LOAD, _JUMP_EQUAL, _JUMP_GREATER, _JUMP_AT_LEAST, _JUMP_SET, _RETURN = 0x20, 0x15, 0x25, 0x35, 0x45, 0x06
-_AT_NUMBER, _AT_ARCHITECTURE, _AT_FIRST, _AT_SECOND = 0, 4, 16, 24
+_AND = 0x54
+_AT_NUMBER, _AT_ARCHITECTURE, _AT_FIRST, _AT_SECOND, _AT_THIRD = 0, 4, 16, 24, 32
 
 _ALLOW, _END, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 _NO_SUCH_CALL = _ERRNO | errno.ENOSYS
 _REFUSE = _ERRNO | errno.EPERM
 
-_NEW_NAMESPACES = 0x7E020080
-"""Every CLONE_NEW... flag."""
+_CLONE_REFUSED = 0x7E020080 | 0x8000
+"""Every CLONE_NEW... flag, and CLONE_PARENT: a sibling would be a child of the zygote, which does not expect one."""
 _AF_UNIX = 1
-_TERMINAL_REQUESTS = (0x5412, 0x541C)
-"""TIOCSTI and TIOCLINUX: typing into the terminal of another program."""
+_SOCKET_KIND, _SOCK_DGRAM = 0xF, 2
+"""The kind of a socket without its flags; one of datagrams can send to any name, although it is one of a pair."""
+_IOCTL_REFUSED = (0x5412, 0x541C, 0x8901, 0x8902)
+"""TIOCSTI and TIOCLINUX, typing into the terminal of another program; FIOSETOWN and SIOCSPGRP, as F_SETOWN."""
+_FCNTL_REFUSED = (8, 10, 15)
+"""F_SETOWN, F_SETSIG, F_SETOWN_EX: the kernel would send any signal to any process of the same user."""
+_RLIMIT_CORE = 4
+_PRIO_PROCESS, _IOPRIO_WHO_PROCESS = 0, 1
 
 _OWN, _OWN_GROUP = 0xFFFF0001, 0xFFFF0002
 """Stand for the process's own number, and for its negative, which names its group; ``Filter.pin`` replaces them."""
@@ -110,16 +119,25 @@ def build(machine: str, needs: Needs | None = None) -> list[Instruction]:
         special["clone3"]: [(_RETURN, 0, 0, _NO_SUCH_CALL)],
         special["clone"]: [
             (_LOAD, 0, 0, _AT_FIRST),
-            (_JUMP_SET, 0, 1, _NEW_NAMESPACES),
+            (_JUMP_SET, 0, 1, _CLONE_REFUSED),
             (_RETURN, 0, 0, _REFUSE),
             (_RETURN, 0, 0, _ALLOW),
         ],
-        special["socketpair"]: [(_LOAD, 0, 0, _AT_FIRST), (_JUMP_EQUAL, 1, 0, _AF_UNIX), *refuse_others],
+        special["socketpair"]: [
+            (_LOAD, 0, 0, _AT_FIRST),
+            (_JUMP_EQUAL, 1, 0, _AF_UNIX),
+            (_RETURN, 0, 0, _REFUSE),
+            (_LOAD, 0, 0, _AT_SECOND),
+            (_AND, 0, 0, _SOCKET_KIND),
+            (_JUMP_EQUAL, 0, 1, _SOCK_DGRAM),
+            *refuse_others,
+        ],
+        special["ioctl"]: _refuse_values(_AT_SECOND, _IOCTL_REFUSED),
+        special["fcntl"]: _refuse_values(_AT_SECOND, _FCNTL_REFUSED),
+        special["prlimit64"]: _keep_core_limit(),
     }
-    requests: list[Instruction] = [(_LOAD, 0, 0, _AT_SECOND)]
-    for request in _TERMINAL_REQUESTS:
-        requests += [(_JUMP_EQUAL, 0, 1, request), (_RETURN, 0, 0, _REFUSE)]
-    decided[special["ioctl"]] = [*requests, (_RETURN, 0, 0, _ALLOW)]
+    for number in syscalls.numbers(syscalls.SETTING_LIMITS, machine):
+        decided[number] = _refuse_values(_AT_FIRST, (_RLIMIT_CORE,))
     for number, block in _extra(machine, needs).items():
         decided[number] = block
     for number, block in decided.items():
@@ -132,6 +150,28 @@ def build(machine: str, needs: Needs | None = None) -> list[Instruction]:
             (_RETURN, 0, 0, _NO_SUCH_CALL),
         ]
     return [*steps, (_RETURN, 0, 0, _NO_SUCH_CALL)]
+
+
+def _refuse_values(argument: int, values: Iterable[int]) -> list[Instruction]:
+    """Refuse a call where the lower half of an argument has one of these values."""
+    tests = [step for value in values for step in ((_JUMP_EQUAL, 0, 1, value), (_RETURN, 0, 0, _REFUSE))]
+    return [(_LOAD, 0, 0, argument), *tests, (_RETURN, 0, 0, _ALLOW)]
+
+
+def _keep_core_limit() -> list[Instruction]:
+    """Let prlimit64 read the limit on core dumps, and not set it: unlike 1, 0 lets one go to a program of the host."""
+    return [
+        (_LOAD, 0, 0, _AT_SECOND),
+        (_JUMP_EQUAL, 1, 0, _RLIMIT_CORE),
+        (_RETURN, 0, 0, _ALLOW),
+        (_LOAD, 0, 0, _AT_THIRD),
+        (_JUMP_EQUAL, 1, 0, 0),
+        (_RETURN, 0, 0, _REFUSE),
+        (_LOAD, 0, 0, _AT_THIRD + 4),  # the upper half of the pointer to the new limit
+        (_JUMP_EQUAL, 1, 0, 0),
+        (_RETURN, 0, 0, _REFUSE),
+        (_RETURN, 0, 0, _ALLOW),
+    ]
 
 
 def _extra(machine: str, needs: Needs) -> dict[int, list[Instruction]]:
@@ -147,7 +187,13 @@ def _extra(machine: str, needs: Needs) -> dict[int, list[Instruction]]:
     lists: list[tuple[str, list[Instruction]]] = []
     if needs.pin:
         lists += [(syscalls.LEAVING, refused), (syscalls.BY_DESCRIPTOR, refused)]
-        lists += [(syscalls.BY_NUMBER, own(_AT_FIRST)), (syscalls.BY_SECOND_NUMBER, own(_AT_SECOND))]
+        lists += [
+            (syscalls.BY_NUMBER, own(_AT_FIRST)),
+            (syscalls.LIMITS_BY_NUMBER, own(_AT_FIRST)[:-1] + _keep_core_limit()),
+        ]
+        for text, which in ((syscalls.PRIORITY, _PRIO_PROCESS), (syscalls.IO_PRIORITY, _IOPRIO_WHO_PROCESS)):
+            one_process = [(_LOAD, 0, 0, _AT_FIRST), (_JUMP_EQUAL, 1, 0, which), (_RETURN, 0, 0, _REFUSE)]
+            lists.append((text, one_process + own(_AT_SECOND)))
     if needs.no_signals:
         lists += [(syscalls.SIGNALLING, own(_AT_FIRST, _OWN_GROUP)), (syscalls.SIGNALLING_ANYONE, refused)]
         lists += [(syscalls.SIGNALLING_THREADS, own(_AT_FIRST))]

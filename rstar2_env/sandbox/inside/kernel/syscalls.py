@@ -90,21 +90,33 @@ settimeofday 164 170, clock_settime 227 112
 """
 """The program is ended: no benign program of this kind calls them."""
 
-SPECIAL = {"clone": (56, 220), "clone3": (435, 435), "socketpair": (53, 199), "ioctl": (16, 29)}
+SPECIAL = {
+    "clone": (56, 220),
+    "clone3": (435, 435),
+    "socketpair": (53, 199),
+    "ioctl": (16, 29),
+    "fcntl": (72, 25),
+    "prlimit64": (302, 261),
+}
 """Calls whose arguments decide (see ``seccomp``)."""
+SETTING_LIMITS = "setrlimit 160 164"
+"""Calls whose first argument names the limit that they set."""
 
 # Without a process namespace, a program shares the process numbers with everything else on the machine.
 
 LEAVING = "setsid 112 157, setpgid 109 154"
 """Leaving the process group, by which the program is killed whole."""
 BY_NUMBER = """
-prlimit64 302 261, getpgid 121 155, getsid 124 156, sched_setaffinity 203 122, sched_getaffinity 204 123,
+getpgid 121 155, getsid 124 156, sched_setaffinity 203 122, sched_getaffinity 204 123,
 sched_setparam 142 118, sched_getparam 143 121, sched_setscheduler 144 119, sched_getscheduler 145 120,
 sched_setattr 314 274, sched_getattr 315 275, sched_rr_get_interval 148 127
 """
 """Calls whose first argument names a process."""
-BY_SECOND_NUMBER = "setpriority 141 140, getpriority 140 141, ioprio_set 251 30, ioprio_get 252 31"
-"""Calls whose second argument names a process."""
+LIMITS_BY_NUMBER = "prlimit64 302 261"
+"""The same, which also sets limits."""
+PRIORITY = "setpriority 141 140, getpriority 140 141"
+IO_PRIORITY = "ioprio_set 251 30, ioprio_get 252 31"
+"""Calls whose first argument says what the second names: a process, a group, or a whole user."""
 BY_DESCRIPTOR = "pidfd_open 434 434, pidfd_send_signal 424 424, process_madvise 440 440"
 """Calls that reach a process through a descriptor."""
 SIGNALLING = "kill 62 129"

@@ -67,8 +67,7 @@ class Cells:
         assert session is not None
         if session.child is None:
             session.child = child
-            told_next = self.book.take_end(session.name)
-            call.state, call.note = ("new", None) if told_next is None else ("replaced", told_next)
+            call.state, call.note = self.book.take_end(session.name) or ("new", None)
         else:
             call.state, call.note, session.note = "kept", session.note, None
             for descriptor in child.listening():
@@ -161,21 +160,21 @@ class Cells:
                 self._answer(call, *_ended_by_caller())
             return
         if call is None:
-            self.book.lose_process(session, "The earlier session was ended between two cells: " + _why_ended(child))
+            self._lose_between_cells(session, child)
             return
         if not (
             child.reached or child.stopped_for or call.cancelled
         ):  # it was dead already, but its end had not been reported yet
             session.turn, call.child = None, None
             session.pending.appendleft(call)
-            self.book.lose_process(session, "The earlier session was ended between two cells: " + _why_ended(child))
+            self._lose_between_cells(session, child)
             return
         why = None if call.cancelled else child.lost()
         if why is not None and not child.compiled and call.restarts < MAX_RESTARTS:
             call.restarts += 1  # none of it ran, so this does not count as a start
             call.child = session.child = None
             if call.note is not None:
-                self.book.note_end(session.name, call.note)
+                self.book.note_end(session.name, call.note, call.state)
             self._queue.appendleft(call)
             return
         told_next = None
@@ -189,6 +188,10 @@ class Cells:
             header |= {"session": "ended", "session_note": f"{earlier}The session was ended: {_why_ended(child)}"}
             self._answer(call, header, blobs)
         self.book.lose_process(session, told_next)
+
+    def _lose_between_cells(self, session: Session, child: Child) -> None:
+        why = "The earlier session was ended between two cells: " + _why_ended(child)
+        self.book.lose_process(session, why, "replaced" if child.broken else "died")
 
     def _evict(self, child: Child) -> None:
         child.discarded = True

@@ -7,8 +7,10 @@ the caller ends, it ends too, with everything below it. Covered: its start and i
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
+import resource
 import signal
 import site
 from functools import partial
@@ -19,6 +21,8 @@ from .caller_link import CallerLink
 from .slot import Slot
 from .supervisor import Supervisor
 from .zygote_link import ZygoteLink
+
+_DESCRIPTORS = 1 << 16
 
 
 def main() -> None:
@@ -33,6 +37,7 @@ def main() -> None:
     if options["site_dirs"] is None:  # in a container, only the warden can determine them
         options["site_dirs"] = [os.path.realpath(path) for path in site.getsitepackages() if os.path.isdir(path)]
     os.makedirs(os.path.join(options["scratch"], "root"), exist_ok=True)
+    _allow_descriptors()
     found = layers.find(options)
     try:
         if options["isolation"] == "strict" and (broken := found.broken()):
@@ -63,3 +68,11 @@ def main() -> None:
         if found.groups is not None:
             found.groups.close()
         remove_tree(options["scratch"])
+
+
+def _allow_descriptors() -> None:
+    """Raise the soft limit on open files to the hard one: every child in flight and every session holds several."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = hard if hard != resource.RLIM_INFINITY else max(soft, _DESCRIPTORS)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, max(soft, _DESCRIPTORS)), hard))

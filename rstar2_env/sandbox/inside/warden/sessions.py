@@ -44,7 +44,7 @@ class Sessions:
         self._resting: OrderedDict[Session, float] = OrderedDict()  # idle since when; least recently used first
         self._waiting: deque[Session] = deque()  # for room; while one waits, none is idle
         self.count = self._memory = 0
-        self._ends: OrderedDict[str, str] = OrderedDict()
+        self._ends: OrderedDict[str, tuple[str, str]] = OrderedDict()
         self._timer = False
 
     def submit(self, call: Call, name: str) -> None:
@@ -87,18 +87,19 @@ class Sessions:
             self._drop(session)
         return True
 
-    def lose_process(self, session: Session, why: str | None = None) -> None:
+    def lose_process(self, session: Session, why: str | None = None, state: str = "replaced") -> None:
         """Note that a session's process is gone; waiting calls continue with a new one.
 
         Args:
             session: The session.
             why: The reason, for the next call, if it was not reported yet.
+            state: What the next call's outcome says of the session, as of ``note_end``.
         """
         self.recall(session)
         self._release(session)
         session.child, session.turn, session.note, session.signalled = None, None, None, False
         if why is not None:
-            self.note_end(session.name, why)
+            self.note_end(session.name, why, state)
         if session.pending:
             self.go_on(session)
         else:
@@ -131,14 +132,20 @@ class Sessions:
         self._admit()
         return found
 
-    def note_end(self, name: str, why: str) -> None:
-        """Record why a session ended, for its next call."""
-        self._ends[name] = why
+    def note_end(self, name: str, why: str, state: str = "replaced") -> None:
+        """Record why a session ended, for its next call.
+
+        Args:
+            name: Name of the session.
+            why: The reason, as a sentence.
+            state: "died" if its own process ended, which is the program's doing; "replaced" for any other reason.
+        """
+        self._ends[name] = state, why
         while len(self._ends) > _MOST_ENDS:
             self._ends.popitem(last=False)
 
-    def take_end(self, name: str) -> str | None:
-        """Why an earlier session of this name ended, reported once; ``None`` when none was lost."""
+    def take_end(self, name: str) -> tuple[str, str] | None:
+        """How and why an earlier session of this name ended, reported once; ``None`` when none was lost."""
         return self._ends.pop(name, None)
 
     def _rest(self, session: Session) -> None:

@@ -172,7 +172,11 @@ class Supervisor:
         if slot.group is not None and going_on:
             slot.group.count_anew()
         elif slot.group is not None:
-            slot.group.prepare(limits["memory_bytes"], limits["processes"])
+            try:
+                slot.group.prepare(limits["memory_bytes"], limits["processes"])
+            except OSError as error:  # the memory of the call before is not all given back yet
+                self._start_elsewhere(child, call, error)
+                return
         self._running += 1
         child.begin(call)
         if any(watched := slot.unbounded(child.limits)):
@@ -185,6 +189,15 @@ class Supervisor:
         self._feed(child)
         if child.job_left:
             self._loop.watch(child.job_fd, lambda _: self._feed(child, True), OUT)
+
+    def _start_elsewhere(self, child: Child, call: Call, why: OSError) -> None:
+        """Give up a place whose limits cannot be set now, and the call to another."""
+        self._pool.discard(child)
+        if call.restarts < MAX_RESTARTS:
+            call.restarts += 1
+            self._queue.appendleft(call)
+        else:
+            self._tell_lost(call, f"the limits of its control group could not be set: {why}")
 
     def _feed(self, child: Child, was_watched: bool = False) -> None:
         """Write more of the job to the child; when it is all written, or not wanted, close the pipe, or leave it."""

@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _TEXT_LIMIT = 70_000
+_NAME_LIMIT = 200
+_OWN_SHARE = 0.9
+"""Share of the CPU time from which a signal for its end is believed; a program can send it to itself."""
 
 
 @dataclass(slots=True)
@@ -110,7 +113,8 @@ def _status_of_cell(seen: Seen, report: dict[str, Any]) -> tuple[str, str | None
 def _status_of_signal(seen: Seen, name: str) -> tuple[str, str]:
     if name == "SIGKILL" and seen.out_of_memory:
         return "memory", "The program used up its memory and was ended by the kernel."
-    if name == "SIGXCPU" or (name == "SIGKILL" and seen.cpu_s >= seen.cpu_limit_s):
+    used_up = seen.cpu_s >= seen.cpu_limit_s * (_OWN_SHARE if name == "SIGXCPU" else 1.0)
+    if name in ("SIGXCPU", "SIGKILL") and used_up:
         return "timeout", "The program used up its CPU time and was ended."
     if name == "SIGSYS":
         return "blocked", "The program made a system call that the sandbox refuses, and was ended."
@@ -127,12 +131,19 @@ def read_report(messages: list[bytes]) -> dict[str, Any]:
         if not isinstance(raw, dict) or "ready" in raw or "started" in raw:
             continue
         texts = ("error_type", "error_message", "traceback", "value", "phase")
-        report: dict[str, Any] = {key: raw[key][:_TEXT_LIMIT] for key in texts if isinstance(raw.get(key), str)}
+        report: dict[str, Any] = {key: _plain(raw[key]) for key in texts if isinstance(raw.get(key), str)}
+        if "error_type" in report:
+            report["error_type"] = report["error_type"][:_NAME_LIMIT]
         left_out = raw.get("value_left_out")
         if isinstance(left_out, int) and 0 < left_out < 1 << 62:
             report["value_left_out"] = left_out
         return report
     return {}
+
+
+def _plain(text: str) -> str:
+    """A text of bounded length that UTF-8 can hold: a lone surrogate would break whoever sends or shows it."""
+    return text[:_TEXT_LIMIT].encode("utf-8", "replace").decode()
 
 
 def _exit_of(status: int | None) -> tuple[int | None, str | None]:

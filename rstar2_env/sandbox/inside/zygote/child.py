@@ -49,7 +49,6 @@ def main(descriptors: tuple[int, ...], order: Order, isolation: Isolation, init:
         try:
             isolation.enter(descriptors[4:], init, order.workdir, order.slot, order.value)
             _arrange(descriptors[:4])
-            limit(resource.RLIMIT_CORE, 0, 0)
             limit(resource.RLIMIT_NOFILE, _OPEN_FILES, _OPEN_FILES)
             isolation.seal()
         except BaseException as error:

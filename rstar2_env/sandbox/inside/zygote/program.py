@@ -159,6 +159,8 @@ def exit_of(error: BaseException) -> tuple[int, Report]:
     if code is None:
         return 0, {"ends": True}
     if isinstance(code, int):
+        if not -(1 << 63) <= code < 1 << 63:  # what no C long can hold, the interpreter takes for -1
+            code = -1
         report = {} if code & 0xFF == 0 else {"error_type": "SystemExit", "error_message": str(code)}
         return code & 0xFF, {**report, "ends": True}
     text, _ = _cut(_text_of(code), _MAX_MESSAGE)

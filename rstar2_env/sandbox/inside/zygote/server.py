@@ -85,7 +85,8 @@ class ZygoteServer:
         """Kill every child."""
         for tree in list(self._trees.values()):
             self._kill(tree)
-        self._kill_orphans()
+        if self._pausing is None:
+            self._kill_orphans()
 
     def _obey(self) -> bool:
         try:
@@ -100,6 +101,8 @@ class ZygoteServer:
             self._make(order, struct.unpack(f"{len(data) // 4}i", data))
         elif order.kind == orders.PING:
             self._say(orders.pack_reply(orders.PONG))
+            if self._pausing is not None and any(tree.ended for tree in self._trees.values()):
+                self._kill_orphans()
         elif (tree := self._trees.get(order.number)) is not None:
             if order.kind == orders.KILL:
                 self._kill(tree)
@@ -193,7 +196,8 @@ class ZygoteServer:
                 numbers.discard(number)
                 self._say(orders.pack_reply(orders.OVERDRAWN, number, text=bound))
                 self._kill(tree)
-        self._kill_orphans()  # the check of a tree would miss them
+        if self._pausing is None:
+            self._kill_orphans()  # the check of a tree would miss them
 
     def _kill(self, tree: _Tree) -> None:
         """Kill a tree whole: killing pid 1 ends the namespace; without one, kill the process group."""
@@ -210,10 +214,13 @@ class ZygoteServer:
                 os.kill(tree.main, signal.SIGKILL)
 
     def _kill_orphans(self) -> None:
-        """Without pid namespaces: kill all processes that left their group and were reparented to this one."""
-        if self._pausing is not None:
-            return
-        known = {tree.main for tree in self._trees.values()}
+        """Kill and reap the children that were not forked here: those whose parents ended, or that a program made so.
+
+        Without pid namespaces, these have left their group. With them there should be none, and one that is there all
+        the same would keep the pid 1 of its namespace from ending.
+        """
+        trees = [*self._trees.values(), *(tree for tree, _ in self._watched.values())]
+        known = {pid for tree in trees for pid in (tree.main, tree.init)}
         for _ in range(1000):
             strangers = [pid for pid in linux.children() if pid not in known]
             if not strangers:

@@ -50,6 +50,14 @@ def test_nothing_is_told_without_the_token(guarded: Any, path: str) -> None:
     assert httpx.get(guarded.url + path).status_code == 401
 
 
+@pytest.mark.parametrize("host", ["x/healthz?", "x/ping#", "x/healthz"])
+def test_the_host_header_opens_nothing(guarded: Any, host: str) -> None:
+    assert httpx.get(guarded.url + "/capabilities", headers={"Host": host}).status_code in (400, 401)
+    body = b'{"calls": [{"code": "1"}]}'
+    answer = httpx.post(guarded.url + "/v1/calls", content=body, headers={**JSON, "Host": host})
+    assert answer.status_code in (400, 401)
+
+
 @pytest.mark.parametrize("path", ["/v1/calls", "/v1/cancel", "/v1/sessions/end", "/run", "/run/batch", "/judge"])
 @pytest.mark.parametrize("header", [None, "Bearer wrong", "Bearer", f"Basic {TOKEN}", f"Bearer {TOKEN}x", "\xff"])
 def test_nothing_runs_without_the_token(guarded: Any, path: str, header: str | None) -> None:

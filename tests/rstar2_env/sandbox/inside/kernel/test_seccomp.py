@@ -7,23 +7,30 @@ import errno
 import pytest
 
 from rstar2_env.sandbox.inside.kernel import syscalls
-from rstar2_env.sandbox.inside.kernel.seccomp import Filter, Instruction, build
+from rstar2_env.sandbox.inside.kernel.seccomp import Filter, Instruction, Needs, build
 
 MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 ALLOW, END, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 PERM, NOSYS = ERRNO | errno.EPERM, ERRNO | errno.ENOSYS
-NEW_USER, NEW_PID, THREAD = 0x10000000, 0x20000000, 0x003D0F00
+NEW_USER, NEW_PID, THREAD, SIBLING = 0x10000000, 0x20000000, 0x003D0F00, 0x8000
+STREAM, DATAGRAM, CLOSE_ON_EXEC = 1, 2, 0o2000000
+CORE, OPEN_FILES = 4, 7
+POINTERS = (0x7FFF_0000_1000, 0x1_0000_0000, 0x1000)
 
 
-def answer(steps: list[Instruction], architecture: int, number: int, first: int = 0, second: int = 0) -> int:
+def answer(
+    steps: list[Instruction], architecture: int, number: int, first: int = 0, second: int = 0, third: int = 0
+) -> int:
     """Interpret the filter for one system call."""
-    data = {0: number, 4: architecture, 16: first, 24: second}
+    data = {0: number, 4: architecture, 16: first, 24: second, 32: third & 0xFFFFFFFF, 36: third >> 32}
     at, value = 0, 0
     while True:
         code, if_true, if_false, operand = steps[at]
         at += 1
         if code == 0x20:
             value = data[operand]
+        elif code == 0x54:
+            value &= operand
         elif code == 0x06:
             return operand
         else:
@@ -72,6 +79,7 @@ def test_threads_are_made_and_namespaces_are_not(machine: str) -> None:
     assert answer(steps, MACHINES[machine], clone, first=THREAD) == ALLOW
     assert answer(steps, MACHINES[machine], clone, first=THREAD | NEW_PID) == PERM
     assert answer(steps, MACHINES[machine], clone, first=NEW_USER) == PERM
+    assert answer(steps, MACHINES[machine], clone, first=SIBLING | 17) == PERM
     assert answer(steps, MACHINES[machine], clone3) == NOSYS  # EPERM would make threads fail
     assert answer(steps, MACHINES[machine], number_of("unshare", machine), first=NEW_USER) == PERM
 
@@ -80,7 +88,9 @@ def test_threads_are_made_and_namespaces_are_not(machine: str) -> None:
 def test_sockets_come_in_local_pairs_alone(machine: str) -> None:
     steps, column = build(machine), 0 if machine == "x86_64" else 1
     pair = syscalls.SPECIAL["socketpair"][column]
-    assert answer(steps, MACHINES[machine], pair, first=1) == ALLOW
+    assert answer(steps, MACHINES[machine], pair, first=1, second=STREAM | CLOSE_ON_EXEC) == ALLOW
+    # Those of datagrams can send to any name, though they are a pair.
+    assert answer(steps, MACHINES[machine], pair, first=1, second=DATAGRAM | CLOSE_ON_EXEC) == PERM
     assert {answer(steps, MACHINES[machine], pair, first=family) for family in (2, 10, 16, 40)} == {PERM}
     assert answer(steps, MACHINES[machine], number_of("socket", machine), first=1) == PERM
 
@@ -91,6 +101,40 @@ def test_typing_into_a_terminal_is_refused(machine: str) -> None:
     ioctl = syscalls.SPECIAL["ioctl"][column]
     assert answer(steps, MACHINES[machine], ioctl, second=0x5412) == PERM
     assert answer(steps, MACHINES[machine], ioctl, second=0x5401) == ALLOW
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_no_signal_is_sent_by_way_of_a_descriptors_owner(machine: str) -> None:
+    steps, column = build(machine), 0 if machine == "x86_64" else 1
+    fcntl, ioctl = syscalls.SPECIAL["fcntl"][column], syscalls.SPECIAL["ioctl"][column]
+    assert {answer(steps, MACHINES[machine], fcntl, second=command) for command in (8, 10, 15)} == {PERM}
+    assert {answer(steps, MACHINES[machine], ioctl, second=request) for request in (0x8901, 0x8902)} == {PERM}
+    assert answer(steps, MACHINES[machine], fcntl, second=4) == ALLOW
+
+
+@pytest.mark.parametrize("needs", [Needs(), Needs(pin=True)], ids=["namespaces", "pinned"])
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_limit_on_core_dumps_is_read_and_not_set(machine: str, needs: Needs) -> None:
+    steps, column = build(machine, needs), 0 if machine == "x86_64" else 1
+    prlimit, setrlimit = syscalls.SPECIAL["prlimit64"][column], syscalls.numbers(syscalls.SETTING_LIMITS, machine)[0]
+    assert answer(steps, MACHINES[machine], prlimit, second=CORE) == ALLOW
+    assert {answer(steps, MACHINES[machine], prlimit, second=CORE, third=new) for new in POINTERS} == {PERM}
+    assert answer(steps, MACHINES[machine], prlimit, second=OPEN_FILES, third=POINTERS[0]) == ALLOW
+    assert answer(steps, MACHINES[machine], setrlimit, first=CORE) == PERM
+    assert answer(steps, MACHINES[machine], setrlimit, first=OPEN_FILES) == ALLOW
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_without_a_process_namespace_priorities_are_those_of_one_process(machine: str) -> None:
+    steps = build(machine, Needs(pin=True))
+    (setpriority, _), (ioprio_set, _) = (
+        syscalls.numbers(text, machine) for text in (syscalls.PRIORITY, syscalls.IO_PRIORITY)
+    )
+    assert answer(steps, MACHINES[machine], setpriority, first=0) == ALLOW
+    assert {answer(steps, MACHINES[machine], setpriority, first=which) for which in (1, 2)} == {PERM}
+    assert answer(steps, MACHINES[machine], setpriority, first=0, second=4321) == PERM
+    assert answer(steps, MACHINES[machine], ioprio_set, first=1) == ALLOW
+    assert answer(steps, MACHINES[machine], ioprio_set, first=3) == PERM
 
 
 def test_another_architectures_calls_end_the_program() -> None:

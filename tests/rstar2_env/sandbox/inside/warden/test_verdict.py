@@ -78,7 +78,8 @@ def test_the_kernels_count_of_kills_makes_sigkill_memory() -> None:
 @pytest.mark.parametrize(
     ("seen", "status"),
     [
-        (Seen(wait_status=int(signal.SIGXCPU)), "timeout"),
+        (Seen(wait_status=int(signal.SIGXCPU), cpu_s=3.0, cpu_limit_s=3.0), "timeout"),
+        (Seen(wait_status=int(signal.SIGXCPU), cpu_s=0.1, cpu_limit_s=3.0), "exception"),  # it sent it to itself
         (Seen(wait_status=int(signal.SIGKILL), cpu_s=3.0, cpu_limit_s=3.0), "timeout"),
         (Seen(wait_status=int(signal.SIGSYS)), "blocked"),
         (Seen(wait_status=int(signal.SIGSEGV)), "exception"),
@@ -92,6 +93,12 @@ def test_the_kernels_count_of_kills_makes_sigkill_memory() -> None:
 )
 def test_each_end_has_its_status(seen: Seen, status: str) -> None:
     assert verdict(seen)["status"] == status
+
+
+def test_what_a_report_says_can_be_sent_on() -> None:
+    found = verdict(Seen(wait_status=EXIT_1, reports=said(error_type="E" * 5000, error_message="\ud800 alone")))
+    assert len(found["error_type"]) == 200
+    assert found["error_message"].encode() == b"? alone"
 
 
 def test_a_signal_without_a_name_is_numbered() -> None:
