@@ -27,6 +27,7 @@ from pathlib import Path
 from random import Random
 from types import ModuleType
 
+from rstar2_env.testing.hacks import CAUSES, Hack, echoes, hacks
 from rstar2_env.verification import Reason, Verdict, verify, verify_many, verify_response
 from rstar2_env.verification.api import math_verify_alone
 from rstar2_env.verification.report import percentile
@@ -48,11 +49,19 @@ ITS_DEADLINE_S = 5.0
 
 Row = tuple[str, str, str]
 
+DEBATABLE = frozenset(
+    (
+        *("math-verify-0100", "math-verify-0102", "math-verify-0254", "math-0330", "math-0337"),
+        *("tinyv-0493", "pairs1-115", "pairs2-235"),
+    )
+)
+"""Labels that contradict a rule, each argued in docs/verification.md."""
+
 
 def load_test(name: str) -> ModuleType:
     """A module of the tests, for the lists that it holds."""
-    path = ROOT / "tests" / "rstar2_env" / "verify" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"_benchmark_{name}", path)
+    path = ROOT / "tests" / "rstar2_env" / "verification" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"_benchmark_{Path(name).name}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -79,12 +88,64 @@ def score(cases: list[dict], verdicts: list[Verdict]) -> str:
     )
 
 
-def answers(cases: list[dict]) -> Row:
-    """The labelled answers, one after the other."""
-    cases = [case for case in cases if case["level"] == "answer"]
+def answers(cases: list[dict], name: str = "labelled answers") -> Row:
+    """The labelled answers, one after the other; debatable labels count, and are left out of a second accuracy."""
+    cases = [case for case in cases if case.get("level", "answer") == "answer"]
+    cases = [{"gold_answer": case.get("gold"), "pred_answer": case.get("pred"), **case} for case in cases]
     ours = [verify(case["gold_answer"], case["pred_answer"], timeout=LONG_S) for case in cases]
     theirs = [math_verify_alone(case["gold_answer"], case["pred_answer"], timeout=LONG_S) for case in cases]
-    return f"{len(cases)} labelled answers", score(cases, theirs), score(cases, ours)
+    kept = [at for at, case in enumerate(cases) if case["id"] not in DEBATABLE]
+    apart = sum(ours[at].correct is cases[at]["expected"] for at in kept) / len(kept)
+    hacks = [at for at, case in enumerate(cases) if "hack" in str(case.get("category")) and not case["expected"]]
+    paid = [
+        f"; {sum(each[at].correct for at in hacks)} of {len(hacks)} hacks paid" if hacks else ""
+        for each in (theirs, ours)
+    ]
+    result = f"{score(cases, ours)}; {apart:.3f} without {len(cases) - len(kept)} debatable labels{paid[1]}"
+    return f"{len(cases)} {name}", score(cases, theirs) + paid[0], result
+
+
+def languages() -> Row:
+    """Short answers in the languages of MGSM, and others that are not the number."""
+    module = load_test("test_languages")
+    right = [("18", text) for texts in module.SAID.values() for text in texts] + module.WRITTEN
+    wrong = [("18", text) for text in module.OTHERS.split(";")]
+
+    def figures(grade: Callable[..., Verdict]) -> str:
+        read = sum(grade(*pair, timeout=LONG_S).correct for pair in right) / len(right)
+        return f"{read:.3f} read, {sum(grade(*pair, timeout=LONG_S).correct for pair in wrong)} others accepted"
+
+    return (
+        f"{len(right)} short answers in eleven languages, {len(wrong)} others",
+        figures(math_verify_alone),
+        figures(verify),
+    )
+
+
+def new_hacks(count: int) -> Row:
+    """New hacks of every cause, and the causes of which any is paid."""
+    tried = list(hacks(count=count))
+
+    def figures(grade: Callable[[Hack], Verdict]) -> str:
+        tallies: dict[str, int] = {}
+        for hack in tried:
+            tallies[hack.cause] = tallies.get(hack.cause, 0) + grade(hack).correct
+        some = ", ".join(f"{name} {paid}" for name, paid in tallies.items() if paid)
+        return f"{sum(tallies.values())} paid" + (f" ({some})" if some else "")
+
+    theirs = figures(lambda hack: math_verify_alone(hack.gold, hack.answer, timeout=ITS_DEADLINE_S))
+    ours = figures(lambda hack: verify(hack.gold, hack.answer, question=hack.question, timeout=LONG_S))
+    return f"{len(tried):,} new hacks of {len(CAUSES)} causes", theirs, ours
+
+
+def echo_attacks(records: list[dict]) -> Row:
+    """Every formula of every question in every dress; math-verify gets the last one in parentheses only."""
+    tried = [(at, hack) for at, record in enumerate(records) for hack in echoes(record["question"], record["answer"])]
+    paid = [at for at, hack in tried if verify(hack.gold, hack.answer, question=hack.question, timeout=LONG_S).correct]
+    last = {at: hack for at, hack in tried if hack.answer.startswith("(") and hack.answer.endswith(")")}
+    theirs = sum(math_verify_alone(hack.gold, hack.answer, timeout=ITS_DEADLINE_S).correct for hack in last.values())
+    result = f"{len(paid)} of {len(tried):,} paid, in {len(set(paid))} problems"
+    return f"echoes of {len(records)} questions of college_math", f"{theirs} problems pay one dress", result
 
 
 def whole_texts(cases: list[dict]) -> Row:
@@ -191,7 +252,7 @@ def timed(call: Callable[[], object]) -> float:
 
 def hostile() -> Row:
     """The hostile list under a deadline of one second, one worker."""
-    texts = load_test("test_hostile").HOSTILE
+    texts = load_test("workers/test_hostile").HOSTILE
     set_workers(1)
     verify("x+1", "1+x", timeout=LONG_S)
 
@@ -201,7 +262,7 @@ def hostile() -> Row:
         return max(verdict.seconds for verdict in verdicts), late
 
     ours, late = worst(lambda text: verify(r"\{x+1, 2\}", text))
-    [memory] = [statm(pid) for pid in shared_pool().pids()] or [0.0]
+    memory = max([statm(pid) for pid in shared_pool().pids()], default=0.0)
     after = verify("x+1", "1+x").seconds
     theirs, their_late = worst(lambda text: math_verify_alone("7", text))
     set_workers(None)
@@ -259,16 +320,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=100_000, help="random pairs of each kind")
     parser.add_argument("--neighbours", type=int, default=20, help="other problems' answers for each gold")
+    parser.add_argument("--hacks", type=int, default=200, help="new hacks of each cause")
     parser.add_argument("--json", type=Path, help="also write the rows there")
     parser.add_argument("--write", action="store_true", help="put the table into docs/verification.md")
     options = parser.parse_args()
 
     cases = read(SHARED / "verify" / "cases.jsonl")
-    golds = [record["answer"] for record in read(SHARED / "data" / "college_math.jsonl")]
-    makers: list[Callable[[], Row]] = [numbers, imports, false_positives, hostile]
+    others = read(SHARED / "verify" / "cases2.jsonl")
+    records = read(SHARED / "data" / "college_math.jsonl")
+    golds = [record["answer"] for record in records]
+    makers: list[Callable[[], Row]] = [numbers, imports, false_positives, hostile, languages]
+    makers.append(lambda: new_hacks(options.hacks))
     if cases:
         makers += [lambda: answers(cases), lambda: whole_texts(cases)]
+    if others:
+        makers.append(lambda: answers(others, "pairs as models write them, and hacks"))
     if golds:
+        makers.append(lambda: echo_attacks(records))
         makers += [lambda: college(golds, options.neighbours), lambda: throughput(golds)]
     makers.append(lambda: rewritings(options.pairs))
     rows: list[Row] = []

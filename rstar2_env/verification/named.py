@@ -58,7 +58,7 @@ def rules(
     *,
     tolerance: float | None = None,
     strict: bool = True,
-    undone: str = "arithmetic",
+    undone: str = "none",
     echo: bool = False,
     timeout: float = TIMEOUT_S,
 ) -> RuleVerifier:

@@ -35,15 +35,15 @@ class Options:
         kind: How to read both texts: "auto", "number" (plain numbers only), "choice" (a letter) or "words".
         tolerance: Relative tolerance between numbers; ``None`` compares exactly.
         strict: Apply the default rules of docs/verification.md; ``False`` applies the lenient ones.
-        undone: How much work an answer may leave undone: "none", "arithmetic" (sums, products, powers and roots of
-            numbers) or "any".
+        undone: How much work an answer may leave undone that the gold does not: "none", "arithmetic" (sums, products,
+            powers and roots of numbers) or "any".
         timeout: Seconds that a worker may compute. Exact text and plain numbers need no worker.
     """
 
     kind: str = option("auto", choices=KINDS)
     tolerance: float | None = option(None, least=0)
     strict: bool = True
-    undone: str = option("arithmetic", choices=UNDONE)
+    undone: str = option("none", choices=UNDONE)
     timeout: float = option(TIMEOUT_S, above=0, unit="seconds")
 
     def __post_init__(self) -> None:

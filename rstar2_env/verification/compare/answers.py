@@ -9,21 +9,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise, permutations
+from fractions import Fraction
+from itertools import pairwise
 
-from rstar2_env.verification.compare.equality import Rules, same_expression
-from rstar2_env.verification.compare.linear import components
+from rstar2_env.verification.compare.ends import is_infinite
+from rstar2_env.verification.compare.equality import Rules, place, same_expression
+from rstar2_env.verification.compare.labels import (
+    align_arguments,
+    by_label,
+    distinct_labels,
+    is_axis,
+    subscripts_differ,
+)
+from rstar2_env.verification.compare.linear import along_axes, components
 from rstar2_env.verification.compare.quantities import same_in_base, same_quantity, same_ratio, same_words
-from rstar2_env.verification.compare.realset import is_infinite, read_set, same_set
+from rstar2_env.verification.compare.realset import read_set, same_set
 from rstar2_env.verification.compare.relations import same_equation, same_relation, solves
+from rstar2_env.verification.compare.renaming import renamings
 from rstar2_env.verification.compare.structure import (
     Item,
     as_sequence,
     exact_side,
     expand_signs,
     group_by_labels,
+    has_signs,
+    is_applied,
     items_of,
-    stated_bounds,
+    remarks_agree,
+    sum_of_labels,
     without_condition,
 )
 from rstar2_env.verification.read.nodes import (
@@ -32,15 +45,17 @@ from rstar2_env.verification.read.nodes import (
     Group,
     Matrix,
     Node,
+    Num,
     Quantity,
     Relation,
     Sym,
     Words,
     key,
     rename,
+    replace_symbol,
     symbols,
 )
-from rstar2_env.verification.read.normal import as_quantity, has_parameters, is_constant_name, same_role
+from rstar2_env.verification.read.normal import as_quantity
 
 MAX_ITEMS = 200
 """Longest list whose items are matched without order."""
@@ -64,35 +79,10 @@ def same_answer(gold: Node, answer: Node, rules: Rules) -> bool | None:
     result = comparer.answers(gold, answer)
     if result:
         return True
-    for renamed in _renamings(gold, answer, rules):
+    for renamed in renamings(gold, answer, rules):
         if comparer.answers(gold, renamed):
             return True
     return result
-
-
-def _renamings(gold: Node, answer: Node, rules: Rules) -> list[Node]:
-    """The answer with its parameters (``n`` in ``n pi``, constants of integration) renamed to those of the gold."""
-    if rules.strict and any(isinstance(item.value, Sym) for item in items_of(without_condition(answer))):
-        return []  # a single variable is the answer itself, not a parameter that may be renamed
-    one, other = _value_symbols(gold), _value_symbols(answer)
-    only_gold, only_answer = sorted(one - other), sorted(other - one)
-    shared = sorted(name for name in one & other if is_constant_name(name) and "_" in name)
-    found: list[Node] = []
-    if only_gold and len(only_gold) == len(only_answer) <= 3:
-        parameters = not rules.strict or has_parameters(gold, answer)
-        for order in permutations(only_gold):
-            names = dict(zip(only_answer, order, strict=True))
-            if not rules.strict or all(same_role(name, to, parameters) for name, to in names.items()):
-                found.append(rename(answer, names))
-    elif not only_gold and not only_answer and 2 <= len(shared) <= 3:
-        for order in list(permutations(shared))[1:]:
-            found.append(rename(answer, dict(zip(shared, order, strict=True))))
-    return found
-
-
-def _value_symbols(node: Node) -> frozenset[str]:
-    """Variables in the values of an answer, without those in its labels."""
-    return frozenset[str]().union(*(symbols(item.value) for item in items_of(without_condition(node))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +95,7 @@ class Comparer:
         """Compare two whole answers."""
         if key(gold) == key(answer):
             return True
-        bounds, other_bounds = stated_bounds(gold), stated_bounds(answer)
-        if bounds and other_bounds and bounds != other_bounds:
+        if not remarks_agree(gold, answer):
             return False
         gold, answer = without_condition(gold), without_condition(answer)
         as_sets = self._sets(gold, answer)
@@ -115,7 +104,8 @@ class Comparer:
         gold_items, answer_items = group_by_labels(items_of(gold)), group_by_labels(items_of(answer))
         if not gold_items or not answer_items:
             return None
-        if len(gold_items) == 1 and len(answer_items) == 1:
+        signs = any(has_signs(item.value) and not _is_set(item.value) for item in (*gold_items, *answer_items))
+        if len(gold_items) == 1 and len(answer_items) == 1 and not signs:
             result = self._item(gold_items[0], answer_items[0])
             if result is not False:
                 return result
@@ -126,7 +116,7 @@ class Comparer:
         if len(gold) == 1 and not _is_set(gold[0].value):
             sequence = as_sequence(gold[0].value)
             if sequence is not None and len(answer) == len(sequence) > 1:
-                return self._ordered(sequence, [item.value for item in answer])
+                return self._ordered(sequence, [item.value for item in by_label(gold[0].label, answer)])
             if len(answer) != 1:
                 return False
             if _is_set(answer[0].value) and len(inner := _elements(answer)) == 1:
@@ -140,13 +130,13 @@ class Comparer:
         labelled = self._labelled(gold_elements, answer_elements)
         if labelled is not None:
             return labelled
-        if _distinct_labels(gold_elements) and not _is_set(gold[0].value):
+        if distinct_labels(gold_elements) and not _is_set(gold[0].value):
             return self._ordered([item.value for item in gold_elements], [item.value for item in answer_elements])
         return self._unordered([item.value for item in gold_elements], [item.value for item in answer_elements])
 
     def _labelled(self, gold: list[Item], answer: list[Item]) -> bool | None:
         """Compare label by label, if both sides have the same distinct labels; ``None`` otherwise."""
-        if not (_distinct_labels(gold) and _distinct_labels(answer)) or len(gold) != len(answer):
+        if not (distinct_labels(gold) and distinct_labels(answer)) or len(gold) != len(answer):
             return None
         by_label = {key(item.label): item.value for item in answer if item.label is not None}
         if {key(item.label) for item in gold if item.label is not None} != set(by_label):
@@ -159,17 +149,21 @@ class Comparer:
         one, other = gold.value, answer.value
         if answer.label is None and self._untrue(other):
             return False
+        if gold.label is None and answer.label is None and not symbols(one) and (stated := sum_of_labels(other)):
+            other = stated
         if gold.label is not None and answer.label is not None and key(gold.label) != key(answer.label):
-            renamed = _align_arguments(gold.label, answer.label)
+            if subscripts_differ(gold.label, answer.label):
+                return False
+            renamed = align_arguments(gold.label, answer.label)
             if renamed is not None:
                 other = rename(other, renamed)
-            elif _axis(gold.label) and _axis(answer.label) and gold.label != answer.label:
+            elif is_axis(gold.label) and is_axis(answer.label) and gold.label != answer.label:
                 # y = 2 and x = 2 are different lines; y = x + 1 and x = y - 1 are the same line.
                 return self._equation(Relation(("=",), (gold.label, one)), Relation(("=",), (answer.label, other)))
         result = self.values(one, other)
         if result is False and gold.label is not None and isinstance(other, Relation):
             return self._equation(Relation(("=",), (gold.label, one)), other)
-        if result is False and gold.label is not None and answer.label is None:
+        if result is False and gold.label is not None and answer.label is None and not is_applied(gold.label):
             return solves(Relation(("=",), (gold.label, one)), other)
         if result is False and answer.label is not None and isinstance(one, Relation):
             return self._equation(one, Relation(("=",), (answer.label, other)))
@@ -179,6 +173,8 @@ class Comparer:
         """Whether an answer states a false equality between numbers: ``2 + 2 = 24`` does not count as 24."""
         if not isinstance(node, Relation) or set(node.ops) != {"="} or symbols(node):
             return False
+        if any(isinstance(side, Words) for side in node.sides):
+            return True  # "True == 1"
         return any(same_expression(one, other, Rules()) is False for one, other in pairwise(node.sides))
 
     def _equation(self, gold: Relation, answer: Relation) -> bool | None:
@@ -190,10 +186,11 @@ class Comparer:
             return True
         gold, answer = without_condition(gold), without_condition(answer)
         gold, _ = exact_side(gold)
+        rounded = isinstance(answer, Relation) and "~" in answer.ops
         answer, others = exact_side(answer)
-        if any(key(side) == key(answer) for side in others):
-            return False  # 1 = 1
-        gold, answer = as_quantity(gold, answer), as_quantity(answer, gold)
+        if any(key(side) == key(answer) or (rounded and _is_other_integer(side, answer)) for side in others):
+            return False  # 1 = 1, or 7 ~ 8
+        gold, answer = as_quantity(gold, answer), as_quantity(answer, gold, bare=isinstance(gold, Num))
         if isinstance(gold, Quantity) or isinstance(answer, Quantity):
             return same_quantity(gold, answer, self.rules, self.values)
         if (special := same_in_base(gold, answer)) is not None:
@@ -209,6 +206,8 @@ class Comparer:
             return key(gold) == key(answer)
         if isinstance(gold, Relation) or isinstance(answer, Relation):
             return same_relation(gold, answer, self.rules, self.values, self._ordered)
+        if isinstance(gold, Apply) and gold.op == "pmod":
+            return self._congruent(gold, answer)
         if isinstance(gold, Group | Matrix | Builder) or isinstance(answer, Group | Matrix | Builder):
             return self._structures(gold, answer)
         result = same_expression(gold, answer, self.rules)
@@ -217,6 +216,26 @@ class Comparer:
         if result is False:
             return self._up_to_constant(gold, answer)
         return result
+
+    def _congruent(self, gold: Apply, answer: Node) -> bool:
+        """Compare residues: the modulus must be the same, if it is stated; ``3 k + 2`` is 2 modulo 3."""
+        rest, modulus = gold.args
+        if isinstance(answer, Apply) and answer.op == "pmod":
+            if same_expression(modulus, answer.args[1], self.rules) is not True:
+                return False
+            answer = answer.args[0]
+        elif len(names := symbols(answer)) == 1 and not symbols(gold):
+            steps = [replace_symbol(answer, min(names), Num(Fraction(at))) for at in range(3)]
+            width = Apply("add", (steps[1], Apply("neg", (steps[0],))))
+            if same_expression(Apply("abs", (width,)), modulus, Rules()) is not True:
+                return False
+            if (
+                same_expression(Apply("add", (steps[0], steps[2])), Apply("mul", (Num(Fraction(2)), steps[1])), Rules())
+                is False
+            ):
+                return False
+            answer = steps[0]
+        return self.values(Apply("mod", (rest, modulus)), Apply("mod", (answer, modulus))) is True
 
     def _structures(self, gold: Node, answer: Node) -> bool | None:
         if _is_set(gold) or _is_set(answer):
@@ -242,6 +261,10 @@ class Comparer:
         one, other = components(gold), components(answer)
         if one is None and other is None:
             return None
+        if one is not None and other is None:
+            other = along_axes(answer, len(one))
+        elif one is None and other is not None:
+            one = along_axes(gold, len(other))
         if one is None or other is None or len(one) != len(other):
             return False
         return self._ordered(one, other)
@@ -275,21 +298,29 @@ class Comparer:
             answer = self._distinct(answer)
         if len(gold) != len(answer):
             return False
-        left = list(answer)
+        left = {key(node): node for node in answer} if len({*map(key, answer)}) == len(answer) else {}
+        rest = [node for node in gold if left.pop(key(node), None) is None]
+        found = list(left.values()) if left or len(rest) < len(gold) else list(answer)
+        places = [place(node) for node in found]
         unknown = False
-        for one in gold:
-            results = [self.values(one, other) for other in left]
-            if True in results:
-                left.pop(results.index(True))
-            elif None in results:
-                unknown = True
+        for one in rest:
+            # The nearest in value first: equal lists of any length are matched at the first attempt.
+            here = place(one)
+            order = sorted(range(len(found)), key=lambda at: abs(places[at] - here))
+            for at in order:
+                result = self.values(one, found[at])
+                if result:
+                    del found[at], places[at]
+                    break
+                unknown = unknown or result is None
             else:
-                return False
-        return None if unknown else True
+                if not unknown:
+                    return False
+        return None if unknown and found else True
 
     def _distinct(self, nodes: list[Node]) -> list[Node]:
         kept: list[Node] = []
-        for node in nodes:
+        for node in {key(node): node for node in nodes}.values():
             if not any(self.values(other, node) for other in kept):
                 kept.append(node)
         return kept
@@ -312,6 +343,10 @@ def _expand(items: list[Item]) -> list[Item]:
     return [Item(item.label, value) for item in items for value in expand_signs(item.value)]
 
 
+def _is_other_integer(one: Node, other: Node) -> bool:
+    return isinstance(one, Num) and isinstance(other, Num) and one.decimals is other.decimals is None and one != other
+
+
 def _is_set(node: Node) -> bool:
     return isinstance(node, Group) and node.open == "\\{"
 
@@ -321,29 +356,6 @@ def _elements(items: list[Item]) -> list[Item]:
     if len(items) == 1 and isinstance(items[0].value, Group) and _is_set(items[0].value):
         return _expand([Item(None, element) for element in items[0].value.items])
     return items
-
-
-def _distinct_labels(items: list[Item]) -> bool:
-    labels = [key(item.label) for item in items if item.label is not None]
-    return len(labels) == len(items) == len(set(labels)) and len(labels) > 1
-
-
-def _axis(label: Node) -> bool:
-    return isinstance(label, Sym) and label.name in ("x", "y", "z")
-
-
-def _align_arguments(gold: Node, answer: Node) -> dict[str, str] | None:
-    """How to rename the variables of ``f(z)`` to those of ``f(x)``; ``None`` if the labels are not such a pair."""
-    match gold, answer:
-        case Apply(op="mul", args=(Sym(), *one)), Apply(op="mul", args=(Sym(), *other)) if len(one) == len(other):
-            names: dict[str, str] = {}
-            for left, right in zip(one, other, strict=True):
-                if not isinstance(left, Sym) or not isinstance(right, Sym):
-                    return None
-                names[right.name] = left.name
-            return names
-        case _:
-            return None
 
 
 def _brackets_agree(gold: Group, answer: Group) -> bool:

@@ -14,6 +14,10 @@ _DRESS = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathsf|textrm|mbox|b
 _LETTER = re.compile(r"\(?\s*([A-J])\s*\)?\s*[.):]?")
 _LOWER = re.compile(r"\(?\s*([A-Ja-j])\s*\)?\s*[.):]?")
 _OPTION = re.compile(r"(?:\(\s*([A-J])\s*\)|([A-J])(?:\s*[.)]|:\s))\s*(\S.*)", re.DOTALL)
+_MORE = re.compile(r"\([A-J]\)|(?<![\w\\^])[A-J](?:[.):]|\s*\Z)|\A(?:or|and|nor|not)\b", re.ASCII)
+"""What shows that a text names another option, or takes the letter back."""
+
+_FIRST = re.compile(r"\(?[A-J]\)?(?:\s+\w|\s*[.:)]\s*\(?\w|\s*\()")
 _SAID = re.compile(r"(?:the\s+)?(?:correct\s+)?(?:option|choice|answer)\s*(?:is|:)?\s*\(?\s*([A-Ja-j])\s*\)?\.?", re.I)
 
 
@@ -27,7 +31,9 @@ def letter_of(text: str, *, lower: bool = False) -> str | None:
 def option_of(text: str) -> tuple[str, str] | None:
     """Letter and text of a choice that states both (``B) 12``), or ``None``."""
     match = _OPTION.fullmatch(_DRESS.sub("", text).strip())
-    return (match[1] or match[2], match[3].strip()) if match else None
+    if match is None or _MORE.search(match[3]) is not None:
+        return None
+    return match[1] or match[2], match[3].strip()
 
 
 def same_choice(gold: str, answer: str, *, forced: bool) -> Reason | None:
@@ -38,6 +44,8 @@ def same_choice(gold: str, answer: str, *, forced: bool) -> Reason | None:
         answer: The answer.
         forced: Whether the problem is known to be multiple choice; the case of the letter is then ignored.
     """
+    if letter_of(gold, lower=forced) is None and _MORE.search(_DRESS.sub("", gold)[3:]) is not None and not forced:
+        return None  # "A: 5, B: 6" is a list with labels
     letter = letter_of(gold, lower=forced)
     stated = option_of(gold) if letter is None else None
     if letter is None and stated is None:
@@ -50,4 +58,6 @@ def same_choice(gold: str, answer: str, *, forced: bool) -> Reason | None:
         return Reason.EQUAL if said == wanted else Reason.DIFFERENT
     if forced:
         return Reason.UNPARSABLE_ANSWER
+    if letter is not None and _FIRST.match(_DRESS.sub("", answer).strip()) is not None:
+        return Reason.DIFFERENT  # several letters, or a letter that begins a sentence
     return None

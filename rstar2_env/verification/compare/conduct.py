@@ -1,116 +1,288 @@
-"""Texts that are not answers although their value may be right: work left undone, an echo of the question.
+"""Work left undone: an answer whose value is right and that was not computed, or not solved for.
 
-Covered: sums, products, integrals, limits, greatest common divisors, remainders, factorials, binomials and similar
-operations on constants, unless the gold leaves them undone too; with ``undone="none"`` any arithmetic between rational
-numbers; if the question is given, an expression that is copied out of it. Not covered: several candidates and
-tautologies, which simply compare as different.
+Covered, unless the gold leaves the same undone: a gold number asks for a literal (integer, decimal, fraction,
+percentage, scientific notation), an irrational one for roots, powers, factorials, logarithms and constants only; no
+variable that cancels; no function with a rational value; no sums, integrals, limits; a gold that isolates a variable
+asks for one that does. Not covered: a formula of the question given back (see ``echo``).
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from rstar2_env.verification.read.clean import clean
+from rstar2_env.verification.compare.linear import along_axes
+from rstar2_env.verification.compare.realset import read_set
+from rstar2_env.verification.compare.structure import items_of, without_condition
+from rstar2_env.verification.compare.tidy import shape
 from rstar2_env.verification.read.nodes import (
     Apply,
     Big,
+    Builder,
     Const,
     Group,
     Matrix,
     Node,
     Num,
+    Quantity,
     Relation,
     Sym,
     Words,
-    key,
+    children,
     symbols,
     walk,
 )
+from rstar2_env.verification.read.normal import as_quantity
 from rstar2_env.verification.values.evaluate import Evaluator
-from rstar2_env.verification.values.interval import TooLargeError, UndefinedError, UnsupportedError, VagueError
+from rstar2_env.verification.values.interval import (
+    Complex,
+    TooLargeError,
+    UndefinedError,
+    UnsupportedError,
+    VagueError,
+    middle,
+)
 
-_WORK = frozenset({"fact", "fact2", "binom", "gcd", "lcm", "mod", "det", "max", "min", "floor", "ceil", "base"})
-_ARITHMETIC = frozenset({"add", "mul", "div", "pow", "root", "abs", "mixed", "log", "ln"})
-_SPACE = re.compile(r"[\s{}]|\\left|\\right")
+_CLASSES = {
+    **dict.fromkeys(("fact", "fact2", "binom"), "factorial"),
+    **dict.fromkeys(("ln", "log", "lg"), "logarithm"),
+    **dict.fromkeys(("sin", "cos", "tan", "cot", "sec", "csc", "cis"), "trigonometry"),
+    **dict.fromkeys(("asin", "acos", "atan", "acot", "asec", "acsc"), "inverse trigonometry"),
+    **dict.fromkeys(("sinh", "cosh", "tanh", "coth", "sech", "csch"), "hyperbolic function"),
+    **dict.fromkeys(("asinh", "acosh", "atanh"), "inverse hyperbolic function"),
+    **dict.fromkeys(("abs", "norm"), "absolute value"),
+    **dict.fromkeys(("max", "min", "floor", "ceil", "sgn"), "rounding or choice"),
+    **dict.fromkeys(("gcd", "lcm", "mod", "det"), "operation on integers"),
+    **dict.fromkeys(("add", "mul", "div", "mixed"), "arithmetic"),
+    "pow": "power",
+    "root": "root",
+    "exp": "power",
+}
+"""The kind of work of each operation; operations of one kind stand for each other."""
+
+_FREE = frozenset({"arithmetic", "power", "root", "factorial", "logarithm"})
+"""What an answer may hold where the gold is irrational."""
+
+_BITS = 256
+_NOTATION = frozenset({"neg", "deg", "rad", "base", "ratio", "pm", "mp", "conj", "cases", "pmod"})
+_SAYS = {
+    "root": {"power", "absolute value"},
+    "absolute value": {"root"},
+    "logarithm": {"absolute value"},
+    "factorial": {"power"},
+    "cases": {"absolute value", "rounding or choice"},
+}
+"""Which kinds of work can say the same as one that the gold holds."""
+
+_BENT = frozenset({"absolute value", "rounding or choice", "root"})
+_LOOSE = frozenset({"arithmetic", "power", "root"})
 
 
 def work_left(gold: Node, answer: Node, undone: str) -> str | None:
-    """Name an operation that the answer leaves undone and the gold does not, or return ``None``.
+    """Name the work that the answer leaves undone and the gold does not, or return ``None``.
 
     Args:
         gold: The gold answer.
-        answer: The answer.
-        undone: How much work may be left undone: "none", "arithmetic" or "any".
+        answer: The answer, equal to the gold in value.
+        undone: How much may be left undone: "none", "arithmetic" (sums, products, powers, roots) or "any".
     """
     if undone == "any":
         return None
-    left = _work(answer) - _work(gold)
-    if left:
-        return min(left)
-    if undone == "none" and _has_arithmetic(answer) and not _has_arithmetic(gold):
-        return "arithmetic"
+    allowed = _work(gold)
+    if undone == "arithmetic":
+        allowed |= _LOOSE
+    for value in _values(answer):
+        if any(isinstance(part, Big) and part.kind not in allowed for part in walk(value)):
+            return "sum, integral or limit"
+    if _unsolved(gold, answer):
+        return "equation"
+    known = symbols(gold)
+    golds = [part for part in _values(gold) if not isinstance(part, Words)]
+    if golds and not any(symbols(part) for part in golds):
+        for part in _values(answer):
+            part = as_quantity(part, golds[0], bare=True)
+            part = part.value if isinstance(part, Quantity) else part
+            if along_axes(part, len(golds)) is not None or (isinstance(gold, Relation) and "equiv" in gold.ops):
+                continue
+            if symbols(part) and isinstance(part, Apply) and not isinstance(gold, Quantity):
+                return None if symbols(part) < known else "variable"  # xy = 6 solved for y
+            if (work := _of_constant(golds, part, allowed)) is not None:
+                return work
+        return None
+    for part in _values(answer):
+        if len(symbols(part) - known) > len(known - symbols(part)) and isinstance(part, Apply):
+            return "variable"
+        if (work := _of_function(part, allowed)) is not None:
+            return work
+        if shape(part)["uncollected"] and not any(shape(one)["uncollected"] for one in golds):
+            return "like terms"
     return None
 
 
 def _work(node: Node) -> set[str]:
+    """The kinds of work that an answer holds, and those that can say the same."""
     found: set[str] = set()
     for part in walk(node):
         if isinstance(part, Big):
             found.add(part.kind)
-        elif isinstance(part, Apply) and part.op in _WORK and not symbols(part):
-            found.add(part.op)
-    found.discard("base")
-    return found
+        elif isinstance(part, Apply) and not is_literal(part):
+            found.add(_kind(part))
+    if found & {"trigonometry", "power"} and _is_imaginary(node):
+        found |= {"trigonometry", "power"}
+    return found.union(*(_SAYS.get(kind, ()) for kind in found))
 
 
-def _has_arithmetic(node: Node) -> bool:
-    """Whether a part without variables has a rational value that it leaves to be computed."""
-    for part in walk(node):
-        if not isinstance(part, Apply) or part.op not in _ARITHMETIC or symbols(part) or _is_stated(part):
-            continue
-        if any(isinstance(inner, Const | Relation | Group | Matrix | Words) for inner in walk(part)):
-            continue
-        try:
-            value = Evaluator({}, 64).value(part)
-        except (UnsupportedError, UndefinedError, VagueError, TooLargeError):
-            continue
-        if isinstance(value, Fraction):
-            return True
-    return False
+def _kind(part: Apply) -> str:
+    """The kind of work of an operation; a power that is no whole one is a root."""
+    if part.op == "pow" and not _is_integer(part.args[1]) and part.args[0] != Const("e"):
+        return "root"
+    return _CLASSES.get(part.op, part.op)
 
 
-def _is_stated(node: Apply) -> bool:
-    """Whether a node is a number in final form: a fraction in lowest terms, a mixed number, scientific notation."""
+def _values(node: Node) -> Iterator[Node]:
+    """The expressions of an answer: the entries of its lists, sets, tuples and matrices, without labels and units."""
+    for item in items_of(without_condition(node)):
+        yield from _entries(item.value)
+
+
+def _entries(node: Node) -> Iterator[Node]:
+    node = without_condition(node)
     match node:
-        case Apply(op="neg", args=(Num(),)):
+        case Quantity(value=Num() as inner, unit="%"):
+            yield Num(inner.value / 100, (inner.decimals or 0) + 2)
+        case Quantity(value=inner):
+            yield from _entries(inner)
+        case Apply(op="mul" | "div", args=args) if any(isinstance(arg, Group | Matrix) for arg in args):
+            for arg in args:
+                if isinstance(arg, Group | Matrix):
+                    yield from _entries(arg)
+        case Group() | Matrix() | Apply(op="union" | "inter" | "diff" | "pm" | "mp" | "pmod"):
+            for child in children(node):
+                yield from _entries(child)
+        case Relation(ops=ops, sides=sides) if set(ops) <= {"=", "~"} and not symbols(sides[-1]):
+            yield from _entries(sides[-1] if "~" not in ops else sides[ops.index("~")])
+        case Relation(sides=sides):
+            for side in sides:
+                yield from _entries(side)
+        case Builder():
+            return
+        case _:
+            yield node
+
+
+def is_literal(node: Node) -> bool:
+    """Whether a node is a number as one writes it down: integer, decimal, fraction, mixed, complex, a × 10^n."""
+    match node:
+        case Num():
             return True
-        case Apply(op="div", args=(Num(value=top), Num(value=bottom))):
-            return bottom != 0 and Fraction(top, bottom).denominator == abs(bottom)
-        case Apply(op="mixed"):
+        case Const(name="oo" | "i"):
             return True
-        case Apply(op="mul", args=(Num(), Apply(op="pow", args=(Num(value=ten), _)))):
-            return ten == 10
-        case Apply(op="pow", args=(Num(value=ten), _)):
-            return ten == 10
+        case Apply(op="neg" | "deg" | "rad", args=(inner,)):
+            return is_literal(inner)
+        case Apply(op="div", args=(top, bottom)):
+            return _is_integer(top) and _is_integer(bottom)
+        case Apply(op="mixed" | "base"):
+            return True
+        case Apply(op="ratio", args=terms):
+            return all(map(is_literal, terms))
+        case Apply(op="pow", args=(Num(value=ten), exponent)):
+            return ten == 10 and _is_integer(exponent)
+        case Apply(op="mul", args=(Num(), Apply(op="pow") as power)):
+            return is_literal(power)
+        case Apply(op="mul", args=(one, Const(name="i"))):
+            return is_literal(one)
+        case Apply(op="div", args=(Const(name="i"), bottom)):
+            return _is_integer(bottom)
+        case Apply(op="div", args=(Apply(op="mul", args=(one, Const(name="i"))), bottom)):
+            return _is_integer(one) and _is_integer(bottom)
+        case Apply(op="add", args=(one, other)):
+            return _is_imaginary(one) != _is_imaginary(other) and is_literal(one) and is_literal(other)
         case _:
             return False
 
 
-def echoes(gold: Node, answer: Node, answer_text: str, question: str) -> bool:
-    """Whether the answer is an expression that the question states and the gold does not.
+def _is_imaginary(node: Node) -> bool:
+    return any(part == Const("i") for part in walk(node))
 
-    Args:
-        gold: The gold answer.
-        answer: The answer.
-        answer_text: The answer as it was written.
-        question: The question.
-    """
-    if key(gold) == key(answer) or isinstance(answer, Num | Sym | Words | Const):
+
+def _is_integer(node: Node) -> bool:
+    if isinstance(node, Apply) and node.op == "neg":
+        return _is_integer(node.args[0])
+    return isinstance(node, Num) and node.value.denominator == 1 and node.decimals is None
+
+
+def _of_constant(golds: Sequence[Node], answer: Node, allowed: set[str]) -> str | None:
+    """The work that a constant leaves undone where the gold is a constant."""
+    if is_literal(answer):
+        return None
+    if not isinstance(answer, Apply) or (answer.op in _NOTATION and all(map(is_literal, answer.args))):
+        return None
+    rational = _rational(answer)
+    stated = all(is_literal(gold) and (rational or not _may_be_rounded(gold)) for gold in golds)
+    free = allowed if stated or rational else allowed | _FREE
+    if not stated:
+        free = free | {"arithmetic"}
+    return _first(answer, free) or _of_function(answer, allowed)
+
+
+def _may_be_rounded(gold: Node) -> bool:
+    """Whether a literal may stand for an irrational number: a decimal, or degrees."""
+    return any(part.decimals if isinstance(part, Num) else _is_degrees(part) for part in walk(gold))
+
+
+def _is_degrees(node: Node) -> bool:
+    return isinstance(node, Apply) and node.op == "deg"
+
+
+def _first(answer: Node, allowed: set[str]) -> str | None:
+    """The first kind of work of an answer that is not allowed."""
+    for part in walk(answer):
+        if isinstance(part, Apply) and part.op not in _NOTATION and not is_literal(part):
+            kind = _kind(part)
+            if kind not in allowed:
+                return kind
+    return None
+
+
+def _of_function(answer: Node, allowed: set[str]) -> str | None:
+    """A function of constants with a rational value, or a function that hides a bend, which the gold does not have."""
+    for part in walk(answer):
+        if not isinstance(part, Apply) or part.op in _NOTATION:
+            continue
+        kind = _kind(part)
+        if kind in allowed or kind in ("arithmetic", "power") or kind not in _CLASSES.values():
+            continue
+        if symbols(part):
+            if kind in _BENT:
+                return kind
+        elif kind == "operation on integers" or _rational(part):
+            return kind
+    return None
+
+
+def _rational(node: Node) -> bool:
+    """Whether a constant is rational, or a fraction with a small denominator as far as can be seen."""
+    try:
+        value = Evaluator({}, _BITS, over_complex=_is_imaginary(node)).value(node)
+    except TooLargeError:
+        return True
+    except (UnsupportedError, UndefinedError, VagueError):
         return False
-    if not any(isinstance(part, Apply | Big | Relation) for part in walk(answer)):
+    if isinstance(value, Fraction | Complex):
+        return isinstance(value, Fraction)
+    exact = middle(value, _BITS)
+    return abs(exact - exact.limit_denominator(1000)) < Fraction(1, 1 << _BITS // 2)
+
+
+def _unsolved(gold: Node, answer: Node) -> bool:
+    """Whether the gold isolates a variable and the answer does not."""
+    wanted = [item for item in items_of(without_condition(gold)) if isinstance(item.label, Sym)]
+    if wanted and not any(symbols(item.value) for item in wanted):
+        return any(_is_equation(item.value) for item in items_of(without_condition(answer)))
+    if (solved := read_set(gold)) is None or solved.variable is None:
         return False
-    if isinstance(answer, Apply) and _is_stated(answer):
-        return False
-    plain = _SPACE.sub("", clean(answer_text))
-    return len(plain) >= 3 and plain in _SPACE.sub("", clean(question).replace("$", ""))
+    return isinstance(answer, Relation) and read_set(answer) is None
+
+
+def _is_equation(node: Node) -> bool:
+    return isinstance(node, Relation) and "=" in node.ops and bool(symbols(node))

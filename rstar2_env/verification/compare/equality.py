@@ -9,10 +9,11 @@ moves the comparison to the complex numbers. Not covered: structures (see ``answ
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 
-from rstar2_env.verification.compare.plain import PlainNumber, is_float_of, rounds_to, within
+from rstar2_env.verification.compare.plain import PlainNumber, is_float_of, rounds_to, scaled, within
 from rstar2_env.verification.read.nodes import Apply, Const, Node, Num, Sym, key, rebuild, symbols, walk
 from rstar2_env.verification.values.evaluate import Evaluator
 from rstar2_env.verification.values.interval import (
@@ -54,11 +55,13 @@ class Rules:
         tolerance: Relative tolerance between numbers, or ``None`` for exact comparison.
         strict: Apply the default rules; ``False`` is lenient.
         undone: How much work an answer may leave undone: "none", "arithmetic" or "any".
+        percent: Whether the question asks for a percentage, so that a gold 20 is 20 %.
     """
 
     tolerance: Fraction | None = None
     strict: bool = True
-    undone: str = "arithmetic"
+    undone: str = "none"
+    percent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +100,25 @@ def same_expression(gold: Node, answer: Node, rules: Rules) -> bool | None:
 
 def _settings(gold: Node, answer: Node) -> list[_Setting]:
     """Readings to try: one side may lack the degree mark of the other; "log" may be the decimal logarithm."""
-    over_complex = _has(gold, Const("i")) or _has(answer, Const("i"))
+    marks, other = _marks(gold), _marks(answer)
+    over_complex = "i" in marks or "i" in other
     settings = [_Setting(over_complex)]
-    if _has_op(gold, "deg") != _has_op(answer, "deg"):
+    if ("deg" in marks) != ("deg" in other) and not {"rad", "pi"} & (other if "deg" in marks else marks):
         settings.append(_Setting(over_complex, degrees=False))
-    if _has_plain_log(gold) or _has_plain_log(answer):
+    if "log" in marks or "log" in other:
         settings.append(_Setting(over_complex, decimal_log=True))
     return settings
+
+
+def _marks(node: Node) -> set[str]:
+    """The notation of an expression that has several readings."""
+    found: set[str] = set()
+    for part in walk(node):
+        if isinstance(part, Const):
+            found.add(part.name)
+        elif isinstance(part, Apply) and (part.op != "log" or len(part.args) == 1):
+            found.add(part.op)
+    return found
 
 
 def _same_under(gold: Node, answer: Node, rules: Rules, setting: _Setting) -> bool | None:
@@ -119,7 +134,7 @@ def _same_under(gold: Node, answer: Node, rules: Rules, setting: _Setting) -> bo
 def _same_constant(gold: Node, answer: Node, setting: _Setting) -> bool | None:
     for over_complex in (False, True) if not setting.over_complex else (True,):
         undefined = False
-        for prec in (LOW_BITS, HIGH_BITS, HUGE_BITS):
+        for prec in _precisions(gold, answer) or (LOW_BITS, HIGH_BITS, HUGE_BITS):
             try:
                 left = _value(gold, {}, prec, setting, over_complex)
                 right = _value(answer, {}, prec, setting, over_complex)
@@ -152,7 +167,22 @@ def _close_constant(gold: Node, answer: Node, rules: Rules, setting: _Setting) -
         return within(left, right, rules.tolerance)
     if answer_written is not None and is_float_of(answer_written, left):
         return True
-    return written is not None and rounds_to(written, right, answer_written.decimals if answer_written else None)
+    if written is None:
+        return False
+    stated = (answer_written.decimals, answer_written.exponent) if answer_written else (None, 0)
+    return rounds_to(written, right, *stated)
+
+
+def place(node: Node) -> float:
+    """Roughly where an expression lies on the line, at one point; 0 for what has no value. For sorting only."""
+    names = sorted(symbols(node))
+    try:
+        value = _value(node, {name: Fraction(at, 7) for at, name in enumerate(names, 9)}, LOW_BITS, _Setting(), False)
+        return float(
+            value if isinstance(value, Fraction) else 0 if isinstance(value, Complex) else middle(value, LOW_BITS)
+        )
+    except (UndefinedError, VagueError, UnsupportedError, TooLargeError, OverflowError):
+        return 0.0
 
 
 def _rational(value: Value) -> Fraction:
@@ -165,18 +195,17 @@ def decimal_of(node: Node) -> PlainNumber | None:
     """The number as written, if the node is a decimal (a sign and scientific notation are allowed)."""
     match node:
         case Num(value=value, decimals=int(decimals)):
-            scale = 10**decimals
-            return PlainNumber((value * scale).numerator, scale, decimals)
+            return scaled((value * 10**decimals).numerator, decimals, 0, "decimal")
         case Apply(op="neg", args=(inner,)):
             number = decimal_of(inner)
-            return None if number is None else PlainNumber(-number.top, number.bottom, number.decimals, number.exponent)
-        case Apply(op="mul", args=(Num() as head, Apply(op="pow", args=(Num(value=ten), exponent)))) if ten == 10:
+            return None if number is None else replace(number, top=-number.top)
+        case Apply(
+            op="mul", args=(Num(value=value, decimals=decimals), Apply(op="pow", args=(Num(value=ten), exponent)))
+        ):
             power = _whole(exponent)
-            number = decimal_of(head)
-            if number is None or power is None or abs(power) > 400:
+            if ten != 10 or power is None or abs(power) > 400:
                 return None
-            up, down = 10 ** max(power, 0), 10 ** max(-power, 0)
-            return PlainNumber(number.top * up, number.bottom * down, number.decimals, power)
+            return scaled((value * 10 ** (decimals or 0)).numerator, decimals, power, "power")
         case _:
             return None
 
@@ -231,7 +260,7 @@ def _agreement(
 
 def _same_at(gold: Node, answer: Node, point: Mapping[str, Fraction], setting: _Setting, *, check: bool) -> bool | None:
     """Whether the values agree at one point; ``None`` if either is undefined or the precision does not decide."""
-    for prec in (LOW_BITS, HIGH_BITS):
+    for prec in _precisions(gold, answer) or (LOW_BITS, HIGH_BITS):
         try:
             left = _value(gold, point, prec, setting, setting.over_complex)
             right = _value(answer, point, prec, setting, setting.over_complex)
@@ -242,7 +271,7 @@ def _same_at(gold: Node, answer: Node, point: Mapping[str, Fraction], setting: _
         order = _compare(left, right, prec)
         if order is False:
             return False
-        if order is True and (prec == HIGH_BITS or not check or _exact(left, right)):
+        if order is True and (prec >= HIGH_BITS or not check or _exact(left, right)):
             return True
     return None
 
@@ -275,16 +304,31 @@ def _compare(left: Value, right: Value, prec: int) -> bool | None:
     return True if width - scale <= -(prec // 2) and width <= -(prec // 4) else None
 
 
+@lru_cache(maxsize=4096)
+def _precisions(gold: Node, answer: Node) -> tuple[int, ...]:
+    """The one precision that shows a term as small as ``10^{-200}`` beside the others; none where all are ordinary."""
+    bits = 0
+    for part in (*walk(gold), *walk(answer)):
+        if isinstance(part, Apply) and part.op in ("pow", "exp") and not symbols(part):
+            try:
+                value = Evaluator({}, LOW_BITS).value(part.args[-1])
+            except (UndefinedError, UnsupportedError, VagueError, TooLargeError):
+                continue
+            size = abs(value) if isinstance(value, Fraction) else 0
+            if size > _LARGE:
+                bits = max(bits, HUGE_BITS, min(int(8 * size), MOST_BITS))
+    return (bits,) if bits else ()
+
+
+_LARGE = 50
+"""Exponents beyond this are compared at a precision to match."""
+
+MOST_BITS = 40_000
+"""Highest precision of a comparison, in bits."""
+
+
 def _has(node: Node, wanted: Node) -> bool:
     return any(part == wanted for part in walk(node))
-
-
-def _has_op(node: Node, op: str) -> bool:
-    return any(isinstance(part, Apply) and part.op == op for part in walk(node))
-
-
-def _has_plain_log(node: Node) -> bool:
-    return any(isinstance(part, Apply) and part.op == "log" and len(part.args) == 1 for part in walk(node))
 
 
 def substitute(node: Node, point: Mapping[str, Fraction]) -> Node:

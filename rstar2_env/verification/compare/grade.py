@@ -7,15 +7,18 @@ only in a worker process, which may be killed at any time. Not covered: exact te
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from rstar2_env.verification.compare import symbolic
 from rstar2_env.verification.compare.answers import same_answer
 from rstar2_env.verification.compare.choice import option_of, same_choice
-from rstar2_env.verification.compare.conduct import echoes, work_left
+from rstar2_env.verification.compare.conduct import work_left
+from rstar2_env.verification.compare.echo import echoes
 from rstar2_env.verification.compare.equality import Rules
 from rstar2_env.verification.compare.prose import same_prose
+from rstar2_env.verification.compare.quantities import ASKS_PERCENT
 from rstar2_env.verification.read import words
 from rstar2_env.verification.read.clean import clean
 from rstar2_env.verification.read.lexer import ReadError
@@ -40,16 +43,13 @@ def grade_request(request: dict[str, Any]) -> tuple[str, str]:
     rules = Rules(
         tolerance=None if tolerance is None else Fraction(tolerance),
         strict=bool(request.get("strict", True)),
-        undone=str(request.get("undone", "arithmetic")),
+        undone=str(request.get("undone", "none")),
     )
     kind = str(request.get("kind", "auto"))
     question = request.get("question")
+    if question and "%" in answer and ASKS_PERCENT.search(question):
+        rules = replace(rules, percent=True)
     reason, method = grade(gold, answer, rules, kind=kind, question=question)
-    if reason is not Reason.EQUAL and (joined := request.get("joined")) is not None:
-        # The last box counts; boxes that are joined only by "and" may also form one list.
-        second, second_method = grade(gold, str(joined), rules, kind=kind, question=question)
-        if second is Reason.EQUAL:
-            return second.value, second_method
     return reason.value, method
 
 
@@ -80,8 +80,8 @@ def grade(
     if gold_trees and answer_trees:
         result, trees = _compare(gold_trees, answer_trees, rules)
         if result is True:
-            return _accept(trees, answer, rules, question)
-        if result is False and not (_all_words(gold_trees) and _all_words(answer_trees)):
+            return _accept(trees, rules, question)
+        if result is False and not _all_words(gold_trees):
             return Reason.DIFFERENT, "structure"
     if _same_words(gold, answer, rules):
         return Reason.EQUAL, "words"
@@ -108,11 +108,11 @@ def _compare(
     return (None if unknown else False), (gold_trees[0], answer_trees[0])
 
 
-def _accept(trees: tuple[Node, Node], answer: str, rules: Rules, question: str | None) -> tuple[Reason, str]:
+def _accept(trees: tuple[Node, Node], rules: Rules, question: str | None) -> tuple[Reason, str]:
     work = work_left(*trees, rules.undone)
     if work is not None:
         return Reason.NO_ANSWER, f"undone {work}"
-    if question and echoes(*trees, answer, question):
+    if question and echoes(*trees, question, lambda one, other: same_answer(one, other, rules)):
         return Reason.NO_ANSWER, "echo"
     return Reason.EQUAL, "structure"
 

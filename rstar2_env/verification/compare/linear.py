@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from rstar2_env.verification.read.nodes import Apply, Group, Matrix, Node
+from fractions import Fraction
+
+from rstar2_env.verification.read.nodes import Apply, Const, Group, Matrix, Node, Num, Sym, rebuild, walk
 
 
 def components(node: Node) -> tuple[Node, ...] | None:
@@ -40,6 +42,38 @@ def components(node: Node) -> tuple[Node, ...] | None:
             return None if entries is None else tuple(Apply("div", (entry, bottom)) for entry in entries)
         case _:
             return None
+
+
+_AXES = (("hat i", "hat j", "hat k"), ("#i", "j", "k"))
+
+
+def along_axes(node: Node, length: int) -> tuple[Node, ...] | None:
+    """The entries of ``2 i - j + 3 k``, a sum of multiples of unit vectors; ``None`` if it is not one.
+
+    Args:
+        node: The sum.
+        length: How many entries are expected.
+    """
+    names = set(map(_axis_name, walk(node)))
+    axes = next((axes[:length] for axes in _AXES if names.intersection(axes[1:])), None)
+    if axes is None or not 2 <= length <= 3:
+        return None
+    terms = node.args if isinstance(node, Apply) and node.op == "add" else (node,)
+
+    def along(part: Node, axis: str) -> Node:
+        def change(inner: Node) -> Node | None:
+            name = _axis_name(inner)
+            return Num(Fraction(name == axis)) if name in axes else None
+
+        return rebuild(part, change)
+
+    if any(sum(name in axes for name in map(_axis_name, walk(term))) != 1 for term in terms):
+        return None
+    return tuple(along(node, axis) for axis in axes)
+
+
+def _axis_name(node: Node) -> str:
+    return "#i" if node == Const("i") else node.name if isinstance(node, Sym) else ""
 
 
 def _matrix_product(args: tuple[Node, ...]) -> Matrix | None:

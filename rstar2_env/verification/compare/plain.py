@@ -42,12 +42,16 @@ class PlainNumber:
         bottom: Denominator, positive; not necessarily in lowest terms.
         decimals: Number of digits after the decimal point, or ``None`` if it was not written as a decimal.
         exponent: Power of ten in the scientific notation that it was written in.
+        digits: Number of significant digits that were written.
+        form: How it was written: "integer", "decimal", "fraction" or "power" (scientific notation).
     """
 
     top: int
     bottom: int = 1
     decimals: int | None = None
     exponent: int = 0
+    digits: int = 0
+    form: str = "integer"
 
     @property
     def value(self) -> Fraction:
@@ -85,16 +89,28 @@ def read_plain(text: str) -> PlainNumber | None:
         if shift or decimals is not None:
             return None
         return _ratio(number, int(over))
-    scale = (decimals or 0) - shift
-    if scale > 0:
-        return PlainNumber(number, 10**scale, decimals, shift)
-    return PlainNumber(number * 10**-scale, 1, decimals, shift)
+    form = "power" if exp or power or digit else "integer" if decimals is None else "decimal"
+    return scaled(number, decimals, shift, form)
+
+
+def scaled(number: int, decimals: int | None, exponent: int, form: str) -> PlainNumber:
+    """The digits of a number, its decimal point put in, times a power of ten.
+
+    Args:
+        number: The digits as one integer.
+        decimals: How many of them stand after the point.
+        exponent: The power of ten.
+        form: The form of the result.
+    """
+    scale, digits = (decimals or 0) - exponent, len(str(abs(number)))
+    top, bottom = (number, 10**scale) if scale > 0 else (number * 10**-scale, 1)
+    return PlainNumber(top, bottom, decimals, exponent, digits, form)
 
 
 def _ratio(top: int, bottom: int) -> PlainNumber | None:
     if bottom == 0:
         return None
-    return PlainNumber(top, bottom) if bottom > 0 else PlainNumber(-top, -bottom)
+    return PlainNumber(top if bottom > 0 else -top, abs(bottom), form="fraction")
 
 
 FLOAT_DIGITS = 12
@@ -120,7 +136,7 @@ def same_number(gold: PlainNumber, answer: PlainNumber, tolerance: Fraction | No
         return True
     if gold.decimals is None:
         return False
-    return rounds_to(gold, answer.value, answer.decimals)
+    return rounds_to(gold, answer.value, answer.decimals, answer.exponent)
 
 
 def is_float_of(answer: PlainNumber, value: Fraction) -> bool:
@@ -128,7 +144,7 @@ def is_float_of(answer: PlainNumber, value: Fraction) -> bool:
 
     A short decimal never equals a fraction that it only approximates; the sixteen digits that a program prints do.
     """
-    if answer.decimals is None or len(str(abs(answer.top)).lstrip("0")) < FLOAT_DIGITS or value == 0:
+    if answer.decimals is None or answer.digits < FLOAT_DIGITS or value == 0:
         return False
     ulp = Fraction(10) ** (answer.exponent - answer.decimals)
     return abs(answer.value - value) <= max(4 * ulp, abs(value) / 10**15)
@@ -145,28 +161,35 @@ def within(gold: Fraction, answer: Fraction, tolerance: Fraction) -> bool:
     return abs(answer - gold) <= tolerance * (abs(gold) or 1)
 
 
-def rounds_to(gold: PlainNumber, value: Fraction, decimals: int | None) -> bool:
+SURE_DIGITS = 3
+"""A gold decimal with this many significant digits may be a rounding; one with fewer counts as exact."""
+
+
+def rounds_to(gold: PlainNumber, value: Fraction, decimals: int | None, exponent: int = 0) -> bool:
     """Whether a gold decimal is the rounding (or, for an exact form, the truncation) of ``value``.
 
-    A short gold such as ``0.5`` is most likely exact, so the gold must have two digits after the point, or three digits
-    in all. An exact form whose value is itself a short decimal would have given that decimal as gold, so it is a
-    different number. An answer written as a decimal must have more digits than the gold, which must have at least three
-    significant ones.
+    A short gold such as ``0.5`` or ``0.25`` is most likely exact, so the gold must have three significant digits; two
+    suffice for a fraction whose denominator has one (``0.33`` is 1/3 and nothing else). An exact form whose value is
+    itself a short decimal would have given that decimal as gold, so it is a different number. An answer written as a
+    decimal must have more digits than the gold.
 
     Args:
         gold: The gold number, written as a decimal.
         value: The exact value of the answer.
         decimals: Number of digits after the point if the answer was written as a decimal, else ``None``.
+        exponent: Power of ten of the answer's scientific notation.
     """
     if gold.decimals is None or value == 0:
         return False
-    if gold.decimals < 2 and abs(gold.top) < 100:
+    if gold.digits < SURE_DIGITS and not (
+        gold.digits == SURE_DIGITS - 1 and value.denominator < 10 and decimals is None
+    ):
         return False
     ulp = Fraction(10) ** (gold.exponent - gold.decimals)
     gap = abs(value - gold.value)
     if decimals is not None:
-        return decimals > gold.decimals and abs(gold.top) >= 100 and 2 * gap <= ulp
-    if _terminates(value, 2 * gold.decimals + 2):
+        return decimals - exponent > gold.decimals - gold.exponent and 2 * gap <= ulp
+    if _terminates(value, max(2 * gold.decimals - gold.exponent, 0) + 2):
         return False
     truncated = gap < ulp and abs(value) > abs(gold.value)
     return 2 * gap <= ulp or truncated

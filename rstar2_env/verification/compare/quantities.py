@@ -5,12 +5,21 @@ The rules: a missing unit is accepted, a different one is not; ``%`` does not co
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from fractions import Fraction
 
 from rstar2_env.verification.compare.equality import Rules, same_expression
 from rstar2_env.verification.read import units, words
 from rstar2_env.verification.read.nodes import Apply, Node, Num, Quantity, Sym, Words, key
+
+ASKS_PERCENT = re.compile(
+    r"\b(?:what|which|how (?:many|much)|find|calculate|as an?)\b[^.?!]{0,60}\bper\s?cent(?:age)?s?\b"
+    r"|(?:percentage|(?<!\d )per\s?cent)s?\b[^.?!]*\?|what is the (?:%|\\%)|in percent\b|百分|パーセント"
+    r"|porcentaje|por ciento|pourcentage|pour cent|prozent|процент|asilimia|శాతం|শতাংশ|เปอร์เซ็นต์",
+    re.IGNORECASE,
+)
+"""A question that asks for a percentage."""
 
 _HALF_DAYS = frozenset({"am", "pm"})
 
@@ -34,21 +43,29 @@ def same_quantity(gold: Node, answer: Node, rules: Rules, same: Same) -> bool | 
     if _HALF_DAYS & {(unit or "").lower(), (other_unit or "").lower()}:
         return key(value) == key(other) and (not unit or not other_unit or unit.lower() == other_unit.lower())
     if "%" in (unit, other_unit):
+        if rules.percent and unit is None and same(value, other):
+            return True
         return _same_percent(value, unit, other, other_unit, same)
     if unit is None or other_unit is None:
-        if other_unit is not None and units.read_unit(other_unit) is None and not units.is_remark(other_unit):
-            return False
-        return same(value, other)
+        named = unit or other_unit or ""
+        if units.read_unit(named) is None:
+            return same(value, other) if units.is_remark(named) else False
+        angle = isinstance(other if other_unit is None else value, Apply) and _is_angle(value, other)
+        return False if angle else same(value, other)
     one, two = units.read_unit(unit), units.read_unit(other_unit)
     if one is not None and two is not None:
         if units.ANY_UNIT in (one.dimension, two.dimension) or one == two:
             return same(value, other)
-        if one.dimension != two.dimension:
+        if not units.same_dimension(one.dimension, two.dimension):
             return False
         return same(value, Apply("mul", (other, Num(two.factor / one.factor))))
     if units.same_words(unit, other_unit):
         return same(value, other)
     return False if rules.strict else same(value, other)
+
+
+def _is_angle(*values: Node) -> bool:
+    return any(isinstance(value, Apply) and value.op in ("deg", "rad") for value in values)
 
 
 def _same_percent(value: Node, unit: str | None, other: Node, other_unit: str | None, same: Same) -> bool | None:
@@ -68,13 +85,48 @@ def same_in_base(gold: Node, answer: Node) -> bool | None:
     A missing base is accepted, as a missing unit is. A value in another base is a different numeral, and a base that
     the gold does not have is work left undone.
     """
-    match gold, answer:
-        case Apply(op="base"), Apply(op="base"):
-            return gold == answer
-        case Apply(op="base", args=(digits, _)), Num():
-            return digits == answer
-        case (Apply(op="base"), _) | (_, Apply(op="base")):
-            return False
+    one, other = _numeral(gold), _numeral(answer)
+    if one is None and other is None:
+        return None
+    if one is not None and other is not None:
+        return one == other
+    digits = one[0] if one is not None else None
+    return digits is not None and digits == _digits(answer)
+
+
+def _numeral(node: Node) -> tuple[str, str] | None:
+    """The digits and the base of ``204_5`` or ``2A_{16}``."""
+    match node:
+        case Apply(op="base", args=(Num(value=digits), Num(value=base))):
+            return str(digits), str(base)
+        case Apply(op="mul" | "neg", args=args):
+            last = _split(args[-1])
+            if last is not None and last[1] in _LETTER_BASES and (text := _digits(node)) is not None:
+                return text.partition("_")[0], last[1]
+    return None
+
+
+_LETTER_BASES = frozenset({"11", "12", "13", "14", "15", "16", "20", "36"})
+
+
+def _split(node: Node) -> tuple[str, str] | None:
+    name, _, base = node.name.partition("_") if isinstance(node, Sym) else ("", "", "")
+    return (name, base) if base else None
+
+
+def _digits(node: Node) -> str | None:
+    """The text of digits and capital letters side by side; ``None`` for anything else."""
+    match node:
+        case Num(value=value, decimals=None):
+            return str(value)
+        case Sym(name=name) if name[0].isupper():
+            return name
+        case Apply(op="neg", args=(inner,)):
+            digits = _digits(inner)
+            return None if digits is None else f"-{digits}"
+        case Apply(op="mul", args=args):
+            parts = [_digits(arg) for arg in args]
+            return None if None in parts else "".join(part or "" for part in parts)
         case _:
             return None
 

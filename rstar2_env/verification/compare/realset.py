@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
+from rstar2_env.verification.compare.ends import INFINITY, MINUS_INFINITY, is_infinite, position
 from rstar2_env.verification.compare.structure import is_label
 from rstar2_env.verification.read.nodes import (
     Apply,
@@ -18,24 +18,13 @@ from rstar2_env.verification.read.nodes import (
     Given,
     Group,
     Node,
+    Num,
     Relation,
     Sym,
     Words,
     key,
     symbols,
 )
-from rstar2_env.verification.values.evaluate import Evaluator
-from rstar2_env.verification.values.interval import (
-    Complex,
-    TooLargeError,
-    UndefinedError,
-    UnsupportedError,
-    VagueError,
-    approximate,
-)
-
-INFINITY = Const("oo")
-MINUS_INFINITY = Apply("neg", (INFINITY,))
 
 _FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 
@@ -48,11 +37,6 @@ class Piece:
     high: Node
     low_closed: bool
     high_closed: bool
-
-    @property
-    def is_point(self) -> bool:
-        """Whether it is a single point."""
-        return self.low_closed and self.high_closed and key(self.low) == key(self.high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,17 +95,6 @@ def read_set(node: Node, *, as_set: bool = False) -> RealSet | None:
             return read_set(body, as_set=as_set)
         case _:
             return None
-
-
-def is_infinite(node: Node) -> bool:
-    """Whether a node is plus or minus infinity."""
-    match node:
-        case Const(name="oo"):
-            return True
-        case Apply(op="neg", args=(Const(name="oo"),)):
-            return True
-        case _:
-            return False
 
 
 def _from_relation(node: Relation) -> RealSet | None:
@@ -239,6 +212,9 @@ def _from_list(items: tuple[Node, ...], joint: str) -> RealSet | None:
     names: set[str] = set()
     inequality = False
     for item in items:
+        before = items[0]
+        if isinstance(before, Relation) and before.ops == ("!=",) and isinstance(item, Num | Apply):
+            item = Relation(("!=",), (before.sides[0], item))  # "x != 0, 1"
         if isinstance(item, Relation) and item.ops == ("=",) and is_label(item.sides[0]):
             part: RealSet | None = RealSet((Piece(item.sides[1], item.sides[1], True, True),), key(item.sides[0]))
         else:
@@ -258,25 +234,10 @@ def _from_list(items: tuple[Node, ...], joint: str) -> RealSet | None:
             pieces = None if pieces is None else _combine("inter", pieces, part.pieces)
         if joint == "and" or pieces:
             return None if pieces is None else RealSet(pieces, name)
-    return RealSet(tuple(piece for part in parts for piece in part.pieces), name)
-
-
-def position(node: Node) -> float | None:
-    """The position of an end, as a float for sorting; ``None`` if it is not a number."""
-    if is_infinite(node):
-        return float("inf") if isinstance(node, Const) else float("-inf")
-    if symbols(node):
-        return None
-    try:
-        value = Evaluator({}, 64).value(node)
-    except (UnsupportedError, UndefinedError, VagueError, TooLargeError):
-        return None
-    if isinstance(value, Fraction):
-        try:
-            return float(value)
-        except OverflowError:
-            return None
-    return None if isinstance(value, Complex) else approximate(value)
+    pieces = tuple(piece for part in parts for piece in part.pieces)
+    if name is None and joint != "or" and len(merged(pieces) or pieces) < len(pieces):
+        return None  # two sets, one of which holds the other
+    return RealSet(pieces, name)
 
 
 def _combine(op: str, one: tuple[Piece, ...], other: tuple[Piece, ...]) -> tuple[Piece, ...] | None:

@@ -6,11 +6,14 @@ Covered: ``x = 7`` is 7 under the label x; ``a = 2, b = 3`` are labelled items; 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import product
 
+from rstar2_env.verification.read.names import word_set
 from rstar2_env.verification.read.nodes import (
     Apply,
+    Big,
     Const,
     Given,
     Group,
@@ -21,7 +24,6 @@ from rstar2_env.verification.read.nodes import (
     Relation,
     Sym,
     Words,
-    children,
     key,
     rebuild,
     symbols,
@@ -48,14 +50,18 @@ class Item:
 def is_label(node: Node) -> bool:
     """Whether a node names a quantity rather than computing one: ``x``, ``f(x)``, ``a_3``, ``|AB|``, ``P(X > 2)``."""
     match node:
-        case Sym() | Words():
+        case Sym():
             return True
-        case Given(body=body):
+        case Words(text=text):
+            return text.strip() not in ("True", "true", "False", "false", "Yes", "yes", "No", "no")
+        case Given(body=body) | Quantity(value=Sym() as body):
             return is_label(body)
         case Group(open="(", items=items):
             return all(is_label(item) for item in items)
         case Apply(op="mul", args=(first, *rest)):
-            return _names(first) and all(_names(arg) or isinstance(arg, Num | Group | Const | Given) for arg in rest)
+            return _names(first) and all(
+                _names(arg) or isinstance(arg, Num | Group | Const | Given | Words) for arg in rest
+            )
         case Apply(op=op, args=args) if op in _LABEL_OPS:
             return all(is_label(arg) for arg in args)
         case Apply(op=op, args=args):
@@ -80,6 +86,19 @@ def _names(node: Node) -> bool:
         case Apply(op="pow", args=(Sym(), Num(value=power) | Apply(op="neg", args=(Num(value=power),)))):
             return abs(power) == 1  # the inverse of a function
     return isinstance(node, Sym) or (isinstance(node, Apply) and node.op == "mul" and is_label(node))
+
+
+def is_applied(label: Node) -> bool:
+    """Whether a label is a function of something, ``f(x)``, rather than a product ``xy``."""
+    match label:
+        case Apply(op="mul", args=(Sym(name=name), *_)):
+            return name[0] not in _FACTORS
+        case _:
+            return isinstance(label, Apply)
+
+
+_FACTORS = frozenset("abcdklmnxz")
+"""Letters that name numbers rather than functions, where another letter follows."""
 
 
 def is_condition(node: Node) -> bool:
@@ -134,6 +153,8 @@ def _from_relation(part: Relation) -> Item:
     sides, ops = list(part.sides), list(part.ops)
     if ops == ["in"] and is_label(sides[0]) and isinstance(sides[1], Group) and sides[1].open == "\\{":
         return Item(sides[0], sides[1])
+    if ops[-1] == "equiv" and isinstance(sides[-1], Apply) and sides[-1].op == "pmod":
+        ops[-1] = "="
     if not all(op in ("=", "~", "->") for op in ops):
         return Item(None, part)
     if len(sides) == 2 and is_label(sides[1]) and not is_label(sides[0]) and ops[0] == "=":
@@ -151,6 +172,29 @@ def _from_relation(part: Relation) -> Item:
     if label is None and len(sides) == 2 and ops == ["="]:
         return Item(None, part)  # an equation
     return Item(label, Relation(tuple(ops), tuple(sides)))
+
+
+def sum_of_labels(node: Node) -> Node | None:
+    """The number that ``m + n = 42``, ``f(2) + f(3) = 42`` or ``lim f(x) = 42`` states; ``None`` for any other node."""
+    if not isinstance(node, Relation) or set(node.ops) != {"="} or symbols(node.sides[-1]):
+        return None
+    left = node.sides[0]
+    if isinstance(left, Big) and left.kind == "lim":
+        return node.sides[-1] if is_label(left.body) else None
+    if not isinstance(left, Apply) or left.op != "add":
+        return None
+    return node.sides[-1] if all(_is_multiple(term) for term in left.args) else None
+
+
+def _is_multiple(term: Node) -> bool:
+    """Whether a term is a label, or an integer times one."""
+    match term:
+        case Apply(op="neg", args=(inner,)):
+            return _is_multiple(inner)
+        case Apply(op="mul", args=(Num(), *rest)):
+            return bool(rest) and is_label(rest[0] if len(rest) == 1 else Apply("mul", tuple(rest)))
+        case _:
+            return is_label(term)
 
 
 def exact_side(node: Node) -> tuple[Node, list[Node]]:
@@ -179,10 +223,37 @@ def without_condition(node: Node) -> Node:
     return node
 
 
-def stated_bounds(node: Node) -> str:
-    """The conditions on an answer that contain numbers (``for x > 0``), as one text; other remarks are ignored."""
-    found = [part.condition for part in walk(node) if isinstance(part, Given)]
-    return " ".join("".join(text.split()) for text in found if any(char.isdigit() for char in text))
+_REASON = re.compile(r"\s*(?:for|where|with|when|if|since|because|as|such|provided)\b", re.IGNORECASE)
+_BACK = word_set(
+    """unless except excluding maybe perhaps possibly probably wrong incorrect false instead never fails not nor or
+    but cannot neither"""
+)
+
+
+def remarks_agree(gold: Node, answer: Node) -> bool:
+    """Whether the remarks on two answers allow them to be the same.
+
+    Conditions with numbers (``for x > 0``) must be the same where both have some. A remark that takes an answer back or
+    adds another ("unless eight", "never happens") must be on both.
+    """
+    one, other = _remarks(gold), _remarks(answer)
+    if not one and not other:
+        return True
+    bounds, other_bounds = (
+        " ".join("".join(text.split()) for text in remarks if any(char.isdigit() for char in text))
+        for remarks in (one, other)
+    )
+    if bounds and other_bounds and bounds != other_bounds:
+        return False
+    return any(map(_takes_back, one)) == any(map(_takes_back, other))
+
+
+def _remarks(node: Node) -> list[str]:
+    return [part.condition for part in walk(node) if isinstance(part, Given)]
+
+
+def _takes_back(remark: str) -> bool:
+    return not _REASON.match(remark) and bool(_BACK.intersection(re.findall(r"[a-z]+", remark.lower())))
 
 
 def group_by_labels(items: list[Item]) -> list[Item]:
@@ -264,15 +335,3 @@ def as_sequence(node: Node) -> tuple[Node, ...] | None:
     if isinstance(node, Group) and node.open in ("(", "[", "<"):
         return node.items
     return None
-
-
-def strip_quantity(node: Node) -> tuple[Node, str | None]:
-    """A value and its unit."""
-    if isinstance(node, Quantity):
-        return node.value, node.unit
-    return node, None
-
-
-def size(node: Node) -> int:
-    """How many nodes the tree has."""
-    return 1 + sum(size(child) for child in children(node))

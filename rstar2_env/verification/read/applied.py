@@ -6,8 +6,8 @@ from fractions import Fraction
 
 from rstar2_env.verification.read import names
 from rstar2_env.verification.read.brackets import BracketReader
-from rstar2_env.verification.read.lexer import Token
-from rstar2_env.verification.read.nodes import ONE, Apply, Big, Const, Group, Node, Num, Relation, Sym, Words
+from rstar2_env.verification.read.lexer import ReadError, Token
+from rstar2_env.verification.read.nodes import ONE, Apply, Big, Const, Group, Node, Num, Relation, Sym, Words, walk
 
 _INVERSES = frozenset({"sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh"})
 
@@ -112,8 +112,10 @@ class AppliedReader(BracketReader):
     def accented(self, accent: str) -> Node:
         """Read the argument of an accent, as one name."""
         if accent in ("overset", "underset"):
-            self.argument()
-            return self.argument()
+            mark, under = self.argument(), self.argument()
+            if isinstance(under, Num) or any(isinstance(part, Num) for part in walk(mark)):
+                raise ReadError("a number above or below another")
+            return under
         token = self.peek()
         if token is not None and token.kind == "open":
             name = self.raw_script()
@@ -142,6 +144,8 @@ class AppliedReader(BracketReader):
         if token is not None and token.kind == "op" and token.text == "_":
             self.next()
             self.raw_script()
+        if (token := self.peek()) is not None and token.kind == "let":
+            self.factor()  # "max f = 42": a label
         return Words(name)
 
 

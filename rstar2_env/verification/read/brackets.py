@@ -104,7 +104,7 @@ class BracketReader(Cursor):
             elif token.kind == "amp" or (token.kind == "sep" and not matrix):
                 self.next()
             else:
-                rows[-1].append(self.chain())
+                rows[-1].append(self.chain() if matrix else self.item())
         self.close((name,))
         self.open_bars, self.rows = saved
         rows = [row for row in rows if row]

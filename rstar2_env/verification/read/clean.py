@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
+
+from rstar2_env.verification.read import words
 
 _SUPERSCRIPTS = {**dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿⁱˣ", "0123456789+-()nix", strict=True))}
 _SUBSCRIPTS = {**dict(zip("₀₁₂₃₄₅₆₇₈₉₊₋₍₎ₙₓ", "0123456789+-()nx", strict=True))}
@@ -48,8 +51,10 @@ _DOUBLED = re.compile(
 )
 _DOUBLED_ANYWHERE = re.compile(r"(?<!\\)\\\\(?=[a-zA-Z])")
 _SIZES = re.compile(
-    r"\\(?:left|right|middle|[bB]igg?[lrm]?|displaystyle|textstyle|limits|nolimits|rm|bf|it|hfill|noindent|strut)"
-    r"(?![a-zA-Z])"
+    r"\\(?:left|right|middle|[bB]igg?[lrm]?|displaystyle|textstyle|scriptstyle|limits|nolimits|rm|bf|it|hfill|noindent|"
+    r"strut|tiny|small|large|Large|LARGE|huge|Huge|normalsize|therefore)(?![a-zA-Z])"
+    r"|\\(?:color|textcolor)\s*\{[^{}]*\}|\\[hv]?phantom\s*\{[^{}]*\}"
+    r"|\\(?:square|blacksquare|Box|qed|QED)(?![a-zA-Z])(?=[\s.$]*\Z)"
 )
 _NULL_DELIMITER = re.compile(r"\\(?:left|right)\s*\.")
 _HALF_DAY = re.compile(r"(?<=[\d\s}{])([aApP])\.\s?[mM]\b\.?")
@@ -66,7 +71,7 @@ _PLAIN_SPACED = re.compile(r"(?<![\d.,])(\d{1,3}(?: \d{3})+)(?![\d])")
 _HTML_UP = re.compile(r"<sup>(.*?)</sup>", re.IGNORECASE)
 _HTML_DOWN = re.compile(r"<sub>(.*?)</sub>", re.IGNORECASE)
 _HTML = re.compile(r"</?(?:b|i|em|strong|p|span|br|div)\s*/?>", re.IGNORECASE)
-_FRAC = re.compile(r"\\[dtc]frac(?![a-zA-Z])")
+_FRAC = re.compile(r"\\(?:[dtcs]|nice)frac(?![a-zA-Z])")
 _REPLACED = (
     (r"\leqslant", r"\le "), (r"\geqslant", r"\ge "), (r"\leq", r"\le "), (r"\geq", r"\ge "), (r"\neq", r"\ne "),
     (r"\lt", "<"), (r"\gt", ">"), (r"\cupdot", r"\cup "), (r"\varnothing", r"\emptyset "), (r"\rightarrow", r"\to "),
@@ -77,13 +82,53 @@ _REPLACED = (
     (r"\textcirc", r"\circ "), (r"\div", "/"), (r"\backslash", r"\setminus "), (r"\And", r"\&"), (r"\colon", ":"),
     (r"\lparen", "("), (r"\rparen", ")"), (r"\prime", "'"), (r"\medspace", " "), (r"\coloneqq", "="), (r"\land", ","),
 )  # fmt: skip
+_REWRITTEN = tuple(
+    (re.compile(pattern), new)
+    for pattern, new in (
+        (r"\{([^{}]+)\\over(?![a-zA-Z])([^{}]+)\}", r"\\frac{\1}{\2}"),
+        (r"\{([^{}]+)\\choose(?![a-zA-Z])([^{}]+)\}", r"\\binom{\1}{\2}"),
+        (r"(?<![A-Za-z\\])C_\{?(\d+)\}?\^\{?(\d+)\}?(?![\w{])", r"\\binom{\1}{\2}"),
+        (r"(?:\{\})?\^\{?(\d+)\}?C_\{?(\d+)\}?(?![\w{])", r"\\binom{\1}{\2}"),
+        (r"\\mathbb\s*\{?R\}?(?:_\{?\s*>\s*0\s*\}?|\^\{?\+\}?)", r"(0,\\infty )"),
+        (r"\\mathbb\s*\{?R\}?_\{?\s*\\ge\s*0\s*\}?", r"[0,\\infty )"),
+        (r"\\mathbb\s*\{?R\}?(?:_\{?\s*<\s*0\s*\}?|\^\{?-\}?)", r"(-\\infty ,0)"),
+        (r"\\underline\s*\{\s*(-?[\d.,]+)\s*\}", r"\1"),
+        (
+            r"\\(?:vec|hat|mathbf|boldsymbol|bm)\s*(?:\{\s*(?:\\[ij]math|([ijk]))\s*\}|([ijk])(?![a-zA-Z]))",
+            r"\\hat{\1\2}",
+        ),
+        (r"\\p?mod\s*\{?\s*(\d+)\s*\}?|\(\s*(?:\\bmod|\\text\s*\{\s*mod\s*\}|mod)\s*(\d+)\s*\)", r"\\pmod{\1\2}"),
+        (r"(?<=\d)_\{?\s*\\(?:text|mathrm)\s*\{\s*([a-z]+)\s*\}\s*\}?", r"_\1 "),
+    )
+)
+_REMARK = re.compile(
+    r"\s*[,;]?\s*\\text\s*\{\s*[,;]?\s*\(?\s*(?:since|because|as|the (?:other )?(?:root|value|solution))\b.*\Z"
+    r"|\s*\\text\s*\{\s*is the (?:only|unique|final)[\w ]*\}\s*\Z"
+    r"|\s*[,;(]\s*(?:since|because)\b.*\Z",
+    re.DOTALL,
+)
+_RARE = re.compile(
+    r"\\(?:over|choose|mathbb|underline|vec|hat|math(?:bf|rm)|boldsymbol|bm|p?mod|bmod|text)(?![a-z])|C_|\^"
+)
+_BASE_NAME = re.compile(r"(?<=\d)_(two|three|four|five|six|seven|eight|nine|ten|twelve|sixteen)(?![a-z])")
+_MARKS = re.compile(r"\s*(\*{1,3}|__|`+)(?!\s)([^*`]+?)(?<!\s)\1\s*([.。]?)\s*", re.DOTALL)
+_CHOSEN = re.compile(r"(?<![A-Za-z\\])C(?:\(\s*(\d+)\s*,\s*(\d+)\s*\)|_\{?(\d+)\}?\s*\^\{?(\d+)\}?(?![\w{]))")
+_PLUS_MINUS = re.compile(r"\+\s*/\s*-|\+-(?=\s*\d)")
+_SWISS = re.compile(r"(?<![\d'])(\d{1,3}(?:'\d{3})+)(?!\d)")
+_OVER = re.compile(r"(?<![\w.])(\d+) over (\d+)(?![\w.])")
+_COUNTRY = re.compile(r"(?<![A-Za-z])(?:USD?|U\.S\.)\s*(?=\\?\$)")
+_ROUND_PERIOD = re.compile(r"(?<![\d.])(\d*)\.(\d*)\((\d{1,12})\)")
+_DOTTED_PERIOD = re.compile(r"(?<![\d.])(\d*)\.(\d*?)(\d{1,6}?)\3+(?:\.{2,}|\\ldots)")
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
 _REPLACEMENT = dict(_REPLACED)
 
 
+@lru_cache(maxsize=1024)
 def clean(text: str) -> str:
     """Return the text in the one spelling that the lexer knows."""
     text = _BROKEN.sub(lambda match: _BROKEN_LETTER[match[0]], text)
+    if (marked := _MARKS.fullmatch(text)) is not None:
+        text = marked[2] + marked[3]  # Markdown around the whole
     if not text.isascii():
         text = _ascii(text)
     if "<" in text:
@@ -99,13 +144,31 @@ def clean(text: str) -> str:
         text = text.replace("\\!", "").replace("\\,", " ").replace("\\/", "")
         text = _FRAC.sub(r"\\frac", text)
         text = _COMMAND.sub(lambda match: _REPLACEMENT.get(match[0], match[0]), text)
+        if _RARE.search(text):
+            for pattern, new in _REWRITTEN:
+                text = pattern.sub(new, text)
+            text = _BASE_NAME.sub(lambda match: f"_{{{words.number(match[1])}}}", text)
     elif "{" in text:
         text = _GROUPED.sub("", text)
     text = _RAISED_PRIME.sub(r"\1", text.replace("$$", "$"))
+    if "'" in text:
+        text = _SWISS.sub(lambda match: match[0].replace("'", ""), text)
+    if " over " in text:
+        text = _OVER.sub(r"\1/\2", text)
+    if "C" in text:
+        text = _CHOSEN.sub(_chosen, text)
+    if "$" in text:
+        text = _COUNTRY.sub("", text)
+    if "+" in text:
+        text = _PLUS_MINUS.sub(r"\\pm ", text)
+    if "." in text:
+        text = _DOTTED_PERIOD.sub(r"\1.\2\\overline{\3}", _ROUND_PERIOD.sub(r"\1.\2\\overline{\3}", text))
     text = _HALF_DAY.sub(lambda match: f" {match[1].lower()}m", text)
     text = _NEXT_LINE.sub("$, $", text)
     text = _SPACES.sub(" ", text)
     text = _PLAIN_SPACED.sub(lambda match: match[0].replace(" ", ""), text)
+    if "the" in text or "ause" in text or "ince" in text or "as" in text:
+        text = _REMARK.sub("", text)
     return text.rstrip("\\ \t").strip()
 
 
@@ -117,8 +180,18 @@ def _ascii(text: str) -> str:
     text = text.translate(_TRANSLATION)
     if not text.isascii():
         # Full-width forms and styled letters become plain ones; accents and other scripts stay as they are.
-        text = "".join(unicodedata.normalize("NFKC", char) for char in text).translate(_TRANSLATION)
+        text = "".join(_plain(char) for char in text).translate(_TRANSLATION)
     return text
+
+
+def _chosen(match: re.Match[str]) -> str:
+    return f"\\binom{{{match[1] or match[3]}}}{{{match[2] or match[4]}}}"
+
+
+def _plain(char: str) -> str:
+    """A character in its plain form; the digits of any script are digits."""
+    digit = unicodedata.decimal(char, None)
+    return unicodedata.normalize("NFKC", char) if digit is None else str(digit)
 
 
 def _vulgar(match: re.Match[str]) -> str:

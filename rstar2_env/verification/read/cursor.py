@@ -41,6 +41,10 @@ class Cursor(ABC):
         """Read the items of a list."""
 
     @abstractmethod
+    def item(self) -> Node:
+        """Read one item with its condition."""
+
+    @abstractmethod
     def chain(self) -> Node:
         """Read a chain of relations."""
 

@@ -13,7 +13,7 @@ _BOX = re.compile(r"\\(?:boxed|fbox)\s*(?:(?P<brace>\{)|(?P<bare>-?[0-9A-Za-z.]+
 _INNER_BOX = re.compile(r"\s*\\(?:boxed|fbox)\s*\{")
 _WORDS = re.compile(r"[^\W\d_]+|[=<>]")
 _COMMANDS = re.compile(r"\\[a-zA-Z]+")
-_CONNECTIVE = re.compile(r"(?:[\s,;${}()\[\]\\.]|\b(?:and|or)\b)*")
+_CONNECTIVE = re.compile(r"(?:[\s,;${}()\[\]\\]|\b(?:and|or|for\s+part\s+\(?[a-z])\b)*")
 _MAX_WORDS_BETWEEN = 2
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 
@@ -56,8 +56,8 @@ def last_boxed(text: str) -> str | None:
 def joined_boxes(text: str) -> str | None:
     r"""Several boxes with nothing between them but commas, "and" or "or", as one list; ``None`` if there are none.
 
-    ``\boxed{1} and \boxed{2}`` states two values. With any other word between them only the last box counts: a policy
-    that changes its mind has one answer.
+    ``\boxed{1} and \boxed{2}`` states two values, and so does not answer 2. With any other word or a full stop between
+    them only the last box counts: a policy that changes its mind has one answer.
     """
     spans = _spans(text)
     kept = spans[-1:]
@@ -65,7 +65,8 @@ def joined_boxes(text: str) -> str | None:
         if not _CONNECTIVE.fullmatch(_COMMANDS.sub(" ", text[span[1] : kept[0][0]])):
             break
         kept.insert(0, span)
-    return ", ".join(strip_dollars(content) for _, _, content in kept) if len(kept) > 1 else None
+    contents = [strip_dollars(content) for _, _, content in kept]
+    return ", ".join(contents) if len(set(contents)) > 1 else None
 
 
 def gold_answer(text: str) -> str:

@@ -115,6 +115,9 @@ class FactorReader(AppliedReader):
                 if token.text.split()[0].lower() in names.UNIT_STOPS:
                     break
                 parts.append(self.next().text)
+            elif token.kind == "let" and token.text == "a" and parts and after is not None and after.kind == "text":
+                self.next()
+                parts.append("per")  # "18 dollars a day"
             elif token.kind == "op" and token.text == "^" and parts:
                 self.next()
                 parts.append("^" + self.raw_script())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from rstar2_env.verification.read import names
+from rstar2_env.verification.read import names, units
 
 
 class ReadError(Exception):
@@ -34,7 +34,7 @@ _TOKEN = re.compile(
     |(?P<num>\d+(?:\.\d+)?|\.\d+)
     |\\(?P<cmd>[a-zA-Z]+)\*?
     |\\(?P<escaped>.)
-    |(?P<run>[^\W\d_]+)
+    |(?P<run>(?:[^\W\d_]|[\u0300-\u036f\u0900-\u0d7f\u0e31-\u0e4e])+)
     |(?P<rel><=|>=|!=|==|<>|->|[=<>])
     |(?P<op>\*\*|[-+*/^_!])
     |(?P<open>[(\[{])
@@ -44,20 +44,30 @@ _TOKEN = re.compile(
 )
 _RELATION_TEXT = {"<=": "<=", ">=": ">=", "!=": "!=", "==": "=", "<>": "!=", "->": "->", "=": "=", "<": "<", ">": ">"}
 _NUMERIC_TEXT = re.compile(r"[-+\d.,/^*()\s%]*\d[-+\d.,/^*()\s%]*")
-_LETTER_LIST = re.compile(r"[A-Z](?:\s*,\s*[A-Z])+")
+_LETTER_LIST = re.compile(r"([A-Z](?:\s*(?:,|&|,?\s*and\s)\s*[A-Z])+)(?:\s+only)?")
 _JOINING_TEXT = re.compile(r"[,;]?\s*(and|or|&|as well as)\s*[,;]?", re.IGNORECASE)
 _JOINED_TEXT = re.compile(r"(?:(and|or)\s+)?(.*?)(?:[,;]?\s+(and|or))?", re.IGNORECASE | re.DOTALL)
+_SHORT_WORD = re.compile(
+    r"(?<![A-Za-z\\_])(?!(?:sin|cos|tan|cot|sec|csc|ln|log|lg|exp|gcd|lcm|max|min|det|and|or|pi)(?![a-z]))[A-Za-z][a-z]{1,2}(?![A-Za-z])"
+)
 _ORDINALS = frozenset({"st", "nd", "rd", "th"})
+_LAST_LATIN = "\u02ff"
 _UNIT_LETTERS = frozenset("mgsNJWVAKTLhCFHlCd")
 
 
-def lex(text: str) -> list[Token]:
+def lex(text: str, *, letters: bool = False) -> list[Token]:
     """Split a text that :func:`~rstar2_env.verification.read.clean.clean` has cleaned.
+
+    Args:
+        text: The text.
+        letters: Read short runs of small letters as variables, even where they are words or units ("mg/k", "at^2").
 
     Raises:
         ReadError: A group does not close, or a character cannot occur in an answer.
     """
     text = _money(text)
+    if letters:
+        text = _SHORT_WORD.sub(lambda match: " ".join(match[0]) + " ", text)
     tokens: list[Token] = []
     # Between dollars, plain braces are TeX's grouping; elsewhere they mean a set.
     if text[:1] == "$" == text[-1:] and text.count("$") == 2 and text[1:2] == "{" and text[-2] == "}":
@@ -145,7 +155,7 @@ def _other(value: str, tokens: list[Token], spaced: bool) -> None:
         tokens.append(Token("prime", "'", spaced))
     elif value == "%":
         tokens.append(Token("pct", "%", spaced))
-    elif value in "€£¥₹":
+    elif value in "€£¥₹¢":
         tokens.append(Token("money", value, spaced))
     elif value in '.?"`':
         # Punctuation: the end of a sentence, or quotes around a word.
@@ -201,7 +211,7 @@ _SIMPLE_COMMANDS = {
     "frac": ("cmd", "frac"),
     "sqrt": ("cmd", "sqrt"), "binom": ("cmd", "binom"), "dbinom": ("cmd", "binom"), "tbinom": ("cmd", "binom"),
     "cdot": ("op", "*"), "times": ("op", "*"), "ast": ("op", "*"), "bullet": ("op", "*"), "pm": ("op", "pm"),
-    "mp": ("op", "mp"), "bmod": ("op", "mod"), "mod": ("op", "mod"), "pmod": ("op", "mod"), "pi": ("const", "pi"),
+    "mp": ("op", "mp"), "bmod": ("op", "mod"), "mod": ("op", "mod"), "pmod": ("pmod", "mod"), "pi": ("const", "pi"),
     "infty": ("const", "oo"), "emptyset": ("const", "empty"), "ldots": ("dots", "..."), "mid": ("mid", "|"),
     "circ": ("deg", "deg"), "langle": ("open", "<"), "rangle": ("close", ">"), "lfloor": ("open", "floor"),
     "rfloor": ("close", "floor"), "lceil": ("open", "ceil"), "rceil": ("close", "ceil"), "USD": ("money", "$"),
@@ -239,6 +249,12 @@ def _text_group(content: str, command: str, tokens: list[Token], spaced: bool) -
         for index, part in enumerate(inner.split("$")):
             _lex_part(part, tokens, prose=index % 2 == 0)
         return
+    if inner[0].isdigit() and inner[-1].isalpha() and (" " in inner or not inner.isascii()):
+        _lex_part(inner, tokens, prose=True)
+        return
+    if inner[-1] in ":=" and inner[0].isalpha():
+        tokens += [Token("text", inner[:-1].strip(), spaced), Token("colon", ":")]
+        return
     joining = _JOINING_TEXT.fullmatch(inner)
     if joining is not None:
         tokens.append(Token("sep", joining[1].lower(), spaced))
@@ -247,8 +263,8 @@ def _text_group(content: str, command: str, tokens: list[Token], spaced: bool) -
     elif inner in ("max", "min") and not _ends_value(tokens):
         tokens.append(Token("minmax", inner, spaced))
     elif (_NUMERIC_TEXT.fullmatch(inner) or _LETTER_LIST.fullmatch(inner)) or "\\" in inner or "{" in inner:
-        _lex_part(inner, tokens, prose=False)
-    elif len(inner) == 1 and inner.isalpha():
+        _lex_part(inner.removesuffix("only"), tokens, prose=False)
+    elif len(inner) == 1 and inner.isalpha() and inner <= _LAST_LATIN:
         unit = inner in _UNIT_LETTERS and _ends_value(tokens) and command != "mathbf"
         tokens.append(Token("text" if unit or content[:1] == "~" else "let", inner, spaced))
     elif command == "mathbf" or (command == "mathrm" and len(inner) == 2 and inner.isupper()):
@@ -265,6 +281,16 @@ def _text_group(content: str, command: str, tokens: list[Token], spaced: bool) -
             tokens.append(Token("sep", after.lower(), True))
 
 
+def _is_unit_word(value: str, before: Token) -> bool:
+    """Whether a run of letters continues the words before it, or is a unit or a plural after a number."""
+    if value.lower() in ("and", "or") or value in names.FUNCTIONS:
+        return False
+    if before.kind == "text":
+        return before.text.split()[-1].lower() not in names.CONDITION_STARTS | names.VERBS | names.FILLERS
+    named = value[0].isupper() and (value[-1] == "s" or value[1:].islower())
+    return before.kind == "num" and (units.read_unit(value) is not None or named)
+
+
 def _ends_value(tokens: list[Token]) -> bool:
     return bool(tokens) and tokens[-1].kind in ("num", "close", "const", "deg")
 
@@ -272,6 +298,13 @@ def _ends_value(tokens: list[Token]) -> bool:
 def _run(value: str, text: str, at: int, tokens: list[Token], spaced: bool, prose: bool) -> None:
     """Read a run of letters outside of any command."""
     lower = value.lower()
+    if max(value) > _LAST_LATIN and value not in names.GREEK:  # another script: words, or a word between two values
+        joint = names.JOINTS.get(value)
+        tokens.append(Token("sep", joint, spaced) if joint else Token("text", value, spaced))
+        return
+    if spaced and tokens and len(value) > 1 and _is_unit_word(value, tokens[-1]):
+        tokens.append(Token("text", value, spaced))
+        return
     if lower in _ORDINALS and not spaced and tokens and tokens[-1].kind == "num":
         return  # "15th" is 15
     if value[:2] == "or" and len(value) == 3 and value[2].isupper() and tokens and tokens[-1].kind in ("num", "close"):

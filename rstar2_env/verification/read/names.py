@@ -5,137 +5,116 @@ from __future__ import annotations
 import re
 
 
-def _names(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text."""
     return frozenset(text.split())
+
+
+def _pairs(text: str) -> dict[str, str]:
+    return {one: other for one, _, other in (pair.partition(":") for pair in text.split())}
 
 
 FUNCTIONS = {
     name: name
-    for name in _names(
+    for name in word_set(
         """sin cos tan cot sec csc sinh cosh tanh coth sech csch asin acos atan acot asec acsc asinh acosh atanh ln log
-        lg exp sgn gcd lcm det arg abs floor ceil Re Im dim ker rank tr Var Cov adj span"""
+        lg exp cis sgn gcd lcm det arg abs floor ceil Re Im dim ker rank tr Var Cov adj span"""
     )
-} | {
-    "arcsin": "asin",
-    "arccos": "acos",
-    "arctan": "atan",
-    "arccot": "acot",
-    "arcsec": "asec",
-    "arccsc": "acsc",
-    "arctg": "atan",
-    "tg": "tan",
-    "ctg": "cot",
-    "cotg": "cot",
-    "cosec": "csc",
-    "sh": "sinh",
-    "ch": "cosh",
-    "th": "tanh",
-    "arsinh": "asinh",
-    "arcosh": "acosh",
-    "artanh": "atanh",
-    "arcsinh": "asinh",
-    "arccosh": "acosh",
-    "arctanh": "atanh",
-    "sign": "sgn",
-    "ceiling": "ceil",
-    "Tr": "tr",
-}
+} | _pairs(
+    """arcsin:asin arccos:acos arctan:atan arccot:acot arcsec:asec arccsc:acsc arctg:atan tg:tan ctg:cot cotg:cot
+    cosec:csc sh:sinh ch:cosh th:tanh arsinh:asinh arcosh:acosh artanh:atanh arcsinh:asinh arccosh:acosh
+    arctanh:atanh sign:sgn ceiling:ceil Tr:tr"""
+)
 """Every spelling of a function, with the name that the tree uses."""
 
-BRACKETED_FUNCTIONS = _names("sh ch th tr Re Im dim ker rank abs floor ceil span adj det arg lg tg Tr")
+BRACKETED_FUNCTIONS = word_set("sh ch th tr Re Im dim ker rank abs floor ceil span adj det arg lg tg Tr")
 """Spellings that, as bare letters, are functions only before a bracket; otherwise they are products or words."""
 
 CONSTANTS = {"pi": "pi", "infty": "oo", "inf": "oo", "infinity": "oo", "oo": "oo"}
 """Constants that are often written without a backslash."""
 
-GREEK = _names(
+GREEK = word_set(
     """alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi rho sigma tau upsilon phi chi psi omega
     Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega ell hbar nabla partial aleph wp mho imath jmath"""
 )
 
 BIG = {"sum": "sum", "prod": "prod", "int": "int", "iint": "int", "oint": "int", "lim": "lim", "coprod": "prod"}
 
-RELATIONS = {
-    "le": "<=",
-    "ge": ">=",
-    "ne": "!=",
-    "in": "in",
-    "notin": "notin",
-    "ni": "ni",
-    "approx": "~",
-    "sim": "~",
-    "simeq": "~",
-    "cong": "~",
-    "doteq": "~",
-    "equiv": "equiv",
-    "to": "->",
-    "mapsto": "->",
-    "subset": "subset",
-    "subseteq": "subset",
-    "propto": "propto",
-    "parallel": "parallel",
-    "perp": "perp",
-    "Rightarrow": "=>",
-    "implies": "=>",
-    "iff": "iff",
-    "Leftrightarrow": "iff",
-}
+RELATIONS = _pairs(
+    """le:<= ge:>= ne:!= in:in notin:notin ni:ni approx:~ sim:~ simeq:~ cong:~ doteq:~ equiv:equiv to:->
+    mapsto:-> subset:subset subseteq:subset propto:propto parallel:parallel perp:perp Rightarrow:=> implies:=>
+    iff:iff Leftrightarrow:iff"""
+)
 
 SET_OPERATIONS = {"cup": "union", "cap": "inter", "setminus": "diff", "bigcup": "union"}
 
-NUMBER_SETS = _names("R Z N Q C")
+NUMBER_SETS = word_set("R Z N Q C")
 
-ACCENTS = _names(
+ACCENTS = word_set(
     """overline bar vec hat tilde widehat widetilde dot ddot overrightarrow underline boldsymbol pmb mathcal mathscr
     mathfrak check breve acute grave overleftrightarrow overset underset"""
 )
 """Commands that put an accent on a letter; the accent becomes part of the variable's name."""
 
-PLAIN_ACCENTS = _names("boldsymbol pmb mathcal mathscr mathfrak underline")
+PLAIN_ACCENTS = word_set("boldsymbol pmb mathcal mathscr mathfrak underline")
 """Those of ``ACCENTS`` that change only the typeface."""
 
-TEXT_COMMANDS = _names(
+TEXT_COMMANDS = word_set(
     """text textbf textit textrm textsf texttt textnormal textup emph mbox hbox mathrm mathbf mathit mathsf mathtt
     operatorname mathop mathbin mathrel mathord phantom unit"""
 )
 
-MATRIX_ENVIRONMENTS = _names("matrix pmatrix bmatrix vmatrix Vmatrix Bmatrix smallmatrix array")
+MATRIX_ENVIRONMENTS = word_set("matrix pmatrix bmatrix vmatrix Vmatrix Bmatrix smallmatrix array")
 
-LAYOUT_ENVIRONMENTS = _names(
+LAYOUT_ENVIRONMENTS = word_set(
     "align aligned gathered gather split equation cases center displaymath eqnarray multline math"
 )
 
-WORDS = _names(
+WORDS = word_set(
     """a an and any all are as at be but by can do does each even every exist exists false feet foot for from has have
     if inch is isn it its least max min most my neither never no none nor not odd of off on one only or other our out
     over per so some such sum than that the then there they this those three to true two up undefined us was we when
     where which with yes you yuan am pm cm mm km kg mg ft mi yd lb lbs oz hr hrs mph kph mins gal usd eur dne ml kw
     kwh rpm sq cu unit units cent cents red acute right zero four five six seven eight nine ten pct big men man day
-    days hour hours now let say car cat dog boy boys girl sun mon tue wed thu fri sat"""
+    days hour hours ans por par saa now let say car cat dog boy boys girl sun mon tue wed thu fri sat"""
 )
 """Short runs of letters that are words, not products of variables."""
 
 PERCENT_WORDS = frozenset({"percent", "per cent", "pct", "percentage", "percents"})
 
-VERBS = _names("is are equals equal was be to")
+JOINTS = {"或": "or", "和": "and", "及": "and", "与": "and", "と": "and", "または": "or", "и": "and", "или": "or"}
+"""Words of other scripts that join two answers."""
+
+VERBS = word_set("is are equals equal was be to")
 """Words that a value follows, as in "the area is 5"."""
 
-FILLERS = _names("only just exactly approximately about approx roughly answer final value total")
+DENIALS = word_set("not cannot never neither nor no hardly")
+"""Words that make a statement about a number its opposite."""
+
+BOUNDS = word_set(
+    """under below above over over almost nearly around before after until from since if when given let case step part
+    problem question number не нет около почти более менее non nicht kein fast unter über fast sous casi bajo más menos
+    presque moins plus chini zaidi karibu si hasta desde bis ab"""
+)
+"""Words before a number that change it, or number something else."""
+
+FILLERS = word_set("共 总共 一共 計 only just exactly approximately about approx roughly answer final value total")
 """Words before a value that do not change it."""
 
-CONDITION_STARTS = _names("for where with if when such as provided unless on over")
+CONDITION_STARTS = word_set("for where with if when such as provided unless on over")
 """Words that begin a condition or remark after an answer."""
 
-UNIT_STOPS = CONDITION_STARTS | _names("is are at then not")
+UNIT_STOPS = CONDITION_STARTS | word_set("is are at then not")
 """Words that cannot begin a unit."""
 
-_SHORT_FUNCTION = re.compile(r"(sin|cos|tan|cot|ln|log|exp|sqrt|pi)([a-zA-Z]{0,2})")
+_SHORT_FUNCTION = re.compile(r"(sin|cos|tan|cot|ln|log|exp|sqrt|pi)([a-df-hj-lnq-rt-zA-Z]{0,2})")
+_ENGLISH = word_set("tank tang cost cosh logy pita pity pith pill pick pitch expat cotta")
 _VOWELS = frozenset("aeiouyAEIOUY")
 
 
 def short_function(run: str) -> tuple[str, str] | None:
     """Split ``sinx`` into a function and the one or two letters after it."""
-    match = _SHORT_FUNCTION.fullmatch(run)
+    match = None if run in _ENGLISH else _SHORT_FUNCTION.fullmatch(run)
     return (match[1], match[2]) if match else None
 
 

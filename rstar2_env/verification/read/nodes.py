@@ -111,7 +111,6 @@ Node = Num | Sym | Const | Apply | Big | Group | Matrix | Relation | Builder | W
 
 ZERO = Num(Fraction(0))
 ONE = Num(Fraction(1))
-TEN = Num(Fraction(10))
 
 _COMMUTATIVE = frozenset({"add", "mul", "union", "inter", "gcd", "lcm", "max", "min"})
 

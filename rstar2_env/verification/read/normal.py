@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from fractions import Fraction
+from math import prod
 
 from rstar2_env.verification.read import units, words
+from rstar2_env.verification.read.cases import as_cases
 from rstar2_env.verification.read.nodes import (
     Apply,
     Const,
@@ -15,8 +18,10 @@ from rstar2_env.verification.read.nodes import (
     Node,
     Num,
     Quantity,
+    Relation,
     Sym,
     Words,
+    children,
     rebuild,
     symbols,
     walk,
@@ -24,31 +29,74 @@ from rstar2_env.verification.read.nodes import (
 
 _CONSTANT_NAME = re.compile(r"[cCkK](?:_\d+)?|[ABD](?:_\d+)?|const")
 _PARAMETER = re.compile(r"(?:[jklmnpqrstuv]|lambda|mu|alpha|beta)(?:_\d+)?")
-_PHRASE_NODES: dict[str, Node] = {"#oo": Const("oo"), "#empty": Const("empty"), "#R": Const("R")}
+POSITIVE = Group("(", ")", (Num(Fraction(0)), Const("oo")))
+"""The positive numbers."""
+
+_INTEGER = re.compile(r"\bin\b\s*Z|integer|\bwhole\b|Z")
+_INTEGERS = frozenset("jklmnpqt")
+_PHRASE_NODES: dict[str, Node] = {"#oo": Const("oo"), "#empty": Const("empty"), "#R": Const("R"), "#R+": POSITIVE}
 
 
-def normal(node: Node) -> Node:
-    """The tree with words for numbers and sets replaced by their values, and degrees and radians as operations."""
+def normal(node: Node, read: Callable[[str], Node]) -> Node:
+    """The tree with words for numbers and sets replaced by their values, degrees and radians as operations, and cases.
+
+    Args:
+        node: The tree.
+        read: Reads the text of a condition.
+    """
 
     def change(part: Node) -> Node | None:
-        if isinstance(part, Words) and part.text:
-            text = words.canonical(part.text)
-            if text in _PHRASE_NODES:
-                return _PHRASE_NODES[text]
-            return Num(Fraction(text)) if text.isdecimal() and len(text) < 20 else Words(part.text)
+        if (made := as_cases(part, read)) is not None:
+            return rebuild(made, change)
         match part:
+            case Words(text=text) if text:
+                return _word(text)
             case Apply(op="together", args=parts) | Group(open="", close="and", items=parts):
-                return _together(tuple(normal(inner) for inner in parts))
-        if isinstance(part, Quantity):
-            unit = units.read_unit(part.unit)
-            if unit is not None and unit.dimension == (("deg", 1),):
-                return Apply("deg", (normal(part.value),))
-            if unit is not None and not unit.dimension and part.unit != "%":
-                inner = normal(part.value)
-                return inner if unit.factor == 1 else Apply("mul", (inner, Num(unit.factor)))
+                return _together(tuple(rebuild(inner, change) for inner in parts))
+            case Apply(op="cis", args=(angle,)):
+                angle = rebuild(angle, change)
+                return Apply("add", (Apply("cos", (angle,)), Apply("mul", (Const("i"), Apply("sin", (angle,))))))
+            case Apply(op="neg", args=(Apply(op="base", args=(Num(value=digits), base)),)):
+                return Apply("base", (Num(-digits), base))
+            case Apply(op="div", args=(Quantity(value=value, unit=unit), Words(text=text))):
+                return Quantity(rebuild(value, change), f"{unit}/{text}")
+            case Apply(op="mul", args=(Sym(name=name), Group(open="(", items=items) as point)):
+                named = len(name) == 1 and name.isupper() and len(items) > 1 and not symbols(point)
+                return Relation(("=",), (Sym(name), rebuild(point, change))) if named else None
+            case Group(open="[", items=(Group(open="[", items=first), *_) as rows) if len(rows) > 1:
+                if all(isinstance(row, Group) and row.open == "[" and len(row.items) == len(first) for row in rows):
+                    return Matrix(tuple(tuple(rebuild(one, change) for one in children(row)) for row in rows))
+            case Quantity(value=value, unit=unit):
+                return _quantity(rebuild(value, change), unit)
         return None
 
     return rebuild(node, change)
+
+
+def _word(text: str) -> Node:
+    phrase = words.canonical(text)
+    if phrase in _PHRASE_NODES:
+        return _PHRASE_NODES[phrase]
+    number = words.number(text)
+    return Words(text) if number is None else Num(Fraction(number))
+
+
+def _quantity(value: Node, unit: str) -> Node:
+    """A value with its unit: scales such as "million" multiply, degrees and radians are operations."""
+    first, _, rest = unit.partition(" ")
+    if (scale := words.SCALES.get(first.lower().removesuffix("s"))) is not None:
+        if isinstance(value, Quantity):
+            return Quantity(_quantity(value.value, first), value.unit)  # "$1.5 million"
+        value = Num(value.value * scale) if isinstance(value, Num) else Apply("mul", (value, Num(Fraction(scale))))
+        return _quantity(value, rest.removeprefix("of ")) if rest else value
+    known = units.read_unit(unit)
+    if known is None or unit == "%":
+        return Quantity(value, unit)
+    if known.dimension == (("deg", 1),):
+        return Apply("deg", (value,))
+    if known.dimension or known.factor != 1:
+        return Quantity(value, unit)
+    return Apply("rad", (value,))
 
 
 def _together(parts: tuple[Node, ...]) -> Node | None:
@@ -64,12 +112,22 @@ def _together(parts: tuple[Node, ...]) -> Node | None:
             return None
         seen.add(unit)
         total.append(Apply("mul", (part.value, Num(unit.factor / base.factor))))
-    return Quantity(Apply("add", tuple(total)), first.unit)
+    known = [part.args if isinstance(part, Apply) else (part,) for part in total]
+    if not all(isinstance(factor, Num) for part in known for factor in part):
+        return Quantity(Apply("add", tuple(total)), first.unit)
+    values = [[factor.value for factor in part if isinstance(factor, Num)] for part in known]
+    return Quantity(Num(sum((prod(part, start=Fraction(1)) for part in values), Fraction(0))), first.unit)
 
 
-def as_quantity(node: Node, other: Node) -> Node:
-    """Read letters after a number as a unit (``5 m/s``) where the other side has a unit; ``5 m`` may be a product."""
-    if not isinstance(node, Apply) or not isinstance(other, Quantity) or symbols(other):
+def as_quantity(node: Node, other: Node, *, bare: bool = False) -> Node:
+    """Read letters after a number as a unit (``5 m/s``) where the other side has a unit; ``5 m`` may be a product.
+
+    Args:
+        node: The node that may hold letters.
+        other: The other side.
+        bare: A number without a unit on the other side is enough.
+    """
+    if not isinstance(node, Apply) or symbols(other) or not (bare or isinstance(other, Quantity)):
         return node
     parts = _split_unit(node)
     if parts is None or parts[0] is None or units.read_unit(parts[1]) is None:
@@ -105,26 +163,67 @@ def is_constant_name(name: str) -> bool:
     return _CONSTANT_NAME.fullmatch(name) is not None
 
 
-def has_parameters(gold: Node, answer: Node) -> bool:
-    """Whether two answers look like families of solutions: with pi or degrees, in tuples, or under a condition."""
+def is_parametric(gold: Node, answer: Node) -> bool:
+    """Whether two answers are tuples or vectors, whose letters may be parameters (``(1 + t, 2 - t)``)."""
     return any(
-        (isinstance(part, Const) and part.name == "pi")
-        or (isinstance(part, Apply) and part.op == "deg")
-        or isinstance(part, Given | Matrix)
-        or (isinstance(part, Group) and part.open in ("(", "<"))
+        isinstance(part, Matrix) or (isinstance(part, Group) and part.open in ("(", "<"))
         for tree in (gold, answer)
         for part in walk(tree)
     )
 
 
-def same_role(name: str, other: str, parameters: bool) -> bool:
-    """Whether two variables may stand for each other.
+def role(name: str, node: Node) -> str | None:
+    """What a variable is in an answer, if another letter may stand for it; ``None`` if its name matters.
 
-    Args:
-        name: A variable of one answer.
-        other: A variable of the other.
-        parameters: Whether the answers have parameters, so that ``n`` and ``k`` may mean the same.
+    A "constant" is added to, or multiplies, something with other variables (``x^2 + C``, ``C_1 e^x``); an "integer" is
+    declared as one or multiplies pi or degrees as a plain factor (``k pi``).
     """
-    if is_constant_name(name) and is_constant_name(other):
-        return name[0] == "C" or other[0] == "C" or ("_" in name and "_" in other)
-    return parameters and _PARAMETER.fullmatch(name) is not None and _PARAMETER.fullmatch(other) is not None
+    if any(_declares(part, name) for part in walk(node)):
+        return "integer"
+    if _PARAMETER.fullmatch(name) and name[0] in _INTEGERS and _is_loose(name, node, _has_turn, added=False):
+        return "integer"
+    others = [other for other in symbols(node) if not is_constant_name(other)]
+    if (
+        others
+        and is_constant_name(name)
+        and _is_loose(name, node, lambda rest: bool(symbols(rest) - {name}), added=True)
+    ):
+        return "constant"
+    return None
+
+
+def _declares(node: Node, name: str) -> bool:
+    """Whether a node says that a variable is an integer."""
+    match node:
+        case Given(condition=text):
+            return name in text and _INTEGER.search(text) is not None
+        case Relation(ops=("in",), sides=(Sym(name=stated), Const(name="Z" | "N"))):
+            return stated == name
+        case _:
+            return False
+
+
+def _has_turn(node: Node) -> bool:
+    return any(part == Const("pi") or (isinstance(part, Apply) and part.op == "deg") for part in walk(node))
+
+
+def _is_loose(name: str, node: Node, enough: Callable[[Node], bool], *, added: bool) -> bool:
+    """Whether a variable occurs only as a factor of a product that is ``enough``, or also as a term, never deeper."""
+    if name not in symbols(node):
+        return True
+    match node:
+        case Sym():
+            return added
+        case Apply(op="add" | "pm" | "neg" | "deg", args=args):
+            known = enough(node)
+            return all(_is_loose(name, arg, lambda rest: known or enough(rest), added=added) for arg in args)
+        case Apply(op="mul" | "div", args=args):
+            if not enough(node) or (node.op == "div" and name in symbols(args[1])):
+                return False
+            return all(_is_loose(name, arg, lambda rest: True, added=True) for arg in args)
+        case Apply(op=op, args=(Apply(op="add") as inner,)) if op != "abs":
+            return added and len(symbols(inner)) > 1 and _is_loose(name, inner, enough, added=True)  # arcsin(ln x + C)
+        case Relation() | Group() | Matrix() | Given():
+            return all(_is_loose(name, child, enough, added=added) for child in children(node))
+        case _:
+            return False

@@ -9,24 +9,26 @@ from __future__ import annotations
 
 from rstar2_env.verification.read import names
 from rstar2_env.verification.read.factors import FactorReader
-from rstar2_env.verification.read.lexer import ReadError, lex
-from rstar2_env.verification.read.nodes import ZERO, Apply, Given, Group, Node, Num, Quantity, Relation, Words
+from rstar2_env.verification.read.lexer import ReadError, Token, lex
+from rstar2_env.verification.read.nodes import ZERO, Apply, Given, Group, Node, Num, Quantity, Relation, Sym, Words
+from rstar2_env.verification.read.units import is_remark
 
 MAX_TOKENS = 2500
 """Longest answer that is read, in tokens."""
 
 
-def read(text: str, *, tight_division: bool = False) -> Node:
+def read(text: str, *, tight_division: bool = False, letters: bool = False) -> Node:
     """Read a cleaned text.
 
     Args:
         text: A text as :func:`~rstar2_env.verification.read.clean.clean` returns it.
         tight_division: Read ``1/2x`` as ``1/(2x)`` rather than ``(1/2)x``.
+        letters: See :func:`~rstar2_env.verification.read.lexer.lex`.
 
     Raises:
         ReadError: The text is not one answer in a supported notation.
     """
-    tokens = lex(text)
+    tokens = lex(text, letters=letters)
     if len(tokens) > MAX_TOKENS:
         raise ReadError("too many tokens")
     reader = Reader(tokens, tight_division=tight_division)
@@ -93,6 +95,8 @@ class Reader(FactorReader):
             self.next()  # "= 5"
         node = self.chain()
         token = self.peek()
+        if token is not None and token.kind == "mid" and not self.no_mid:
+            return Given(node, self.rest_of_item())  # "P(A | B)"
         if token is not None and token.kind == "text" and not isinstance(node, Words):
             if token.text.split()[0].lower() not in names.CONDITION_STARTS | names.FILLERS:
                 raise ReadError("a statement")  # "x is odd" is not x
@@ -123,13 +127,29 @@ class Reader(FactorReader):
                 return Relation(("=",), (label, self.chain()))
             elif isinstance(sides[-1], Words) and not ops and self.starts_factor():
                 # "the area is 5": the words before a verb are a label.
-                if sides[-1].text.rsplit(" ", 1)[-1].lower() not in names.VERBS:
+                if (counted := self._counted(sides[-1].text)) is not None:
+                    return counted
+                said = sides[-1].text.lower().split()
+                if said[-1] not in names.VERBS or names.DENIALS.intersection(said):
                     raise ReadError("words before a value")
                 ops.append("=")
             else:
                 break
             sides.append(self.ratio())
+        if "equiv" in ops and not any(isinstance(side, Apply) and side.op == "pmod" for side in sides):
+            ops = ["=" if op == "equiv" else op for op in ops]
         return Relation(tuple(ops), tuple(sides)) if ops else sides[0]
+
+    def _counted(self, word: str) -> Node | None:
+        """The number after one word that names what is counted ("dola 18"), if nothing follows it but a unit."""
+        token = self.peek()
+        if token is None or token.kind not in ("num", "money") or " " in word or not is_remark(word):
+            return None
+        start, value = self.at, self.ratio()
+        if self.peek() is None and isinstance(value, Num | Quantity) and word.lower() not in names.BOUNDS | names.VERBS:
+            return value if isinstance(value, Quantity) else Quantity(value, word)
+        self.at = start
+        return None
 
     def _first_side(self) -> Node:
         """Read the first side; filler words ("only") before a value are skipped."""
@@ -204,6 +224,9 @@ class Reader(FactorReader):
                 if token.text == "/":
                     right = self._divisor(right)
                 node = Apply("div" if token.text == "/" else token.text, (node, right))
+            elif token.kind == "pmod":
+                self.next()
+                node = Apply("pmod", (node, self.argument()))
             elif token.kind == "text":
                 if isinstance(node, Words):
                     break
@@ -215,8 +238,12 @@ class Reader(FactorReader):
                 right = self.factor()
                 if isinstance(node, Quantity) and isinstance(right, Num) and (unit := self.unit()) is not None:
                     right = Quantity(right, unit)  # "3 hours 20 minutes"
-                if (condition := _as_condition(right)) is not None:
+                if isinstance(right, Words) and not isinstance(node, Quantity) and not _is_condition(right.text):
+                    node = Quantity(node, right.text)  # "38 (liters)"
+                elif (condition := _as_condition(right)) is not None:
                     node = Given(node, condition)
+                elif (applied := _applied(node, token, right)) is not None:
+                    node = applied
                 else:
                     node = _times(node, right)
             else:
@@ -237,8 +264,34 @@ class Reader(FactorReader):
             depth += {"open": 1, "close": -1}.get(token.kind, 0)
             if depth < 0 or (depth == 0 and token.kind in ("sep", "row", "end")):
                 break
-            words.append(self.next().text)
+            self.next()
+            words.append(_SOURCE.get((token.kind, token.text), _PREFIX.get(token.kind, "") + token.text))
         return " ".join(words)
+
+
+_PREFIX = {"cmd": "\\", "fn": "\\", "big": "\\", "accent": "\\"}
+_SOURCE = {("const", "oo"): "\\infty", ("const", "pi"): "\\pi"}
+
+
+_FUNCTION_LETTERS = frozenset("fghFGHPQRSTEIVuyv")
+
+
+def _applied(node: Node, token: Token, right: Node) -> Node | None:
+    """``f(2)`` or ``I(0)`` as one name: a letter applied to a number is no product; ``None`` for anything else."""
+    if token.kind != "open" or token.text != "(" or token.spaced:
+        return None
+    inner = right.args[0] if isinstance(right, Apply) and right.op == "neg" else right
+    last = node.args[-1] if isinstance(node, Apply) and node.op == "mul" else node
+    if not isinstance(inner, Num) or not isinstance(last, Sym):
+        return None
+    if inner.value != 0 and last.name.partition("_")[0].rstrip("'") not in _FUNCTION_LETTERS:
+        return None
+    name = Sym(f"{last.name}({'' if inner is right else '-'}{inner.value})")
+    return Apply("mul", (*node.args[:-1], name)) if last is not node and isinstance(node, Apply) else name
+
+
+def _is_condition(text: str) -> bool:
+    return text.split()[0].lower() in names.UNIT_STOPS
 
 
 def _as_condition(node: Node) -> str | None:

@@ -6,15 +6,31 @@ Covered: at most four trees for a text, the most likely first. Two answers are t
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from functools import lru_cache
 
+from rstar2_env.verification.read import names, words
 from rstar2_env.verification.read.clean import clean
 from rstar2_env.verification.read.lexer import ReadError
-from rstar2_env.verification.read.nodes import Node, key
+from rstar2_env.verification.read.nodes import Node, Num, Words, key
 from rstar2_env.verification.read.normal import normal
 from rstar2_env.verification.read.parser import read
 
-_THOUSANDS = re.compile(r"(?<![\d.,])([1-9]\d{0,2})((?:,\d{3})+)(?![\d,]|\.\d*,)")
+_THOUSANDS = re.compile(r"(?<![\d.,])([1-9]\d{0,2})((?:,\d{3})+|(?:,\d{2})+,\d{3})(?![\d,]|\.\d*,)")
+_PLAIN_THOUSANDS = re.compile(r"\s*-?\d{1,3}(?:,\d{3})+\s*")
+_SCIENTIFIC = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)[eE]([+-]?\d{1,4})(?![\w.])")
+_WORD_LIKE = re.compile(
+    rf"(?<![A-Za-z\\_])(?:{'|'.join(sorted(word for word in names.WORDS if 2 <= len(word) <= 3))})(?![A-Za-z])", re.I
+)
+_SET_IN_WORDS = re.compile(r"\\(?:text|math|begin|operatorname|mbox)|(?<![\\A-Za-z])[A-Za-z]{4}")
+_SIGN = re.compile(r"[\\^_=+/]")
+_CONCLUSION = re.compile(r".*[,;.]\s*(?:\\text\s*\{\s*,?\s*)?(?:so|thus|hence|therefore|giving)\b\s*\}?", re.DOTALL)
+_DOTTED_THOUSANDS = re.compile(
+    r"(?<![\d.,])\d{1,3}(?:\.\d{3}){2,}(?![\d.])|(?<![\d.,])\d{1,3}(?:\.\d{3})+(?=\s*(?:€|euro))", re.I
+)
+_COMMA_AND_UNIT = re.compile(r"\d+,\d{1,2}\s*(?:€|[^\W\d_]{2,})[^,]*")
+_COUNTED = re.compile(r"([A-Za-z-]{3,}) ([a-z]{3,}(?: [a-z]+){0,3})")
+_ZEROS = re.compile(r",0\d\d")
 _DECIMAL_COMMA = re.compile(r"(?<![\d.,])(\d+),(\d+)(?![\d,.])")
 _TIGHT = re.compile(r"/\s*(?:\d+(?:\.\d+)?|[a-zA-Z])\s?(?=[a-zA-Z\\(])")
 _OUTWARD = re.compile(r"([\[\]])\s*([^\[\]]+?)\s*[,;]\s*([^\[\]]+?)\s*([\[\]])")
@@ -34,12 +50,21 @@ def readings(text: str) -> tuple[Node, ...]:
     trees: list[Node] = []
     seen: set[str] = set()
     failure = ReadError("an empty text")
-    for spelling in _spellings(cleaned):
+    if (said := words.number(cleaned)) is not None:
+        return (Num(Fraction(said)),)
+    if (day := words.date(cleaned)) is not None:
+        return (Words(day),)
+    if (counted := _COUNTED.fullmatch(cleaned)) is not None and (said := words.number(counted[1])) is not None:
+        cleaned = f"{said} {counted[2]}"  # "twelve eggs"
+    spellings = [(spelling, False) for spelling in _spellings(cleaned)]
+    if _WORD_LIKE.search(cleaned) and _SIGN.search(cleaned) and not _SET_IN_WORDS.search(cleaned):
+        spellings.append((cleaned, True))
+    for spelling, letters in spellings:
         for tight in (False, True) if _TIGHT.search(spelling) else (False,):
             if len(trees) == MAX_READINGS:
                 break
             try:
-                tree = normal(read(spelling, tight_division=tight))
+                tree = normal(read(spelling, tight_division=tight, letters=letters), read)
             except ReadError as error:
                 failure = error
                 continue
@@ -48,6 +73,8 @@ def readings(text: str) -> tuple[Node, ...]:
                 seen.add(name)
                 trees.append(tree)
     if not trees:
+        if (tail := _CONCLUSION.search(cleaned)) is not None:
+            return readings(cleaned[tail.end() :])
         raise failure
     return tuple(trees)
 
@@ -55,9 +82,17 @@ def readings(text: str) -> tuple[Node, ...]:
 def _spellings(text: str) -> list[str]:
     """The text as it is, and as it would be written without ambiguity."""
     found = []
+    if (power := _SCIENTIFIC.sub(r"\1 \\times 10^{\2}", text)) != text:
+        found.append(power)
+    if (joined := _DOTTED_THOUSANDS.sub(lambda match: match[0].replace(".", ""), text)) != text:
+        found.append(joined)
     if "," in text:
         if _THOUSANDS.search(text):
             found.append(_THOUSANDS.sub(lambda match: match[1] + match[2].replace(",", ""), text))
+            if _PLAIN_THOUSANDS.fullmatch(text) and not _ZEROS.search(text):
+                return [*found, f"({text})"]  # "325,950" may be two answers, in this order
+            if "," not in found[-1] and not text.startswith(("(", "[", "{", "\\{")):
+                return found  # "2,000 m" is no list
         if (comma := _decimal_comma(text)) is not None:
             found.append(comma)
     if _OUTWARD.search(text):
@@ -73,7 +108,7 @@ def _decimal_comma(text: str) -> str | None:
     if len(matches) != 1 or text.count(",") != 1 or any(bracket in text for bracket in "([{"):
         return None
     whole, part = matches[0].groups()
-    if whole != "0" and (len(part) < 2 or len(part) == 3):
+    if whole != "0" and (len(part) < 2 or len(part) == 3) and not _COMMA_AND_UNIT.fullmatch(text):
         return None
     return _DECIMAL_COMMA.sub(r"\1.\2", text)
 

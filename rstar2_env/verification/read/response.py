@@ -22,8 +22,13 @@ MAX_BARE_CHARS = 2000
 _SPECIAL = re.compile(r"<\|[^|<>]{1,40}\|>.*\Z", re.DOTALL)
 _THINKING = re.compile(r"\A.*</think>", re.DOTALL)
 _ANCHORS = (
-    re.compile(r"final\s+answer\s*(?:is\s*:?|:|=)", re.IGNORECASE),
-    re.compile(r"(?:\banswer|\bréponse|\brespuesta|\bantwort|答案)\s*(?:is|est|es|ist|：|:|=|是)", re.IGNORECASE),
+    re.compile(r"^\s*####[ \t]*", re.MULTILINE),
+    re.compile(r"final\s+answer\**\s*(?:is)?\s*[:：=]?\**(?=\s*\S)", re.IGNORECASE),
+    re.compile(
+        r"(?:\banswer|\bréponse|\brespuesta|\bantwort|\bответ|\bjibu|答案|答え|উত্তর|คำตอบ|సమాధానం)\**\s*"
+        r"(?:(?:is|est|es|ist|ni|是|は|হল|คือ)(?![a-z])\s*[:：]?|[:：=])\**",
+        re.IGNORECASE,
+    ),
 )
 _FORMULA = re.compile(
     r"\$\$(?P<a>.+?)\$\$|\\\[(?P<b>.+?)\\\]|\\\((?P<c>[^\n]+?)\\\)|(?<!\\)\$(?P<d>[^$\n]+?)(?<!\\)\$", re.DOTALL
@@ -32,18 +37,21 @@ _NUMBER = re.compile(
     r"(?<![\w.])[$€£]?\s?-?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:\s*/\s*\d+)?(?![\w]*[a-zA-Z_]\d)(?:\s*(?:\\?%|percent\b|pct\b|[€$£]))?"
 )
 _PERCENT_AFTER = re.compile(r"\s*\$?\s*(?:\\?%|percent(?:age)?\b|pct\b)")
-_SENTENCE_END = re.compile(r"(?<=[^\d\s])[.!?。](?=\s|$)|(?<=\d)[.!?。](?=\s+[^\d\s]|\s*$)|\n\s*\n|。")
+_SENTENCE_END = re.compile(r"(?<=[^\d\s])[.!?。](?=\s|$)|(?<=\d)[.!?。](?=\s+[^\d\s]|\s*$)|\n\s*\n|[。।]|です")
 _WORD = re.compile(r"(?<![\\a-zA-Z{_])[a-zA-Z]{2,}(?![a-zA-Z}])|[^\x00-\u02ff]{2,}")
 _TEXT_GROUP = re.compile(r"\\(?:text|mathrm|textbf|mbox|textnormal)\s*\{[^{}]*\}")
 _FORMULA_SIGN = re.compile(r"[\\^_{}=()<>+*]")
-_NEGATION = re.compile(r"\b(?:not|no|isn't|never)\b", re.IGNORECASE)
+_NEGATION = re.compile(
+    r"\b(?:not|no|never|cannot|neither|nor|fails?|impossible|unknown|wrong|incorrect|anything but)\b|n't\b",
+    re.IGNORECASE,
+)
 _MAX_BARE_WORDS = 3
 _LETTER = re.compile(r"\(?([A-J])\)?(?=[\s.,;:)]|$)")
 
 
 def is_response(text: str) -> bool:
     """Whether a text is more than a bare answer: a box, or more than a few words of prose."""
-    if len(text) > MAX_BARE_CHARS or "\\boxed" in text or "\\fbox" in text or "<|" in text:
+    if len(text) > MAX_BARE_CHARS or "\\boxed" in text or "\\fbox" in text or "<|" in text or "####" in text:
         return True
     outside = _TEXT_GROUP.sub(" ", _FORMULA.sub(" ", text))
     words = sum(not run.isascii() or is_word(run) for run in _WORD.findall(outside))
@@ -69,7 +77,7 @@ def extract_answer(text: str, *, gold: bool = False) -> str | None:
         return box + _percent_after_box(text, box)
     if not is_response(text):
         return strip_dollars(text)
-    tail = text[-TAIL_CHARS:]
+    tail = text[-TAIL_CHARS:].replace("’", "'")
     for anchor in _ANCHORS:
         matches = list(anchor.finditer(tail))
         if matches:
@@ -91,8 +99,8 @@ def _first_sentence(text: str) -> str:
 def _in_sentence(sentence: str) -> str | None:
     """The value that a sentence after an anchor states: all of it if it is bare, else its last formula or number."""
     stripped = sentence.strip().strip("*_\"' ").rstrip(".")
-    if not stripped:
-        return None
+    if not stripped or _is_denied(stripped):
+        return None  # "The answer is not 7."
     letter = _LETTER.match(stripped)
     if letter is not None and len(_WORD.findall(stripped)) > 0:
         return letter[1]
@@ -101,7 +109,17 @@ def _in_sentence(sentence: str) -> str | None:
     return _last_value(stripped) or stripped
 
 
+def _is_denied(text: str) -> bool:
+    """Whether the last sentence of a text denies its last number, before it or after."""
+    sentences = [part for part in _SENTENCE_END.split(text) if part.strip()]
+    numbers = list(_NUMBER.finditer(sentences[-1])) if sentences else []
+    start = numbers[-2].end() if len(numbers) > 1 else 0
+    return bool(numbers) and _NEGATION.search(sentences[-1], start) is not None
+
+
 def _last_value(text: str) -> str | None:
+    if _is_denied(text):
+        return None  # "It cannot be 7"
     formulas = list(_FORMULA.finditer(text))
     if formulas:
         last = formulas[-1]

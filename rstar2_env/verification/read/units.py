@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-Dimension = tuple[tuple[str, int], ...]
+from rstar2_env.verification.read.names import word_set
 
-PERCENT = "%"
+Dimension = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +91,15 @@ def _table() -> dict[str, tuple[Fraction, str]]:
     add("degC celsius", 1, "degC")
     add("degF fahrenheit", 1, "degF")
     add("mol mole", 1, "mol")
-    add("deg degree °", 1, "deg")
+    add("deg degree ° 度", 1, "deg")
     add("rad radian", 1, "")
-    add("$ dollar usd buck", 1, "USD")
-    add("cent", "1/100", "USD")
+    add("$ dollar usd buck 美元", 1, "USD")
+    add("cent ¢", "1/100", "USD")
     add("€ eur euro", 1, "EUR")
     add("£ gbp", 1, "GBP")
-    add("¥ yuan rmb cny", 1, "CNY")
-    add("yen jpy", 1, "JPY")
+    add("yuan rmb cny 元", 1, "CNY")
+    add("yen jpy 円", 1, "JPY")
+    add("¥", 1, "¥")
     add("₹ rs rupee inr", 1, "INR")
     add("ruble rouble rub", 1, "RUB")
     add("bit", 1, "bit")
@@ -111,8 +112,11 @@ def _table() -> dict[str, tuple[Fraction, str]]:
 _UNITS = _table()
 _POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _PART = re.compile(
-    r"\s*(?:(?P<slash>/|\bper\b)|(?P<name>[^\W\d_]+|[$€£¥₹°%])\.?\s*(?:\^?\s*(?P<power>-?\d+))?|(?P<skip>[*·.]))"
+    r"\s*(?:(?P<slash>/|\bper\b)|(?P<name>[^\W\d_]+|[$€£¥₹°%¢])\.?\s*(?:\^?\s*(?P<power>-?\d+))?|(?P<skip>[*·.]))"
 )
+
+
+_TEMPERATURE = re.compile(r"(?:degrees?|deg|°)\s+([CF])(?:elsius|ahrenheit)?\b", re.IGNORECASE)
 
 
 @lru_cache(maxsize=1024)
@@ -123,6 +127,7 @@ def read_unit(text: str) -> Unit | None:
     at, text = 0, text.strip()
     if not text:
         return None
+    text = _TEMPERATURE.sub(r"deg\1", text)
     while at < len(text):
         match = _PART.match(text, at)
         if match is None or match.end() == at:
@@ -166,17 +171,44 @@ def _singular(name: str) -> str:
 ANY_UNIT: Dimension = (("?", 1),)
 """The dimension of the word "units", which stands for any unit."""
 
-_FORBIDDEN = frozenset({"or", "and", "not", "maybe", "either", "perhaps", "no", "than", "but", "versus", "vs"})
+_CHANGING = word_set(
+    """or and not maybe either perhaps possibly probably no than but versus vs unless except excluding excluded fails
+    failed false wrong incorrect invalid rejected instead percent never nor cannot otherwise opposite least most squared
+    cubed factorial minus plus divided multiplied over root inverse reciprocal negative modulo mod power
+    doubled tripled halved fold hundred thousand million billion trillion dozen half halves third thirds fourth
+    fourths fifth fifths sixth sixths seventh sevenths eighth eighths ninth ninths tenth tenths hundredth
+    hundredths thousandth zero one two three four five six seven eight nine ten eleven twelve twenty thirty forty
+    fifty sixty seventy eighty ninety"""
+)
+"""Words that change the value before them, take it back or add another."""
+
+_CHANGING_SIGNS = re.compile("[以超未約约不非半于於至最]")
+"""The same in scripts that put no spaces between words."""
+
+MAX_REMARK_WORDS = 8
 
 
 def is_remark(text: str) -> bool:
-    """Whether words after a value merely name what is counted: a few words, without digits and without a negation."""
-    words = text.lower().replace("^", " ").split()
-    return 0 < len(words) <= 6 and not any(char.isdigit() for char in text) and not _FORBIDDEN.intersection(words)
+    """Whether words after a value merely name what is counted: a few, without digits, that leave the value alone."""
+    found = re.findall(r"[^\W_]+", text.lower())
+    if _CHANGING_SIGNS.search(text):
+        return False
+    return 0 < len(found) <= MAX_REMARK_WORDS and not any(char.isdigit() for char in text) and not _CHANGING & {*found}
 
 
 def same_words(gold: str, answer: str) -> bool:
-    """Whether two names of what is counted agree: one's words are among the other's, plurals aside."""
+    """Whether two names of what is counted agree: one's words are among the other's, plurals and other units aside."""
     one = {_singular(word) for word in re.findall(r"[^\W\d_]+", gold.lower())}
     other = {_singular(word) for word in re.findall(r"[^\W\d_]+", answer.lower())}
-    return bool(one) and bool(other) and (one <= other or other <= one)
+    if one == other:
+        return bool(one)
+    if not (is_remark(gold) and is_remark(answer)) or not (one <= other or other <= one):
+        return False
+    return not any((unit := read_unit(word)) is not None and unit.dimension for word in one ^ other)
+
+
+def same_dimension(gold: Dimension, answer: Dimension) -> bool:
+    """Whether two dimensions are the same; the sign ¥ stands for both of its currencies."""
+    if gold == answer:
+        return True
+    return {gold, answer} in ({(("¥", 1),), (("JPY", 1),)}, {(("¥", 1),), (("CNY", 1),)})

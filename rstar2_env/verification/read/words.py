@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from rstar2_env.verification.read.names import word_set
+
 _TEXT_COMMAND = re.compile(
     r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname|emph|mathit|textsc|quad|qquad)\b\*?"
 )
@@ -16,46 +18,72 @@ _PUNCTUATION = re.compile(r"[.,;:!?\"()\[\]`]+")
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _SPACE = re.compile(r"\s+")
 _ARTICLES = frozenset({"the", "a", "an"})
+_SMALL = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+    "fifteen sixteen seventeen eighteen nineteen"
+)
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
 _NUMBER_WORDS = {
-    word: str(number)
-    for number, word in enumerate(
-        (
-            *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
-            *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen"),
-            *("nineteen", "twenty"),
-        )
-    )
+    **{word: number for number, word in enumerate(_SMALL.split(" "))},
+    **{word: 20 + 10 * number for number, word in enumerate(_TENS.split(" "))},
 }
+SCALES = {
+    word: scale
+    for scale, words in {
+        10: "dizaine десяток десятков",
+        12: "dozen docena douzaine dutzend дюжина дюжин дюжины 打 ダース",
+        100: "hundred ciento cientos hundert сотен 百",
+        1000: "thousand mil mille tausend тысяча тысячи тысяч 千 elfu",
+        10**4: "万 萬",
+        10**6: "million millone millón millionen миллион миллиона миллионов 百万",
+        10**8: "亿 億",
+        10**9: "billion milliard milliarden миллиард миллиарда миллиардов",
+        10**12: "trillion",
+    }.items()
+    for word in words.split()
+}
+"""Words that multiply the number before them."""
+
+_MONTHS = "january february march april may june july august september october november december"
+_MONTH = "(?P<name>" + _MONTHS.replace(" ", "|") + ")"
+_DATE = re.compile(
+    rf"{_MONTH} (?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?:,? (?P<year>\d{{4}}))?"
+    r"|(?P<day2>\d{1,2})(?:st|nd|rd|th)? (?:of )?"
+    rf"{_MONTH.replace('name', 'name2')}(?:,? (?P<year2>\d{{4}}))?|(?:(?P<year3>\d{{4}})[-年])(?P<month>\d{{1,2}})[-月]"
+    r"(?P<day3>\d{1,2})日?",
+    re.IGNORECASE,
+)
+
+
+def date(text: str) -> str | None:
+    """A date ("March 5th, 2024", "5 March 2024", "2024-03-05") in one spelling; ``None`` for anything else."""
+    if (match := _DATE.fullmatch(text.strip(" ."))) is None:
+        return None
+    found = {name.rstrip("23"): value.lower() for name, value in match.groupdict().items() if value}
+    month = int(found.get("month") or _MONTHS.split().index(found["name"]) + 1)
+    return f"date {found.get('year', '')} month {month} day {int(found['day'])}"
+
 
 _PHRASES = {
-    "no solution": "#empty",
-    "no solutions": "#empty",
-    "no real solution": "#empty",
-    "no real solutions": "#empty",
-    "there is no solution": "#empty",
-    "there are no solutions": "#empty",
-    "no solution exists": "#empty",
-    "no solutions exist": "#empty",
-    "empty set": "#empty",
-    "does not exist": "#undefined",
-    "dne": "#undefined",
-    "undefined": "#undefined",
-    "not defined": "#undefined",
-    "limit does not exist": "#undefined",
-    "do not exist": "#undefined",
-    "all real numbers": "#R",
-    "all reals": "#R",
-    "any real number": "#R",
-    "all real": "#R",
-    "infinitely many": "#oo",
-    "infinitely many solutions": "#oo",
-    "infinite": "#oo",
-    "infinity": "#oo",
-    "infinite number": "#oo",
-    "neither even nor odd": "neither",
-    "neither odd nor even": "neither",
+    phrase: meaning
+    for meaning, phrases in {
+        "#empty": "no solution; no solutions; no real solution; no real solutions; there is no solution; there are no "
+        "solutions; no solution exists; no solutions exist; empty set; 无解; 無解; 解なし; kein lösung; keine "
+        "lösung; sin solución; pas de solution; aucune solution; нет решений",
+        "#undefined": "does not exist; dne; undefined; not defined; limit does not exist; do not exist",
+        "#R": "all real numbers; all reals; any real number; all real",
+        "#R+": "all positive real numbers; all positive reals; positive real numbers",
+        "#oo": "infinitely many; infinitely many solutions; infinite; infinity; infinite number",
+        "neither": "neither even nor odd; neither odd nor even",
+    }.items()
+    for phrase in phrases.split("; ")
 }
 
+_MAX_NUMBER_WORDS = 12
+_GENERIC = word_set("function triangle number sequence series matrix graph curve player wins has winning strategy only")
+"""Words that say again what the question asked about."""
+
+_HEDGES = frozenset({"or", "perhaps", "maybe", "possibly", "opposite", "either", "unless", "but", "though"})
 _DECISIONS = {"yes": "yes", "no": "no", "true": "true", "false": "false"}
 
 
@@ -64,7 +92,33 @@ def plain_words(text: str) -> str:
     text = _TEXT_COMMAND.sub(" ", text).replace("~", " ").replace("$", " ").replace("{", " ").replace("}", " ")
     text = _PUNCTUATION.sub(" ", text.replace("'s", "s").replace("'", ""))
     words = [word for word in _SPACE.split(text.lower()) if word and word not in _ARTICLES]
-    return " ".join(_NUMBER_WORDS.get(word, word) for word in words)
+    return " ".join(str(_NUMBER_WORDS.get(word, word)) for word in words)
+
+
+def number(text: str) -> int | None:
+    """The number that words say ("minus two hundred and five", "twenty-three"), or ``None`` if they say none."""
+    words = [word for word in re.split(r"[\s-]+", text.lower().strip(" .")) if word not in ("and", "a")]
+    sign = -1 if words[:1] and words[0] in ("minus", "negative") else 1
+    words = words[1:] if sign < 0 else words
+    if not words or not 1 <= len(words) <= _MAX_NUMBER_WORDS:
+        return None
+    total, group, last = 0, 0, 10**15
+    for word in words:
+        small, scale = _NUMBER_WORDS.get(word), SCALES.get(word)
+        if small is None and word.isdecimal() and len(words) == 1 and len(word) < 20:
+            small = int(word)
+        if small is not None:
+            size = 1 if small < 10 else 100
+            if size >= last:
+                return None  # "five six"
+            group, last = group + small, 1 if small < 20 else 10
+        elif scale == 100:
+            group, last = (group or 1) * 100, 100
+        elif scale is not None:
+            total, group, last = total + (group or 1) * scale, 0, 10**15
+        else:
+            return None
+    return sign * (total + group)
 
 
 def canonical(text: str) -> str:
@@ -83,7 +137,7 @@ def decision(text: str) -> str | None:
     word = match[1].lower()
     others = {"yes", "no", "true", "false"} - {word}
     rest = set(re.findall(r"[a-z]+", match[3].lower()))
-    return None if rest & others else _DECISIONS[word]
+    return None if rest & (others | _HEDGES) else _DECISIONS[word]
 
 
 def same_text(gold: str, answer: str) -> bool:
@@ -93,6 +147,14 @@ def same_text(gold: str, answer: str) -> bool:
         return one == other != "" and one.isalnum() and plain_words(answer) == answer.strip().lower()
     if one == other or one.replace(" ", "") == other.replace(" ", ""):
         return True
+    extra = set(other.split()) - set(one.split())
+    if (
+        extra
+        and extra <= _GENERIC
+        and not _GENERIC & set(one.split())
+        and " ".join(word for word in other.split() if word not in _GENERIC) == one
+    ):
+        return True  # "an even function" is even
     decided = decision(gold)
     if decided is not None and decided == decision(answer):
         # One of them must end there: two different explanations of the same "yes" are two answers.

@@ -6,8 +6,9 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import pairwise
 
-from rstar2_env.verification.read.nodes import Apply, Const, Matrix, Node, Num, symbols
+from rstar2_env.verification.read.nodes import Apply, Const, Group, Matrix, Node, Num, Relation, symbols
 from rstar2_env.verification.values import functions
 from rstar2_env.verification.values.arithmetic import Arithmetic
 from rstar2_env.verification.values.interval import (
@@ -15,9 +16,11 @@ from rstar2_env.verification.values.interval import (
     TooLargeError,
     UndefinedError,
     UnsupportedError,
+    VagueError,
     Value,
     bounded,
     libmpi,
+    sign,
     to_complex,
     typed,
 )
@@ -132,6 +135,48 @@ def _degrees(operands: Operands, args: tuple[Node, ...]) -> Value:
     return operands.multiply(operands.multiply(value, Fraction(1, 180)), operands.value(Const("pi")))
 
 
+def _radians(operands: Operands, args: tuple[Node, ...]) -> Value:
+    return operands.value(args[0])
+
+
+def _by_cases(operands: Operands, args: tuple[Node, ...]) -> Value:
+    for value, condition in zip(args[::2], args[1::2], strict=True):
+        if _holds(operands, condition):
+            return operands.value(value)
+    raise UndefinedError
+
+
+def _holds(operands: Operands, condition: Node) -> bool:
+    """Whether a condition of a case holds at this point."""
+    match condition:
+        case Const(name="else"):
+            return True
+        case Group(close=joint, items=items):
+            results = [_holds(operands, item) for item in items]
+            return any(results) if joint == "or" else all(results)
+        case Relation(ops=ops, sides=sides):
+            values = [operands.value(side) for side in sides]
+            return all(_stands(operands, op, *pair) for op, pair in zip(ops, pairwise(values), strict=True))
+        case _:
+            raise UnsupportedError("condition")
+
+
+def _stands(operands: Operands, op: str, left: Value, right: Value) -> bool:
+    difference = operands.add(left, operands.negative(right))
+    if isinstance(difference, Complex):
+        raise UndefinedError
+    if isinstance(difference, Fraction):
+        direction: int | None = (difference > 0) - (difference < 0)
+    else:
+        direction = sign(difference)
+    if direction is None:
+        raise VagueError
+    wanted = {"=": (0,), "!=": (-1, 1), "<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (0, 1)}.get(op)
+    if wanted is None:
+        raise UnsupportedError(op)
+    return direction in wanted
+
+
 def _logarithm(operands: Operands, args: tuple[Node, ...]) -> Value:
     top = operands.value(Apply("ln", args[:1]))
     if len(args) == 2:
@@ -225,6 +270,8 @@ HANDLERS: dict[str, Callable[[Operands, tuple[Node, ...]], Value]] = {
     "fact2": _double_factorial,
     "binom": _binomial,
     "deg": _degrees,
+    "rad": _radians,
+    "cases": _by_cases,
     "log": _logarithm,
     "lg": _decimal_logarithm,
     "floor": _floor,

@@ -29,8 +29,9 @@ _SCALES = (
     Fraction(40),
     Fraction(40),
 )
-_KINKED = frozenset({"abs", "max", "min", "floor", "ceil", "sgn", "root", "norm"})
+_KINKED = frozenset({"cases", "abs", "max", "min", "floor", "ceil", "sgn", "root", "norm"})
 _MAX_KINKS = 6
+_STEPS = (Fraction(1, 7), Fraction(-1, 7))
 
 
 def chance_of(gold: Node, answer: Node) -> random.Random:
@@ -64,10 +65,12 @@ def kink_points(gold: Node, answer: Node, names: Sequence[str], chance: random.R
     parts = [*walk(gold), *walk(answer)]
     if not any(isinstance(part, Apply) and part.op in _KINKED for part in parts):
         return
-    constants = sorted({abs(part.value) for part in parts if isinstance(part, Num) and part.value > 2})[:_MAX_KINKS]
-    for constant in constants:
+    cases = any(isinstance(part, Apply) and part.op == "cases" for part in parts)
+    least, steps = (0, (Fraction(0), *_STEPS)) if cases else (2, _STEPS)  # at an end, one of two cases holds
+    constants = sorted({abs(part.value) for part in parts if isinstance(part, Num) and part.value > least})[:_MAX_KINKS]
+    for constant in [*constants, *([Fraction(0)] if cases else [])]:
         for sign in (1, -1):
-            for step in (Fraction(1, 7), Fraction(-1, 7)):
+            for step in steps:
                 for name in names[:2]:
                     point = {other: _small(chance) for other in names}
                     yield {**point, name: sign * constant + step}

@@ -2,8 +2,9 @@
 
 Workers start when there is work for them, at most one for each processor, and end with the process. Each has its own
 thread, which starts it, sends it requests and replaces it; callers from any thread or event loop only wait for a
-future. After a fork the child starts with an empty pool of its own. Not covered: what a worker computes (see
-``grade``).
+future. A request that takes longer than ``QUICK_S`` moves to a lane for slow ones, which has workers of its own; one
+that was slow before goes there at once. So a hostile text delays no honest one by more than that. After a fork the
+child starts with an empty pool of its own. Not covered: what a worker computes (see ``grade``).
 """
 
 from __future__ import annotations
@@ -30,6 +31,13 @@ MAX_JOBS = 20_000
 """A worker that has done this many jobs is replaced."""
 
 
+QUICK_S = 0.25
+"""A request that has not been answered after this many seconds of a worker's time goes to the lane for slow ones."""
+
+MAX_KNOWN = 4096
+"""How many requests that were slow are remembered."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """The result of one request."""
@@ -45,11 +53,23 @@ class _Job:
     future: Future[Reply]
 
 
+class _Lane:
+    """A queue, and the threads that serve it, each with one worker."""
+
+    def __init__(self, name: str, size: int) -> None:
+        self.name = name
+        self.size = size
+        self.jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self.threads: list[threading.Thread] = []
+        self.idle = 0
+
+
 class WorkerPool:
-    """Worker processes behind one queue.
+    """Worker processes behind two queues: one for all requests, one for those that were slow.
 
     Args:
-        workers: Largest number of processes at a time; ``None`` means one for each processor.
+        workers: Largest number of processes of the first at a time; ``None`` means one for each processor. The second
+            has half as many, at least one.
         memory_mb: Address space of each, in MiB.
     """
 
@@ -57,11 +77,11 @@ class WorkerPool:
         self.workers = max(1, workers if workers is not None else os.cpu_count() or 1)
         self._memory_mb = memory_mb
         self._pid = os.getpid()
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._quick = _Lane("verify", self.workers)
+        self._slow = _Lane("verify-slow", max(1, self.workers // 2))
+        self._known: dict[int, None] = {}
         self._lock = threading.Lock()
-        self._threads: list[threading.Thread] = []
         self._processes: set[WorkerProcess] = set()
-        self._idle = 0
         self._closed = False
 
     def submit(self, request: dict[str, Any], timeout: float) -> Future[Reply]:
@@ -69,19 +89,25 @@ class WorkerPool:
 
         The future never raises: a failure of the pool is a reply with ``Reason.UNAVAILABLE``.
         """
-        future: Future[Reply] = Future()
+        job = _Job(request, timeout, Future())
+        lane = self._slow if timeout > QUICK_S and _digest(request) in self._known else self._quick
+        self._enter(lane, job)
+        return job.future
+
+    def _enter(self, lane: _Lane, job: _Job) -> None:
+        """Queue a job in a lane, with another thread where all are busy."""
         with self._lock:
             if self._closed:
-                future.set_result(Reply(Reason.UNAVAILABLE, "closed"))
-                return future
-            if self._idle > 0:
-                self._idle -= 1  # that thread takes this job
-            elif len(self._threads) < self.workers:
-                thread = threading.Thread(target=self._serve, name=f"verify-{len(self._threads)}", daemon=True)
-                self._threads.append(thread)
+                job.future.set_result(Reply(Reason.UNAVAILABLE, "closed"))
+                return
+            if lane.idle > 0:
+                lane.idle -= 1  # that thread takes this job
+            elif len(lane.threads) < lane.size:
+                name = f"{lane.name}-{len(lane.threads)}"
+                thread = threading.Thread(target=self._serve, args=(lane,), name=name, daemon=True)
+                lane.threads.append(thread)
                 thread.start()
-            self._jobs.put(_Job(request, timeout, future))
-        return future
+            lane.jobs.put(job)
 
     def pids(self) -> list[int]:
         """Process ids of the workers alive."""
@@ -94,70 +120,75 @@ class WorkerPool:
             if self._closed:
                 return
             self._closed = True
-            threads = list(self._threads)
+            lanes = (self._quick, self._slow)
             for process in self._processes:
                 process.interrupt()
-        for _ in threads:
-            self._jobs.put(None)
-        for thread in threads:
-            thread.join(timeout=10)
+        for lane in lanes:
+            for _ in lane.threads:
+                lane.jobs.put(None)
+        for lane in lanes:
+            for thread in lane.threads:
+                thread.join(timeout=10)
         with self._lock:
             processes = list(self._processes)
             self._processes.clear()
         for process in processes:
             process.kill()
-        while True:
-            try:
-                job = self._jobs.get_nowait()
-            except queue.Empty:
-                return
-            if job is not None:
-                job.future.set_result(Reply(Reason.UNAVAILABLE, "closed"))
+        for lane in lanes:
+            while not lane.jobs.empty():
+                if (job := lane.jobs.get_nowait()) is not None:
+                    job.future.set_result(Reply(Reason.UNAVAILABLE, "closed"))
 
     def disown(self) -> None:
         """Release the pool without ending its workers, in a child forked from the process that owns it."""
         for process in self._processes:
             process.disown()
 
-    def _serve(self) -> None:
+    def _serve(self, lane: _Lane) -> None:
         """The main loop of one worker's thread."""
         process: WorkerProcess | None = None
         while True:
-            job = self._jobs.get()
+            job = lane.jobs.get()
             if job is None or self._closed:
                 if job is not None:
                     job.future.set_result(Reply(Reason.UNAVAILABLE, "closed"))
                 break
-            if job.future.set_running_or_notify_cancel():
+            reply: Reply | None = None
+            if job.future.running() or job.future.set_running_or_notify_cancel():
+                seconds = min(job.timeout, QUICK_S) if lane is self._quick else job.timeout
                 try:
-                    process, reply = self._do(process, job)
+                    process, reply = self._do(process, job, seconds)
                 except BaseException as error:  # a job must never be left without a reply
                     process, reply = self._drop(process), Reply(Reason.UNAVAILABLE, type(error).__name__)
-                self._count_idle()
+                if reply.reason is Reason.TIMEOUT and seconds < job.timeout:
+                    self._remember(job)
+                    self._enter(self._slow, job)
+                    reply = None
+            with self._lock:
+                lane.idle += 1
+            if reply is not None:
                 job.future.set_result(reply)
-            else:
-                self._count_idle()
+            elif process is None and not self._closed:
+                process = self._start()  # ahead of the next request
         self._drop(process)
 
-    def _count_idle(self) -> None:
+    def _remember(self, job: _Job) -> None:
+        """Note that a request is slow, so that it starts in the other lane when it comes again."""
         with self._lock:
-            self._idle += 1
+            self._known[_digest(job.request)] = None
+            if len(self._known) > MAX_KNOWN:
+                del self._known[next(iter(self._known))]
 
-    def _do(self, process: WorkerProcess | None, job: _Job) -> tuple[WorkerProcess | None, Reply]:
+    def _do(self, process: WorkerProcess | None, job: _Job, seconds: float) -> tuple[WorkerProcess | None, Reply]:
         """Send a job to a worker, starting one if needed; if the worker dies, another one gets the job once more."""
         died: WorkerDiedError | None = None
         for _ in range(2):
             if self._closed:
                 return self._drop(process), Reply(Reason.UNAVAILABLE, "closed")
-            if process is None:
-                try:
-                    process = WorkerProcess(memory_mb=self._memory_mb)
-                except (OSError, WorkerDiedError, WorkerTimeoutError, WireError):
-                    return None, Reply(Reason.UNAVAILABLE, "no worker")
-                with self._lock:
-                    self._processes.add(process)
+            if process is None and (process := self._start()) is None:
+                return None, Reply(Reason.UNAVAILABLE, "no worker")
             try:
-                reply = _read_reply(process.ask(job.request, job.timeout))
+                reply = _read_reply(process.ask(job.request, seconds))
             except WorkerTimeoutError:
                 return self._drop(process), Reply(Reason.TIMEOUT, "deadline")
             except WireError:
@@ -173,6 +204,15 @@ class WorkerPool:
         assert died is not None
         return None, Reply(Reason.UNAVAILABLE if died.by_outside_kill else Reason.TOO_LARGE, "worker died")
 
+    def _start(self) -> WorkerProcess | None:
+        try:
+            process = WorkerProcess(memory_mb=self._memory_mb)
+        except (OSError, WorkerDiedError, WorkerTimeoutError, WireError):
+            return None
+        with self._lock:
+            self._processes.add(process)
+        return process
+
     def _drop(self, process: WorkerProcess | None) -> WorkerProcess | None:
         """End a worker; return ``None``, to take its place."""
         if process is not None:
@@ -180,6 +220,10 @@ class WorkerPool:
                 self._processes.discard(process)
             process.kill()
         return None
+
+
+def _digest(request: dict[str, Any]) -> int:
+    return hash((request.get("gold"), request.get("answer"), request.get("question")))
 
 
 def _read_reply(message: dict[str, Any]) -> Reply:

@@ -32,13 +32,23 @@ def ended() -> Callable[[int], bool]:
     return _ended
 
 
-@pytest.fixture(scope="session")
-def labelled() -> list[dict[str, Any]]:
-    """The labelled pairs; skips where they are not."""
-    path = SHARED / "verify" / "cases.jsonl"
+def _labelled(name: str) -> list[dict[str, Any]]:
+    path = SHARED / "verify" / name
     if not path.is_file():
         pytest.skip(f"the labelled pairs are not at {path}")
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture(scope="session")
+def labelled() -> list[dict[str, Any]]:
+    """The labelled pairs of public test suites; skips where they are not."""
+    return _labelled("cases.jsonl")
+
+
+@pytest.fixture(scope="session")
+def labelled2() -> list[dict[str, Any]]:
+    """The labelled pairs as models write them, and hacks; skips where they are not."""
+    return _labelled("cases2.jsonl")
 
 
 @pytest.fixture(scope="session")

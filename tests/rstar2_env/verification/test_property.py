@@ -123,7 +123,7 @@ def test_an_equivalent_rewriting_is_equal(seed: int) -> None:
     other = rewrite(chance, term, chance.randint(1, 6))
     if differ(term, other, chance) is False:
         one, two = latex(chance, term), latex(chance, other)
-        assert grade(one, two, Rules())[0] is Reason.EQUAL, (one, two)
+        assert grade(one, two, Rules(undone="any"))[0] is Reason.EQUAL, (one, two)
 
 
 @settings(max_examples=300, deadline=None)

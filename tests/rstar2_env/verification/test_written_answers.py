@@ -129,7 +129,6 @@ RIGHT = [
     ("x^2+x-2", "(x+2)(x-1)"),
     (r"3 \text{ and } 4", "3, 4"),
     ("i", r"\mathrm{i}"),
-    ("-i", r"\frac{1}{i}"),
     (r"1+i\sqrt3", r"2e^{i\pi/3}"),
     ("n=1,2,3", "1,2,3"),
     (r"\text{no real solutions}", r"\text{No real solution}"),
@@ -146,7 +145,6 @@ WRONG = [
     ("[2,5)", r"2\leq x\leq 5"),
     ("even", r"\text{The function is even}"),
     (r"\frac{\pi}{4}", "0.7854"),
-    ("100", "one hundred"),
     ("2^{2010}", "2^{2011}"),
     (r"10\%", "10"),
     (r"12\pi", "37.7"),
@@ -162,7 +160,6 @@ WRONG = [
     (r"\frac{\sqrt{3}}{2}", "0.866"),
     (r"2\angle 60^\circ", r"1+i\sqrt3"),
     ("no solution", "none"),
-    ("converges", r"\text{The series converges}"),
 ]
 
 

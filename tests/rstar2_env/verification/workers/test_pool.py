@@ -23,6 +23,10 @@ EASY = {"gold": "x+1", "answer": "1+x", "timeout": 30.0}
 # math-verify by itself, to have something that hangs: nothing of ours does.
 HANGS = {"alone": "math-verify", "gold": "7", "answer": r"$\prod_{k=1}^{10^7} k$", "timeout": 30.0}
 
+# Every element has to be compared with every other: the longest computation of ours that is known.
+TERMS = [rf"\sqrt{{{n * n + 1}}}+{n}x" for n in range(1, 199)]
+SLOW = {"gold": rf"\{{{','.join(TERMS)}\}}", "answer": rf"\{{{','.join([*TERMS, 'x', '2x'])}\}}", "timeout": 30.0}
+
 
 @pytest.fixture
 def pool() -> Iterator[WorkerPool]:
@@ -44,6 +48,30 @@ def test_a_hang_costs_one_deadline_and_the_next_request_nothing(pool: WorkerPool
     assert 0.4 < time.perf_counter() - start < 10
     assert ended(worker)
     assert ask(pool, EASY) is Reason.EQUAL
+
+
+def test_hostile_texts_do_not_delay_honest_ones(pool: WorkerPool) -> None:
+    ask(pool, EASY)
+    hostile = [pool.submit({**SLOW, "question": str(n)}, 5.0) for n in range(4)]
+    assert ask(pool, EASY) is Reason.EQUAL
+    assert sum(future.done() for future in hostile) < 2  # without a lane for the slow, all four come first
+
+
+def test_a_text_that_was_slow_starts_in_the_slow_lane(pool: WorkerPool) -> None:
+    ask(pool, EASY)
+    assert ask(pool, HANGS, timeout=1.0) is Reason.TIMEOUT
+    assert ask(pool, EASY) is Reason.EQUAL
+    again = pool.submit(HANGS, 1.0)
+    workers = set(pool.pids())
+    assert ask(pool, EASY) is Reason.EQUAL
+    assert workers <= set(pool.pids())  # the quick worker was not touched
+    assert again.result(60).reason is Reason.TIMEOUT
+
+
+def test_an_honest_text_that_takes_long_is_answered(pool: WorkerPool) -> None:
+    # SymPy has to simplify it, which takes longer than the quick lane allows.
+    request = {"gold": r"\int_0^1 x^2 dx", "answer": r"\int_0^1 (x+1)^2-2x-1 dx", "timeout": 30.0}
+    assert ask(pool, request) is Reason.EQUAL
 
 
 def test_loading_a_library_is_not_counted_against_the_deadline(pool: WorkerPool) -> None:
@@ -148,7 +176,9 @@ def test_workers_die_with_their_owner_even_in_the_middle_of_work(way_to_end: str
         "pool.submit(easy, 30.0).result(60)\n"
         "pool.submit(hangs, 60.0)\n"
         "time.sleep(1)\n"
-        "print(*pool.pids(), flush=True)\n"
+        "while not (pids := pool.pids()):\n"
+        "    time.sleep(0.05)\n"
+        "print(*pids, flush=True)\n"
         f"{way_to_end}\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)

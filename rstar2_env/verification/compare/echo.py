@@ -1,0 +1,138 @@
+r"""An echo: a formula of the question given back as the answer, however it is dressed.
+
+The answer, already equal to the gold, is compared by value with every formula of the question. Where it equals one,
+the gold shows what was to be done: if the gold is simpler than that formula, the answer must be nearer to the gold than
+to it in cost; if the gold is another form (expanded, factored, rationalised), nearer in shape, dressing aside (see
+``tidy``). Not covered: formulas that the question describes in words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+
+from rstar2_env.verification.compare.conduct import is_literal
+from rstar2_env.verification.compare.structure import items_of
+from rstar2_env.verification.compare.tidy import cost, light, shape, tidy
+from rstar2_env.verification.read.lexer import ReadError
+from rstar2_env.verification.read.nodes import Const, Group, Matrix, Node, Num, Relation, Sym, Words, children, key
+from rstar2_env.verification.read.readings import readings
+from rstar2_env.verification.values.interval import TooLargeError
+
+MAX_FORMULAS = 40
+"""Most formulas of a question that an answer is compared with."""
+
+MAX_FORMULA_CHARS = 400
+"""Longest formula that is compared."""
+
+MAX_PAIRS = 8
+"""Most items of an answer that are compared one by one."""
+
+_MATH = re.compile(
+    r"\$\$(.+?)\$\$|\\\[(.+?)\\\]|\\\((.+?)\\\)|(?<!\\)\$(.+?)(?<!\\)\$"
+    r"|\\begin\{(?:equation|align|gather)\*?\}(.+?)\\end\{(?:equation|align|gather)\*?\}",
+    re.DOTALL,
+)
+_PLAIN = re.compile(r"(?:\\[a-zA-Z]+|(?<![a-zA-Z])[a-zA-Z](?![a-zA-Z])|[-\d.+*/^_=<>(){}\[\]|!√π²³×·÷ ])+")
+_BUSY = re.compile(r"[\da-zA-Z)}]\s*[-+*/^=<>({!√²³×·÷\\]")
+
+Same = Callable[[Node, Node], bool | None]
+
+
+@lru_cache(maxsize=256)
+def formulas(question: str) -> tuple[Node, ...]:
+    """The formulas that a question states, and the sides and items of those; between dollars or in plain text."""
+    texts = [next(part for part in match.groups() if part is not None) for match in _MATH.finditer(question)]
+    texts += [match[0] for match in _PLAIN.finditer(_MATH.sub(" ; ", question)) if _BUSY.search(match[0])]
+    found: dict[str, Node] = {}
+    for text in texts[-MAX_FORMULAS:]:
+        text = text.strip(" .,;:?\n")
+        if not text or len(text) > MAX_FORMULA_CHARS:
+            continue
+        try:
+            trees = readings(text)
+        except ReadError:
+            continue
+        for tree in trees[:2]:
+            for part in _parts(tree):
+                found.setdefault(key(part), part)
+    return tuple(found.values())[:MAX_FORMULAS]
+
+
+def _parts(tree: Node) -> Iterator[Node]:
+    yield tree
+    if isinstance(tree, Relation) or (isinstance(tree, Group) and not tree.open):
+        for side in children(tree):
+            yield from _parts(side)
+
+
+def echoes(gold: Node, answer: Node, question: str, same: Same) -> bool:
+    """Whether an answer that equals the gold is no more than a formula of the question.
+
+    Args:
+        gold: The gold answer.
+        answer: The answer.
+        question: The question.
+        same: Compares two answers by value.
+    """
+    if key(gold) == key(answer):
+        return False
+    stated = [formula for formula in formulas(question) if not _is_atom(formula)]
+    return any(
+        _same(formula, part, same) and _restates(wanted, part, formula)
+        for wanted, part in _pairs(gold, answer, same)
+        # A number that the question also mentions may be the answer; one that is all it states was to be changed.
+        if not _is_atom(part) and key(wanted) != key(part) and (len(stated) == 1 or not is_literal(part))
+        for formula in stated
+    )
+
+
+def _is_atom(node: Node) -> bool:
+    return isinstance(node, Sym | Words | Const) or (isinstance(node, Num) and node.decimals is None)
+
+
+def _same(formula: Node, part: Node, same: Same) -> bool:
+    try:
+        return key(formula) == key(part) or same(formula, part) is True
+    except TooLargeError:
+        return False
+
+
+def _pairs(gold: Node, answer: Node, same: Same) -> Iterator[tuple[Node, Node]]:
+    """The whole answers, and the items of the answer each with the item of the gold that it equals."""
+    yield gold, answer
+    wanted, given = _items(gold), _items(answer)
+    if len(wanted) == len(given) == 1 and wanted != [gold]:
+        yield wanted[0], given[0]
+    elif len(wanted) == len(given) <= MAX_PAIRS:
+        for part in given:
+            yield from ((one, part) for one in wanted if _same(one, part, same))
+
+
+def _items(node: Node) -> list[Node]:
+    values = [item.value for item in items_of(node)]
+    if len(values) == 1 and isinstance(values[0], Group | Matrix):
+        return list(children(values[0]))
+    return values
+
+
+def _restates(gold: Node, answer: Node, formula: Node) -> bool:
+    """Whether an answer is nearer to the formula that was given than to the gold; all three are equal in value."""
+    gold, answer, formula = light(gold), light(answer), light(formula)
+    if key(gold) in (key(answer), key(formula)):
+        return False
+    if key(answer) == key(formula):
+        return True
+    wanted, given, stated = shape(gold), shape(answer), shape(formula)
+    if cost(wanted) < cost(stated):
+        return 2 * cost(given) > cost(wanted) + cost(stated)
+    bare, dressed = tidy(answer), tidy(formula)
+    if bare == dressed:
+        return True
+    return bare != tidy(gold) and _distance(given, stated) <= _distance(given, wanted)
+
+
+def _distance(one: Counter[str], other: Counter[str]) -> int:
+    return sum(abs(one[name] - other[name]) for name in one.keys() | other.keys())

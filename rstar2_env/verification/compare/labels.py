@@ -1,0 +1,56 @@
+"""Labels of the items of an answer: whether they are distinct, in which order they stand, which are the same."""
+
+from __future__ import annotations
+
+from rstar2_env.verification.compare.structure import Item
+from rstar2_env.verification.read.nodes import Apply, Group, Node, Sym, key
+
+INDICES = frozenset("ijklmn")
+"""Subscripts that count; another letter may stand in their place."""
+
+
+def distinct_labels(items: list[Item]) -> bool:
+    """Whether there are several items and each has a label of its own."""
+    labels = [key(item.label) for item in items if item.label is not None]
+    return len(labels) == len(items) == len(set(labels)) and len(labels) > 1
+
+
+def by_label(label: Node | None, items: list[Item]) -> list[Item]:
+    """Items with labels in the order of a tuple's own labels, or in alphabetical order: ``y = -4, x = 3``."""
+    if not distinct_labels(items) or not all(isinstance(item.label, Sym) for item in items):
+        return items
+    names = [key(item) for item in label.items] if isinstance(label, Group) else []
+    labels = [key(item.label) for item in items if item.label is not None]
+    if set(names) == set(labels):
+        return sorted(items, key=lambda item: names.index(key(item.label or Sym(""))))
+    return sorted(items, key=lambda item: key(item.label or Sym("")))
+
+
+def is_axis(label: Node) -> bool:
+    """Whether a label is a coordinate."""
+    return isinstance(label, Sym) and label.name in ("x", "y", "z")
+
+
+def subscripts_differ(gold: Node, answer: Node) -> bool:
+    """Whether two labels are one letter with other subscripts (``u_x``, ``u_y``), indices (``a_n``, ``a_k``) aside."""
+    if not isinstance(gold, Sym) or not isinstance(answer, Sym):
+        return False
+    one, _, index = gold.name.partition("_")
+    other, _, other_index = answer.name.partition("_")
+    return one == other and bool(index and other_index) and not (index in INDICES and other_index in INDICES)
+
+
+def align_arguments(gold: Node, answer: Node) -> dict[str, str] | None:
+    """How to rename the variables of ``f(z)`` to those of ``f(x)``; ``None`` if the labels are not such a pair."""
+    match gold, answer:
+        case Apply(op="mul", args=(Sym(), *one)), Apply(op="mul", args=(Sym(), *other)) if len(one) == len(other):
+            names: dict[str, str] = {}
+            for left, right in zip(one, other, strict=True):
+                if not isinstance(left, Sym) or not isinstance(right, Sym):
+                    return None
+                names[right.name] = left.name
+            return names
+        case Sym(name=one), Sym(name=other) if one[:-1] == other[:-1] and one[-2:-1] == "_":
+            return {other[-1]: one[-1]} if one[-1] in INDICES and other[-1] in INDICES else None
+        case _:
+            return None
