@@ -6,14 +6,19 @@ adapters. Selectors, advantages, metrics and logs read it. Not covered: the form
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self, SupportsFloat, TypeVar
+from typing import Any, Literal, Self, SupportsFloat, TypeAlias, get_args
 
+from rstar2_env.core import record_fields as read
 from rstar2_env.core.errors import RecordFormatError
+from rstar2_env.core.json_values import jsonable
 from rstar2_env.core.status import ToolStatus, error_share
+from rstar2_env.core.turn import Turn
 
-T = TypeVar("T")
+EpisodeSource: TypeAlias = Literal["policy", "expert", "refined", "stale"]
+"""Where an episode comes from: the policy that trains, an expert, the policy with help, the policy of an earlier
+step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,14 @@ class Episode:
         policy_version: Version of the weights that its first turn was drawn from.
         error: Traceback of the infrastructure failure, when there was one.
         recorded_tokens: ``policy_tokens`` of an episode that was read from a record, which holds no mask.
+        steps: Each turn of the policy with what came of it. The turns' spans hold exactly the policy's tokens, their
+            statuses are ``statuses``, and their rewards add up to ``reward``.
+        rewards: The components of the reward, by name, where the environment or the trainer tells them apart.
+        task: Family or kind of the problem: ``info["task"]`` of ``reset``, else ``info["source"]``, else the
+            environment's id; empty when nothing is known.
+        source: Where it comes from.
+        parent: The episode that it branched off, by its number in the group, and the first token of its own; ``None``
+            for one that was played from ``reset`` on.
     """
 
     group: int = 0
@@ -82,6 +95,11 @@ class Episode:
     policy_version: int = 0
     error: str | None = None
     recorded_tokens: int = 0
+    steps: list[Turn] = field(default_factory=list)
+    rewards: dict[str, float] = field(default_factory=dict)
+    task: str = ""
+    source: EpisodeSource = "policy"
+    parent: tuple[int, int] | None = None
 
     @property
     def available(self) -> bool:
@@ -120,6 +138,7 @@ class Episode:
             The episode itself, so that ``Episode(seed=seed).begin(*env.reset(seed=seed))`` works as one expression.
         """
         self.problem_id = str(info.get("problem_id", ""))
+        self.task = str(info.get("task") or info.get("source") or self.task)
         if system := info.get("system"):
             self.messages.append(Message("system", str(system)))
         self.messages.append(Message("user", text))
@@ -146,8 +165,17 @@ class Episode:
             self.show(returned[0], returned[4])
         return self.observe(*returned[1:])
 
-    def act(self, action: str) -> None:
-        """Add the policy's turn, before the environment has answered it."""
+    def act(self, action: str, *, tokens: tuple[int, int] = (0, 0), version: int = 0) -> None:
+        """Add the policy's turn, before the environment has answered it.
+
+        Args:
+            action: Its text.
+            tokens: Where its tokens begin and end in ``completion_ids``, for players that have them.
+            version: Version of the weights that it was drawn from.
+        """
+        shown = self.messages[-1] if self.messages else None
+        observation = shown.content if shown is not None and shown.role != "assistant" else ""
+        self.steps.append(Turn(*tokens, observation, version=version))
         self.messages.append(Message("assistant", action))
         self.turns += 1
 
@@ -166,9 +194,21 @@ class Episode:
         Raises:
             ValueError: A call's status is none of ``ToolStatus``.
         """
+        if not self.steps:
+            self.steps.append(Turn())
+        turn = self.steps[-1]
+        turn.info = jsonable(info)
+        turn.reward += float(reward)
         self.reward += float(reward)
+        for name, value in info.get("reward_components", {}).items():
+            self.rewards[name] = self.rewards.get(name, 0.0) + float(value)
         for call in info.get("tool_calls", ()):
-            (self.injected if call.get("injected") else self.statuses).append(ToolStatus(call["status"]))
+            status = ToolStatus(call["status"])
+            if call.get("injected"):
+                self.injected.append(status)
+            else:
+                self.statuses.append(status)
+                turn.statuses.append(status)
         if "answer" in info:
             self.answer = None if info["answer"] is None else str(info["answer"])
         self.answer_tags = info.get("answer_tags", self.answer_tags)
@@ -181,6 +221,18 @@ class Episode:
     def show(self, text: str, info: Mapping[str, Any]) -> None:
         """Add the text that the policy is shown, in the role that ``info`` names."""
         self.messages.append(Message(str(info.get("role", "user")), text))
+
+    def void(self, end: Literal["unavailable", "cancelled"], error: str | None = None) -> None:
+        """End it as one that does not count: what it earned so far is taken back.
+
+        Args:
+            end: Why.
+            error: Traceback of the failure, if there was one.
+        """
+        self.end, self.reward, self.correct, self.error = end, 0.0, False, error
+        self.rewards.clear()
+        for turn in self.steps:
+            turn.reward = 0.0
 
     def record(self) -> dict[str, Any]:
         """The episode as JSON can hold it, without token ids; ``from_record`` reads it back."""
@@ -200,6 +252,11 @@ class Episode:
             "policy_tokens": self.policy_tokens,
             "policy_version": self.policy_version,
             "error": self.error,
+            "steps": [turn.record(shown) for turn, shown in zip(self.steps, _shown(self.messages), strict=False)],
+            "rewards": self.rewards,
+            "task": self.task,
+            "source": self.source,
+            "parent": None if self.parent is None else list(self.parent),
         }
 
     @classmethod
@@ -207,7 +264,8 @@ class Episode:
         """Read an episode back from its record; token ids are not in it.
 
         Args:
-            record: What ``record`` returned, or JSON made of it.
+            record: What ``record`` returned, or JSON made of it. Files of earlier versions lack the keys ``steps``,
+                ``rewards``, ``task``, ``source`` and ``parent``; their defaults stand in.
             beside: Keys that a file has in addition to the episode's own; they are ignored.
 
         Raises:
@@ -216,75 +274,89 @@ class Episode:
         if not isinstance(record, Mapping):
             raise RecordFormatError(f"Expected the record of an episode, a mapping of keys to values, not {record!r}.")
         for name in record:
-            if name not in _READERS and name not in beside:
-                raise RecordFormatError(
-                    f"The record of an episode has the unknown key {name!r}; its keys are {', '.join(_READERS)}."
-                )
+            if name not in _READERS and name not in _LATER and name not in beside:
+                known = ", ".join([*_READERS, *_LATER])
+                raise RecordFormatError(f"The record of an episode has the unknown key {name!r}; its keys are {known}.")
         fields: dict[str, Any] = {}
-        for name, read in _READERS.items():
-            if name not in record:
-                raise RecordFormatError(f"The record of an episode lacks the key {name!r}.")
-            try:
-                fields[_FIELDS.get(name, name)] = read(record[name])
-            except (TypeError, ValueError, KeyError) as error:
-                raise RecordFormatError(f"The record of an episode: the value of {name!r} {error}") from error
+        name = ""
+        try:
+            for name, take in ({**_READERS, **_LATER}).items():
+                if name in record:
+                    fields[_FIELDS.get(name, name)] = take(record[name])
+                elif name in _READERS:
+                    raise RecordFormatError(f"The record of an episode lacks the key {name!r}.")
+            name = "steps"
+            shown = _shown(fields["messages"])
+            fields["steps"] = [Turn.from_record(turn, next(shown)) for turn in fields.get("steps", ())]
+        except (TypeError, ValueError, KeyError) as error:
+            if isinstance(error, RecordFormatError):
+                raise
+            raise RecordFormatError(f"The record of an episode: the value of {name!r} {error}") from error
         return cls(**fields)
 
 
-def _a(kind: type[T] | tuple[type[T], ...], what: str) -> Callable[[Any], T]:
-    """Reads a value of that type; a bool does not count as a number."""
-
-    def read(value: Any) -> T:
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise TypeError(f"must be {what}, not {str(value)[:100]!r}.")
-        return value
-
-    return read
-
-
-def _or_none(read: Callable[[Any], T]) -> Callable[[Any], T | None]:
-    return lambda value: None if value is None else read(value)
-
-
-def _list_of(read: Callable[[Any], T]) -> Callable[[Any], list[T]]:
-    return lambda value: [read(item) for item in _a(list, "a list")(value)]
-
-
-def _status(value: Any) -> ToolStatus:
-    try:
-        return ToolStatus(value)
-    except ValueError:
-        raise ValueError(f"has {value!r}, which is none of the statuses {', '.join(ToolStatus)}.") from None
+def _shown(messages: Sequence[Message]) -> Iterator[str]:
+    """The text before each of the policy's messages, which is what its turn saw; then "" without end."""
+    before = ""
+    for message in messages:
+        if message.role == "assistant":
+            yield before
+            before = ""
+        else:
+            before = message.content
+    while True:
+        yield ""
 
 
 def _message(value: Any) -> Message:
     if not isinstance(value, Mapping) or set(value) != {"role", "content"}:
         raise TypeError(f"has a message that must have the keys 'role' and 'content', not {str(value)[:100]!r}.")
-    return Message(_text(value["role"]), _text(value["content"]))
+    return Message(read.text(value["role"]), read.text(value["content"]))
 
 
-_text = _a(str, "a text")
-_number = _a(int, "a whole number")
+def _source(value: Any) -> EpisodeSource:
+    if value not in get_args(EpisodeSource):
+        raise ValueError(f"must be one of {', '.join(get_args(EpisodeSource))}, not {str(value)[:100]!r}.")
+    source: EpisodeSource = value
+    return source
+
+
+def _parent(value: Any) -> tuple[int, int]:
+    numbers = read.list_of(read.number)(value)
+    if len(numbers) != 2:
+        raise ValueError(f"must be the number of an episode and of a token, not {str(value)[:100]!r}.")
+    return numbers[0], numbers[1]
+
+
 _FIELDS: Mapping[str, str] = {"policy_tokens": "recorded_tokens"}
 """Fields that have another name than their key in a record."""
 _READERS: Mapping[str, Callable[[Any], Any]] = {
-    "group": _number,
-    "seed": _or_none(_number),
-    "problem_id": _text,
-    "messages": _list_of(_message),
-    "reward": lambda value: float(_a((int, float), "a number")(value)),
-    "end": _text,
-    "turns": _number,
-    "statuses": _list_of(_status),
-    "injected": _list_of(_status),
-    "answer": _or_none(str),
-    "correct": _a(bool, "true or false"),
-    "answer_tags": _number,
-    "policy_tokens": _number,
-    "policy_version": _number,
-    "error": _or_none(_text),
+    "group": read.number,
+    "seed": read.or_none(read.number),
+    "problem_id": read.text,
+    "messages": read.list_of(_message),
+    "reward": read.decimal,
+    "end": read.text,
+    "turns": read.number,
+    "statuses": read.list_of(read.status),
+    "injected": read.list_of(read.status),
+    "answer": read.or_none(str),
+    "correct": read.truth,
+    "answer_tags": read.number,
+    "policy_tokens": read.number,
+    "policy_version": read.number,
+    "error": read.or_none(read.text),
 }
 """How the value of each key of a record is read."""
+
+_LATER: Mapping[str, Callable[[Any], Any]] = {
+    "steps": read.list_of(read.mapping),
+    "rewards": read.dict_of(read.decimal),
+    "task": read.text,
+    "source": _source,
+    "parent": read.or_none(_parent),
+}
+"""The same for keys that the first files did not have: where one is missing, its field has its default."""
 
 
 Group = Sequence[Episode]

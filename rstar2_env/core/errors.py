@@ -104,6 +104,10 @@ class EpisodeOverError(Rstar2Error, ResetNeeded, RuntimeError):
     """
 
 
+class BranchError(Rstar2Error, RuntimeError):
+    """An episode cannot be branched there, or its replay shows something else than the episode did."""
+
+
 class SandboxUnavailableError(Rstar2Error, RuntimeError):
     """The sandbox cannot start, or cannot provide the requested isolation."""
 

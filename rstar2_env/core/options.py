@@ -240,7 +240,7 @@ def typed_options(
         target: A function, a class or a dataclass. Of a class whose ``__init__`` takes ``**options``, those of its
             bases count too, and those of what its class method ``more_options`` returns.
         options: What the user gave; nested dicts for dotted names.
-        prefix: Goes before the names in messages ("selector_options.").
+        prefix: Goes before the names in messages ("selector.").
 
     Raises:
         ConfigurationError: An option is unknown (the message suggests the nearest, and lists what there is), or its
@@ -275,7 +275,7 @@ def call_with_options(what: str, function: Callable[..., T], options: Mapping[st
         what: Names the part in messages ("agent 'oracle'").
         function: Takes its options by name.
         options: What the user gave.
-        prefix: Goes before the names in messages ("selector_options.").
+        prefix: Goes before the names in messages ("selector.").
 
     Raises:
         ConfigurationError: An option is unknown, its value is invalid, or a required one is missing.

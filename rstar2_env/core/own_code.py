@@ -38,10 +38,12 @@ class Shape:
     Attributes:
         fits: Whether an object looks like one.
         words: The same in words, for messages: "a class with reset and act".
+        strict: Whether nothing else will do, even where it is named; without it, a callable may make the part.
     """
 
     fits: Callable[[Any], bool]
     words: str
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +98,11 @@ def find_own(own: OwnName, kind: str, shape: Shape | None, registered: Mapping[s
         found = getattr(module, own.name, theirs.get(own.name))
         if found is None:
             raise _absent(own, module, kind, shape, theirs)
-        if not callable(found):
+        loose = callable(found) and (shape is None or not shape.strict)
+        if not loose and not (shape is not None and shape.fits(found)):
+            what = "a class" if inspect.isclass(found) else type(found).__name__
             raise ConfigurationError(
-                f"{own.written} is {type(found).__name__}, which is not valid as {kind}: expected {_words(shape)}."
+                f"{own.written} is {what}, which is not valid as {kind}: expected {_words(shape)}."
             )
         return found
     fitting = {**candidates(module, shape), **theirs}
@@ -120,7 +124,8 @@ def candidates(module: ModuleType, shape: Shape | None) -> dict[str, Any]:
         name: value
         for name, value in vars(module).items()
         if not name.startswith("_")
-        and getattr(value, "__module__", None) == module.__name__
+        # What is neither class nor function does not tell where it was made.
+        and (not callable(value) or getattr(value, "__module__", None) == module.__name__)
         and shape is not None
         and shape.fits(value)
     }
@@ -233,5 +238,28 @@ def is_class_with(*methods: str) -> Callable[[Any], bool]:
         return inspect.isclass(value) and all(
             any(callable(vars(base).get(method)) for base in value.__mro__) for method in methods
         )
+
+    return fits
+
+
+def is_called_with(arguments: int, *, coroutine: bool = False) -> Callable[[Any], bool]:
+    """A test for functions, and for classes whose instances are called, with that many arguments by position.
+
+    Args:
+        arguments: How many are given.
+        coroutine: Whether the call is awaited.
+    """
+
+    def fits(value: Any) -> bool:
+        if inspect.isclass(value):
+            call = next((vars(base)["__call__"] for base in value.__mro__ if "__call__" in vars(base)), None)
+            given = arguments + 1
+        else:
+            call, given = value, arguments
+        if not inspect.isfunction(call) or inspect.iscoroutinefunction(call) is not coroutine:
+            return False
+        by_position = [one for one in inspect.signature(call).parameters.values() if one.kind <= one.VAR_POSITIONAL]
+        needed = sum(one.default is one.empty and one.kind < one.VAR_POSITIONAL for one in by_position)
+        return needed <= given and (len(by_position) >= given or any(o.kind == o.VAR_POSITIONAL for o in by_position))
 
     return fits

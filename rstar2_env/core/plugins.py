@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from importlib import metadata
 
 import gymnasium as gym
+
+from rstar2_env.core.entry_points import entry_points
 
 GROUP = "rstar2_env.envs"
 
@@ -22,7 +23,7 @@ plugin_ids: dict[str, str] = {}
 
 def load_env_plugins() -> None:
     """Load every entry point of the group; one that fails is left out with a ``RuntimeWarning``."""
-    for point in metadata.entry_points(group=GROUP):
+    for point in entry_points(GROUP):
         whose = point.dist.name if point.dist is not None else "unknown"
         before = set(gym.registry)
         try:

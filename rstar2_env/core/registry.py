@@ -13,9 +13,9 @@ import pkgutil
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from importlib import metadata
 from typing import Generic, TypeVar
 
+from rstar2_env.core.entry_points import entry_points
 from rstar2_env.core.errors import ConfigurationError, DuplicateNameError, UnknownNameError
 from rstar2_env.core.own_code import Shape, find_own, own_name
 
@@ -116,7 +116,7 @@ class Registry(Generic[T]):
     def _load_entry_points(self) -> None:
         if self._entry_points is None:
             return
-        for point in metadata.entry_points(group=self._entry_points):
+        for point in entry_points(self._entry_points):
             try:
                 point.load()
             except Exception as error:

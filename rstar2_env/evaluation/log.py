@@ -1,7 +1,8 @@
 """The file of an evaluation: one JSON line an episode, written as it ends, and read back to resume.
 
 Covered: refusing to overwrite, a last line cut short by a crash, checking that a file belongs to the evaluation that
-resumes it. Not covered: figures (``rstar2_env.evaluation.summary``).
+resumes it; the file alone, or in the folder of a run (docs/run-folder.md). Not covered: figures
+(``rstar2_env.evaluation.summary``).
 """
 
 from __future__ import annotations
@@ -14,20 +15,26 @@ from typing import Any, Self
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.folders import check_folder
 from rstar2_env.core.lines import add_line, begin_lines, difference, plain, read_lines, refuse_existing
+from rstar2_env.core.run_folder import RunWriter, read_run
+from rstar2_env.core.run_folder.layout import EPISODES, EVALUATION_FILE, RUN_FILE
 
 _BESIDE = ("gold", "seconds", "run")
 """What a line has beside the episode's record."""
 
 
 class EvalLog:
-    """Writes episodes to a file.
+    """Writes episodes to a file, or to the folder of a run.
+
+    A path without a suffix, or of a folder, is a run's folder, which has options, events and figures beside the
+    episodes; ``read_run`` reads both.
 
     Each line is ``Episode.record()`` with ``index`` (its number in the evaluation) in place of ``group``, ``gold`` (the
     gold answer, when known), ``seconds`` (wall clock) and ``run`` (what was evaluated, the same in every line).
 
     Args:
-        path: The file; its folder is made.
+        path: The file, whose folder is made, or the folder.
         run: What is evaluated; a file of another run is not resumed.
         plan: Seed and problem id of each episode, by its index; a problem id of ``None`` is not checked.
         resume: Take up a file that exists: keep its episodes, except ``unavailable`` ones and a broken last line. One
@@ -51,10 +58,17 @@ class EvalLog:
         overwrite: bool = False,
     ) -> None:
         self.path = Path(path)
+        self._folder: RunWriter | None = None
+        if self.path.is_dir() or not self.path.suffix:
+            self._folder = _folder(self.path, resume=resume, overwrite=overwrite)
+            self.path = self.path / EPISODES / EVALUATION_FILE
         self.finished: dict[int, Episode] = {}
         self._run = plain(run)
         refuse_existing(self.path, resume=resume, overwrite=overwrite)
-        kept = self._read(plan) if resume and self.path.exists() else []
+        resumed = resume and self.path.exists()
+        kept = self._read(plan) if resumed else []
+        if self._folder is not None:
+            self._folder.begin(self._run, resumed=0 if resumed else None)
         self._file = begin_lines(self.path, kept)
 
     def write(self, episode: Episode, *, gold: str | None = None, seconds: float | None = None) -> None:
@@ -68,6 +82,17 @@ class EvalLog:
         record = episode.record()
         line = {"index": record.pop("group"), **record, "gold": gold, "seconds": seconds, "run": self._run}
         add_line(self._file, line)
+
+    def end(self, figures: Mapping[str, float | None], *, interrupted: bool) -> None:
+        """Note the figures of all episodes so far in the run's folder, if there is one.
+
+        Args:
+            figures: By name; ``None`` where there was no data.
+            interrupted: Whether episodes are missing.
+        """
+        if self._folder is not None:
+            self._folder.event("evaluation", 0, figures=figures)
+            self._folder.event("interrupted" if interrupted else "finished", 0)
 
     def close(self) -> None:
         """Close the file."""
@@ -113,6 +138,17 @@ def episode_of(line: Mapping[str, Any]) -> Episode:
     if isinstance(line, Mapping) and "index" in line:
         line = {"group": line["index"], **{name: line[name] for name in line if name != "index"}}
     return Episode.from_record(line, beside=_BESIDE)
+
+
+def _folder(path: Path, *, resume: bool, overwrite: bool) -> RunWriter:
+    check_folder(path, "out")
+    if (path / RUN_FILE).exists():
+        refuse_existing(path, resume=resume, overwrite=overwrite)
+        if (kind := read_run(path).kind) != "evaluation":
+            raise ConfigurationError(
+                f"{path} is the folder of a run of {kind}: choose another one for the evaluation.", option="out"
+            )
+    return RunWriter(path, kind="evaluation", episodes=False)
 
 
 def _fits(episode: Episode, seed: int, problem_id: str | None) -> bool:

@@ -47,7 +47,7 @@ def play_episode(
         StopPlayingError: ``stopped`` returned true.
     """
     observation, info = env.reset(seed=seed, options=None if problem is None else {"problem": problem})
-    episode = Episode(seed=seed).begin(observation, info)
+    episode = Episode(seed=seed, task=env.spec.id if env.spec is not None else "").begin(observation, info)
     start_agent(agent, observation, info, seed=seed, problem=problem, reference=reference_of(env))
     over = False
     while not over:

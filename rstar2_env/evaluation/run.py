@@ -31,6 +31,7 @@ from rstar2_env.evaluation.log import EvalLog
 from rstar2_env.evaluation.plan import Task, plan_of, source_of
 from rstar2_env.evaluation.play import StopPlayingError, play_episode
 from rstar2_env.evaluation.result import EvalResult
+from rstar2_env.evaluation.summary import summarize
 from rstar2_env.problems import ProblemSpec
 from rstar2_env.wrappers.make import make_env
 from rstar2_env.wrappers.registry import read_wrappers, recorded
@@ -77,7 +78,8 @@ def evaluate(
         env_options: Options of the environment.
         wrappers: Put around every environment, the innermost first, as ``make_env`` takes them.
         agent_options: Options of an agent given by name. One that takes a ``dialect`` gets the environment's.
-        out: File that takes one JSON line an episode; see ``rstar2_env.evaluation.log``.
+        out: File that takes one JSON line an episode, or, without a suffix, the folder of a run; see
+            docs/run-folder.md.
         resume: Take up ``out`` where it ends; ``unavailable`` episodes in it are played again.
         overwrite: Replace ``out`` if it exists.
         progress: Called after every episode.
@@ -122,6 +124,8 @@ def evaluate(
             taken_up = len(done)
             interrupted = _play(players, todo, done, len(plan), log, progress, Stop() if stop is None else stop)
             seconds = time.perf_counter() - began
+            if log:
+                log.end(summarize(done[index] for index in sorted(done)).figures(), interrupted=interrupted)
         finally:
             if log:
                 log.close()

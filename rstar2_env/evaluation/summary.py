@@ -68,6 +68,23 @@ class Summary:
         """The figures as JSON can hold them."""
         return asdict(self)
 
+    def figures(self) -> dict[str, float | None]:
+        """The figures by the names that training's metrics have; ``None`` for one without data."""
+        total = self.episodes + self.unavailable + self.cancelled
+        return {
+            "episodes": float(self.episodes),
+            "unavailable": self.unavailable / total if total else None,
+            "cancelled": self.cancelled / total if total else None,
+            "reward": self.reward.value,
+            "pass_rate": self.pass_rate.value,
+            "pass_rate_se": self.pass_rate.error,
+            "tool_error_share": self.tool_error_share.value,
+            "tool_error_share_correct": self.tool_error_share_correct.value,
+            "broken_format": self.broken_formats.value,
+            "turns": self.turns.value,
+            "tool_calls": self.calls.value,
+        }
+
 
 def summarize(episodes: Iterable[Episode]) -> Summary:
     """Summarize episodes.

@@ -24,7 +24,8 @@ try:
     from rstar2_env.rollout.engines.vllm_engine import VllmEngine
     from rstar2_env.rollout.engines.vllm_server_engine import VllmServerEngine
     from rstar2_env.rollout.env_pool import EnvFactory
-    from rstar2_env.rollout.player import Budget, EpisodeRequest, Player, RolloutError, Settled
+    from rstar2_env.rollout.player import Player
+    from rstar2_env.rollout.request import Budget, EpisodeRequest, RolloutError, Settled
     from rstar2_env.rollout.scheduling.admission import POLICIES
     from rstar2_env.rollout.scheduling.scheduler import Scheduler, SchedulerStats
 except ModuleNotFoundError as error:

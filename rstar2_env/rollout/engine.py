@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from rstar2_env.core.options import Count, check_options, option
 
+T = TypeVar("T")
 FinishReason = Literal["stop", "length"]
 
 
@@ -99,7 +100,7 @@ class Seat(Protocol):
 class Engine(Protocol):
     """Generates turns. Requests run together; cancelling the awaiting task cancels the request.
 
-    An engine may also have ``stats() -> EngineStats``, and be a ``KeepsCaches``.
+    An engine may also have ``stats() -> EngineStats``, and be a ``KeepsCaches`` and a ``Scores``.
     """
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
@@ -120,6 +121,15 @@ class Engine(Protocol):
 
 
 @runtime_checkable
+class Scores(Protocol):
+    """An engine that computes log-probabilities of given tokens."""
+
+    async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
+        """Return the log-probability of each of ``ids`` after ``prompt_ids`` and those before it, at temperature 1."""
+        ...
+
+
+@runtime_checkable
 class KeepsCaches(Protocol):
     """An engine in this process that keeps caches while it is idle."""
 
@@ -128,7 +138,7 @@ class KeepsCaches(Protocol):
         ...
 
 
-def settle(future: Future[Generation], outcome: Generation | BaseException) -> None:
+def settle(future: Future[T], outcome: T | BaseException) -> None:
     """Deliver a result or an exception, unless the future was cancelled."""
     try:
         if isinstance(outcome, BaseException):

@@ -42,6 +42,11 @@ class EnvPool:
         """An environment for one episode; return it with ``LentEnv.release``."""
         return LentEnv(self)
 
+    def use(self, make_env: EnvFactory) -> None:
+        """Lend other environments from now on; waits for running calls, and closes those that were used so far."""
+        self.close()
+        self._make_env = make_env
+
     def close(self) -> None:
         """Wait for running calls, close every environment, and end the threads."""
         threads, self._threads = self._threads, None
@@ -93,6 +98,12 @@ class LentEnv:
             raise RuntimeError("An environment must be reset before its first step.")
         text, reward, terminated, truncated, info = await self._in_thread(lambda: env.step(action))
         return text, float(reward), terminated, truncated, info
+
+    @property
+    def env_id(self) -> str:
+        """The environment's Gymnasium id; empty before the first ``reset``, and where it has none."""
+        spec = None if self._env is None else self._env.spec
+        return spec.id if spec is not None else ""
 
     def release(self) -> None:
         """Return the environment, or have it closed if its state is not reliable any more. Never blocks."""

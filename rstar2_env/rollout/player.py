@@ -2,92 +2,31 @@
 
 Covered: any environment with text observations and text actions, through ``reset`` and ``step`` alone; generation and
 tool calls of different episodes overlap; an exception ends its own episode as ``unavailable`` and no other; budgets of
-tokens, turns and time; cancelling the rest of a group that needs no more episodes. Not covered: admission by the
-engine's memory, which engines do themselves (``scheduler.py`` does it for several).
+tokens, turns and time; cancelling the rest of a group that needs no more episodes; branches. Not covered: admission by
+the engine's memory, which engines do themselves (``scheduler.py`` does it for several).
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import traceback
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Annotated, Any, Self
 
 import numpy as np
 
+from rstar2_env.core.blocking import run_blocking
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.errors import Rstar2Error
-from rstar2_env.core.options import Count, Rule, check_options, checked, option
+from rstar2_env.core.errors import BranchError, ConfigurationError
+from rstar2_env.core.options import Count, Rule, checked
 from rstar2_env.rollout.chat import ChatCodec
-from rstar2_env.rollout.engine import Engine, SamplingParams, Seat, open_episode
+from rstar2_env.rollout.engine import Engine, SamplingParams, Scores, Seat, open_episode
 from rstar2_env.rollout.env_pool import EnvFactory, EnvPool, LentEnv
-
-
-class RolloutError(Rstar2Error, RuntimeError):
-    """More episodes ended ``unavailable`` than ``max_failed`` allows.
-
-    Attributes:
-        episodes: All episodes, the failed ones with their tracebacks.
-    """
-
-    def __init__(self, episodes: Sequence[Episode]) -> None:
-        self.episodes = list(episodes)
-        failed = [episode for episode in episodes if episode.failed]
-        causes = (episode.error for episode in failed if episode.error)
-        cause = next(causes, "the tool or the grader did not answer")
-        super().__init__(f"{len(failed)} of {len(episodes)} episodes ended as unavailable, for example:\n{cause}")
-
-
-@dataclass(frozen=True, slots=True)
-class EpisodeRequest:
-    """One episode to play.
-
-    Attributes:
-        group: Index of its group.
-        seed: Seed of the environment's ``reset``; the same for a whole group.
-        options: Options of ``reset``.
-        sampling_seed: Seeds the policy's draws; different for each episode of a group. ``None`` leaves the seed to the
-            engine.
-    """
-
-    group: int = 0
-    seed: int | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-    sampling_seed: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """Limits of one episode, in addition to the environment's own budgets.
-
-    Attributes:
-        tokens: Maximum number of tokens after the prompt, the policy's and the environment's together.
-        turn_tokens: Maximum number of tokens of one turn; ``None`` means the rest of ``tokens``.
-        turns: Maximum number of turns, for environments without a budget of their own.
-        wall_s: Wall-clock seconds from the ``reset`` on, without the wait for a place on the engine; ``None`` for no
-            limit. Its effect depends on the machine's load, so a run with this limit is not exactly reproducible.
-    """
-
-    tokens: int = option(4096, least=1)
-    turn_tokens: int | None = option(None, least=1)
-    turns: int = option(256, least=1)
-    wall_s: float | None = option(None, above=0, unit="seconds")
-
-    def __post_init__(self) -> None:
-        """Check that every limit is positive.
-
-        Raises:
-            ConfigurationError: A limit is not positive.
-        """
-        check_options(self, "Budget.")
-
-
-Settled = Callable[[Sequence[Episode | None]], bool]
-"""Whether a group needs no more episodes, given those in the order of their requests (``None``: still running)."""
+from rstar2_env.rollout.replay import Replay
+from rstar2_env.rollout.request import Budget, EpisodeRequest, RolloutError, Settled
+from rstar2_env.rollout.spent import Spent
 
 
 class Player:
@@ -121,7 +60,8 @@ class Player:
         self.engine, self.chat = engine, chat
         self.sampling, self.budget = sampling, budget or Budget()
         self._max_in_flight, self._max_failed = max_in_flight, max_failed
-        self._envs = EnvPool(make_env)
+        self.envs = EnvPool(make_env)
+        self._spent = Spent()
 
     def play(
         self,
@@ -130,7 +70,7 @@ class Player:
         sampling: SamplingParams | None = None,
         settled: Settled | None = None,
     ) -> list[Episode]:
-        """Play every request and wait for the end. See ``aplay``, of which this is the blocking form.
+        """Play every request and wait for the end; ``aplay`` is the form for coroutines.
 
         Args:
             requests: The episodes to play.
@@ -145,27 +85,7 @@ class Player:
             RolloutError: More than ``max_failed`` of the episodes ended ``unavailable``; the message contains one
                 cause.
         """
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return asyncio.run(self.aplay(requests, sampling=sampling, settled=settled))
-        # A notebook already has a running loop: play in a thread with a loop of its own.
-        tasks: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[list[Episode]]]] = []
-
-        async def in_own_loop() -> list[Episode]:
-            task = asyncio.ensure_future(self.aplay(requests, sampling=sampling, settled=settled))
-            tasks.append((asyncio.get_running_loop(), task))
-            return await task
-
-        with ThreadPoolExecutor(max_workers=1) as thread:
-            playing = thread.submit(asyncio.run, in_own_loop())
-            try:
-                return playing.result()
-            except KeyboardInterrupt:
-                for loop, task in tasks:
-                    with contextlib.suppress(RuntimeError):  # the loop has just closed: everything has ended
-                        loop.call_soon_threadsafe(task.cancel)
-                raise
+        return run_blocking(lambda: self.aplay(requests, sampling=sampling, settled=settled))
 
     async def aplay(
         self,
@@ -174,21 +94,7 @@ class Player:
         sampling: SamplingParams | None = None,
         settled: Settled | None = None,
     ) -> list[Episode]:
-        """Play every request. Cancelling this coroutine cancels every request to the engine.
-
-        Args:
-            requests: The episodes to play.
-            sampling: Overrides the player's sampling parameters.
-            settled: Called about a group whenever an episode of it has ended; if it returns ``True``, the rest of the
-                group ends as ``cancelled``.
-
-        Returns:
-            The episodes, in the order of the requests.
-
-        Raises:
-            RolloutError: More than ``max_failed`` of the episodes ended ``unavailable``; the message contains one
-                cause.
-        """
+        """Play every request; see ``play``. Cancelling this coroutine cancels every request to the engine."""
         room = asyncio.Semaphore(self._max_in_flight)
         chosen = sampling or self.sampling
         groups: dict[int, list[int]] = {}
@@ -205,7 +111,7 @@ class Player:
             except asyncio.CancelledError:
                 if request.group not in stopped:
                     raise
-                episode.end, episode.reward, episode.correct = "cancelled", 0.0, False
+                episode.void("cancelled")
                 return episode
             ended[at] = episode
             others = groups[request.group]
@@ -224,14 +130,95 @@ class Player:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             raise
+        self.check(episodes)
+        return episodes
+
+    async def episode(
+        self,
+        *,
+        group: int = 0,
+        seed: int | None = None,
+        options: Mapping[str, Any] | None = None,
+        sampling_seed: int | None = None,
+    ) -> Episode:
+        """Play one episode, however many others play; a failure ends it as ``unavailable``.
+
+        Args:
+            group: See ``EpisodeRequest``, as for the others.
+            seed: Seed of the environment's ``reset``.
+            options: Options of ``reset``.
+            sampling_seed: Seeds the policy's draws.
+        """
+        episode = Episode(group=group, seed=seed)
+        request = EpisodeRequest(group, seed, options or {}, sampling_seed)
+        await self._play(episode, request, self.sampling)
+        return episode
+
+    async def branch(
+        self,
+        parent: Episode,
+        token: int,
+        *,
+        options: Mapping[str, Any] | None = None,
+        sampling_seed: int | None = None,
+    ) -> Episode:
+        """Play one episode that begins as another did, and goes on from one of its tokens.
+
+        Args:
+            parent: The other episode.
+            token: Number of tokens of ``parent.completion_ids`` that both share; within a turn of the policy.
+            options: Options of ``reset`` with which the parent was played.
+            sampling_seed: Seeds the policy's draws.
+
+        Raises:
+            BranchError: The parent has no turn of the policy there, or the environment does not show the same again.
+        """
+        replay = Replay(parent, token)
+        episode = Episode(group=parent.group, seed=parent.seed)
+        request = EpisodeRequest(parent.group, parent.seed, options or {}, sampling_seed)
+        await self._play(episode, request, self.sampling, replay)
+        if not replay.over and not episode.failed:
+            raise BranchError(
+                f"The replay of an episode ended ({episode.end}) before the token {token} at which it was to branch."
+            )
+        return episode
+
+    async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
+        """Return the policy's log-probability of each of ``ids`` after ``prompt_ids`` and those before it.
+
+        Raises:
+            ConfigurationError: The engine cannot do that.
+        """
+        if not isinstance(self.engine, Scores):
+            raise ConfigurationError(
+                f"The engine {type(self.engine).__name__} does not compute log-probabilities of given tokens, which a "
+                "part of this run needs; use engine='transformers'."
+            )
+        return await self.engine.score(prompt_ids, ids)
+
+    def take_spent(self) -> Spent:
+        """Where the time of the episodes since the last call went."""
+        taken, self._spent = self._spent, Spent()
+        return taken
+
+    @property
+    def max_in_flight(self) -> int:
+        """Maximum number of episodes played at the same time."""
+        return self._max_in_flight
+
+    def check(self, episodes: Sequence[Episode]) -> None:
+        """Check how many episodes failed.
+
+        Raises:
+            RolloutError: More than ``max_failed`` of them ended ``unavailable``; the message contains one cause.
+        """
         counted = sum(not episode.cancelled for episode in episodes)
         if sum(episode.failed for episode in episodes) > self._max_failed * counted:
             raise RolloutError(episodes)
-        return episodes
 
     def close(self) -> None:
         """Close every environment and end the threads, once the calls in them have ended."""
-        self._envs.close()
+        self.envs.close()
 
     def __enter__(self) -> Self:
         """Return the player itself."""
@@ -243,17 +230,22 @@ class Player:
         """Close the player."""
         self.close()
 
-    async def _play(self, episode: Episode, request: EpisodeRequest, sampling: SamplingParams) -> None:
-        env = self._envs.lend()
+    async def _play(
+        self, episode: Episode, request: EpisodeRequest, sampling: SamplingParams, replay: Replay | None = None
+    ) -> None:
+        env = self.envs.lend()
         clock = asyncio.timeout(self.budget.wall_s)
         try:
             async with clock:
-                await self._episode(env, episode, request, sampling, clock)
+                await self._episode(env, episode, request, sampling, clock, replay)
+        except BranchError:
+            raise
         except Exception as error:
             if not (isinstance(error, TimeoutError) and clock.expired()):
-                _fail(episode, traceback.format_exc())
+                episode.void("unavailable", traceback.format_exc())
             elif not episode.prompt_ids:
-                _fail(episode, f"The environment's reset took more than Budget.wall_s={self.budget.wall_s} seconds.")
+                late = f"The environment's reset took more than Budget.wall_s={self.budget.wall_s} seconds."
+                episode.void("unavailable", late)
             else:
                 episode.end = "time"
                 _drop_unanswered(episode)
@@ -261,9 +253,18 @@ class Player:
             env.release()
 
     async def _episode(
-        self, env: LentEnv, episode: Episode, request: EpisodeRequest, sampling: SamplingParams, clock: asyncio.Timeout
+        self,
+        env: LentEnv,
+        episode: Episode,
+        request: EpisodeRequest,
+        sampling: SamplingParams,
+        clock: asyncio.Timeout,
+        replay: Replay | None,
     ) -> None:
-        text, info = await env.reset(seed=request.seed, options=request.options)
+        self._spent.episodes += 1
+        with self._spent.in_environment():
+            text, info = await env.reset(seed=request.seed, options=request.options)
+        episode.task = env.env_id
         episode.begin(text, info)
         episode.prompt_ids = self.chat.prompt(str(info.get("system") or ""), text)
         sampling = replace(
@@ -277,7 +278,8 @@ class Player:
         clock.reschedule(None)
         async with open_episode(self.engine, len(episode.prompt_ids), self.budget.tokens) as seat:
             clock.reschedule(None if left is None else now() + left)
-            await self._turns(env, seat, episode, request, sampling)
+            seat = self._spent.timed(seat)
+            await self._turns(env, seat if replay is None else replay.around(seat), episode, request, sampling)
 
     async def _turns(
         self, env: LentEnv, seat: Seat, episode: Episode, request: EpisodeRequest, sampling: SamplingParams
@@ -293,13 +295,15 @@ class Player:
             generation = await seat.generate(episode.prompt_ids + episode.completion_ids, params)
             if episode.turns == 0:
                 episode.policy_version = generation.policy_version
+            start = len(episode.completion_ids)
             _extend(episode, generation.ids, 1, generation.logprobs)
             action = self.chat.text(generation.ids)
-            episode.act(action)
+            episode.act(action, tokens=(start, len(episode.completion_ids)), version=generation.policy_version)
             if generation.finish_reason == "length" and len(episode.completion_ids) >= self.budget.tokens:
                 episode.end = "tokens"
                 return
-            text, reward, terminated, truncated, info = await env.step(action)
+            with self._spent.in_environment():
+                text, reward, terminated, truncated, info = await env.step(action)
             if episode.observe(reward, terminated, truncated, info):
                 return
             ended = bool(generation.ids) and generation.ids[-1] in self.chat.stop_ids
@@ -319,10 +323,6 @@ def _extend(episode: Episode, ids: Sequence[int], mask: int, logprobs: Sequence[
     episode.completion_ids += ids
     episode.mask += [mask] * len(ids)
     episode.logprobs += logprobs
-
-
-def _fail(episode: Episode, error: str) -> None:
-    episode.end, episode.reward, episode.correct, episode.error = "unavailable", 0.0, False, error
 
 
 def _drop_unanswered(episode: Episode) -> None:

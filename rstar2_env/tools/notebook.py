@@ -26,14 +26,14 @@ _KEPT = "What it had done by then is kept, and so are the variables and imports 
 _GONE = "All variables and imports are gone: the next cell starts in a fresh notebook."
 
 
-# A session that is gone again right after it was rebuilt was not evicted: its cells end it, e.g. by a thread that
-# exits.
+# The cells themselves end the notebook, e.g. by a thread that exits: the sandbox says so, or the session is gone again
+# right after it was rebuilt.
 _ENDED_BY_ITSELF = Outcome(
     ToolStatus.EXCEPTION,
     error_type="SessionEnded",
     error_message="earlier cells end the notebook's process while no cell runs",
     session="ended",
-    session_note="The cell was not run.",
+    session_note="The cell has no effect.",
 )
 
 
@@ -88,7 +88,9 @@ class NotebookTool(SandboxTool):
         """
         cell = _Cell(arguments["code"], call_seed(context))
         outcome = self._run(cell) if self._is_live or not self._cells else None
-        if outcome is None or self._is_lost(outcome):
+        if outcome is not None and outcome.session == "died":
+            outcome = _ENDED_BY_ITSELF
+        elif outcome is None or self._is_lost(outcome):
             outcome = self._run_rebuilt(cell)
         if outcome.status is ToolStatus.UNAVAILABLE:
             self.end_episode()
@@ -137,7 +139,7 @@ class NotebookTool(SandboxTool):
 
     def _is_lost(self, outcome: Outcome) -> bool:
         """Whether the state of the earlier cells was missing."""
-        gone = outcome.session == "replaced" or (outcome.session == "new" and bool(self._cells))
+        gone = outcome.session in ("died", "replaced") or (outcome.session == "new" and bool(self._cells))
         return gone or outcome.status is ToolStatus.UNAVAILABLE
 
     def _run_rebuilt(self, cell: _Cell) -> Outcome:
@@ -147,7 +149,7 @@ class NotebookTool(SandboxTool):
             outcome = self._run(past)
             if outcome.status is ToolStatus.UNAVAILABLE:
                 return outcome
-            if outcome.session in ("ended", "replaced") or (number > 0 and outcome.session == "new"):
+            if outcome.session in ("ended", "died", "replaced") or (number > 0 and outcome.session == "new"):
                 return _ENDED_BY_ITSELF
             if outcome.status is not past.status:
                 return Outcome(ToolStatus.UNAVAILABLE, error_type="SessionLost")

@@ -1,21 +1,17 @@
 """Wrappers that compose with every text environment; faults, budgets and limits act in the chain of its tools."""
 
-from rstar2_env.wrappers.components import AnswerFormat, CosineLength, ToolUse, WrongByTurns
 from rstar2_env.wrappers.fault_injection import Fault, FaultInjection
 from rstar2_env.wrappers.make import make_env
 from rstar2_env.wrappers.observation_limit import ObservationLimit
 from rstar2_env.wrappers.record_episodes import RecordEpisodes, read_episodes
 from rstar2_env.wrappers.registry import WRAPPERS, wrap
-from rstar2_env.wrappers.reward_shaping import Component, RewardShaping
+from rstar2_env.wrappers.reward_shaping import RewardShaping
 from rstar2_env.wrappers.save_state import RestoreError, SavedState, SaveState
 from rstar2_env.wrappers.tool_budget import ToolBudget
 from rstar2_env.wrappers.unary_feedback import UnaryFeedback
 
 __all__ = [
     "WRAPPERS",
-    "AnswerFormat",
-    "Component",
-    "CosineLength",
     "Fault",
     "FaultInjection",
     "ObservationLimit",
@@ -25,9 +21,7 @@ __all__ = [
     "SaveState",
     "SavedState",
     "ToolBudget",
-    "ToolUse",
     "UnaryFeedback",
-    "WrongByTurns",
     "make_env",
     "read_episodes",
     "wrap",

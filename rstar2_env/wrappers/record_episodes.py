@@ -11,18 +11,16 @@ import json
 import os
 import threading
 import weakref
-import zlib
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 
+from rstar2_env.core.appended import lines, members
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.wrappers.base import Step, TextEnv, TextWrapper
 from rstar2_env.wrappers.registry import WRAPPERS
-
-_PIECE = 1 << 14
 
 
 class RecordEpisodes(TextWrapper, gym.utils.RecordConstructorArgs):
@@ -79,7 +77,8 @@ class RecordEpisodes(TextWrapper, gym.utils.RecordConstructorArgs):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Start an episode; one that has not ended is not recorded."""
         text, info = self.env.reset(seed=seed, options=options)
-        self._episode = Episode(seed=seed).begin(text, info)
+        task = self.env.spec.id if self.env.spec is not None else ""
+        self._episode = Episode(seed=seed, task=task).begin(text, info)
         return text, info
 
     def step(self, action: str) -> Step:
@@ -127,7 +126,7 @@ class _File:
     def _resume(self) -> None:
         data = self.path.read_bytes()
         kept = 0
-        for line, end in _members(data) if self.path.suffix == ".gz" else _lines(data):
+        for line, end in members(data) if self.path.suffix == ".gz" else lines(data):
             try:
                 record = json.loads(line)
                 self.played.append((record["seed"], record["problem_id"]))
@@ -189,36 +188,7 @@ def read_episodes(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     """The lines of a file that ``RecordEpisodes`` wrote, without a broken end."""
     path = Path(path)
     data = path.read_bytes()
-    return [json.loads(line) for line, _ in (_members(data) if path.suffix == ".gz" else _lines(data))]
-
-
-def _lines(data: bytes) -> list[tuple[bytes, int]]:
-    """Each whole line and where it ends."""
-    found, start = [], 0
-    while (end := data.find(b"\n", start) + 1) > 0:
-        found.append((data[start:end], end))
-        start = end
-    return found
-
-
-def _members(data: bytes) -> list[tuple[bytes, int]]:
-    """Each whole gzip member, decompressed, and where it ends."""
-    found, start = [], 0
-    while start < len(data):
-        reader, parts, position = zlib.decompressobj(wbits=31), [], start
-        try:
-            # In pieces: given everything at once it would copy the rest of the file for every member.
-            while not reader.eof and position < len(data):
-                piece = data[position : position + _PIECE]
-                parts.append(reader.decompress(piece))
-                position += len(piece)
-        except zlib.error:
-            break
-        if not reader.eof:
-            break
-        start = position - len(reader.unused_data)
-        found.append((b"".join(parts), start))
-    return found
+    return [json.loads(line) for line, _ in (members(data) if path.suffix == ".gz" else lines(data))]
 
 
 WRAPPERS.register("record_episodes", record_episodes)

@@ -91,14 +91,19 @@ def make_engine(
     return ENGINES.get(name).make(model, tokenizer, max_rows=max_rows, seed=seed, options=options)
 
 
-def typed_engine_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def typed_engine_options(name: str, options: Mapping[str, Any], *, prefix: str = "engine_options.") -> dict[str, Any]:
     """The options of an engine, typed and checked without creating it.
+
+    Args:
+        name: Name of the engine.
+        options: What the user gave.
+        prefix: Goes before the names in messages.
 
     Raises:
         UnknownNameError: No engine has that name; the message suggests the closest one.
         ConfigurationError: The engine has no such option, or refuses its value.
     """
-    return typed_options(f"engine {name!r}", ENGINES.get(name).takes(), options, prefix="engine_options.")
+    return typed_options(f"engine {name!r}", ENGINES.get(name).takes(), options, prefix=prefix)
 
 
 def _with(name: str, make: Callable[..., Engine], given: Mapping[str, Any], options: Mapping[str, Any]) -> Engine:

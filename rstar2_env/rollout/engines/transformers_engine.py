@@ -25,6 +25,7 @@ from rstar2_env.core.options import Count, Rule, Seed, checked
 from rstar2_env.rollout.engine import EngineStats, FinishReason, Generation, SamplingParams, settle
 from rstar2_env.rollout.engines import attention
 from rstar2_env.rollout.engines.batch import Request, RowBatch
+from rstar2_env.rollout.engines.given_tokens import Given, fitting, log_probs
 from rstar2_env.rollout.engines.kv import room_for_tokens
 
 
@@ -74,6 +75,7 @@ class TransformersEngine:
         self._lock = threading.Lock()
         self._waiting: deque[Request] = deque()
         self._updates: list[tuple[int, Any, Future[None]]] = []
+        self._given: list[Given] = []
         self._running = False
         self._thread: ThreadPoolExecutor | None = None
         self._batch = RowBatch(model, max_prefill_tokens, max_tokens_in_cache)
@@ -100,16 +102,31 @@ class TransformersEngine:
             seed: Any = self._seeds.spawn(1)[0] if params.seed is None else params.seed
             request = Request(list(ids), params, np.random.default_rng(seed).random(params.max_tokens))
             self._waiting.append(request)
-            if not self._running:
-                self._running = True
-                if self._thread is None:
-                    self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="rstar2-engine")
-                self._thread.submit(self._run)
+            self._begin()
         try:
             return await asyncio.wrap_future(request.future)
         finally:
             # A caller that stops waiting does not need the rest.
             request.future.cancel()
+
+    async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
+        """Return the log-probability of each of ``ids`` after ``prompt_ids``, at temperature 1; see ``Scores``.
+
+        Raises:
+            ConfigurationError: The prompt is empty.
+        """
+        if not prompt_ids:
+            raise ConfigurationError("An engine cannot score tokens after an empty prompt.")
+        if not ids:
+            return []
+        given = Given(list(prompt_ids), list(ids))
+        with self._lock:
+            self._given.append(given)
+            self._begin()
+        try:
+            return await asyncio.wrap_future(given.future)
+        finally:
+            given.future.cancel()
 
     def update_weights(self, version: int, weights: Any = None) -> None:
         """Record the version; with ``weights`` (a state dict), load them into the model, between two forward passes.
@@ -157,6 +174,8 @@ class TransformersEngine:
             idle, self._idle = self._idle, None
             for request in [*self._waiting, *self._batch.live]:
                 request.future.cancel()
+            for given in self._given:
+                given.future.cancel()
         if idle is not None:
             idle.cancel()
             idle.join()
@@ -164,6 +183,14 @@ class TransformersEngine:
             thread.shutdown(wait=True)
         # Requests that were in flight when everything was cancelled may have ended regularly.
         self.forget()
+
+    def _begin(self) -> None:
+        """Have the engine's thread compute; called with the lock held."""
+        if not self._running:
+            self._running = True
+            if self._thread is None:
+                self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="rstar2-engine")
+            self._thread.submit(self._run)
 
     def _run(self) -> None:
         """Compute until no requests are left; runs in the engine's thread."""
@@ -173,7 +200,7 @@ class TransformersEngine:
                 forgetting, self._forgetting = self._forgetting, False
                 if forgetting:
                     self._batch.forget()
-                self._running = bool(updates or self._waiting or len(self._batch))
+                self._running = bool(updates or self._given or self._waiting or len(self._batch))
                 if not self._running:
                     self._watch_idleness()
                     return
@@ -183,6 +210,7 @@ class TransformersEngine:
                     done.set_result(None)
                 except BaseException as error:
                     done.set_exception(error)
+            self._score_given()
             taken: list[Request] = []
             try:
                 self._to_evaluation_mode()
@@ -201,6 +229,25 @@ class TransformersEngine:
                 self._to_former_mode()
             for request, reason in ended:
                 settle(request.future, request.result(reason))
+
+    def _score_given(self) -> None:
+        """Score what waits for it, one pass of it; runs in the engine's thread."""
+        with self._lock:
+            waiting = [given for given in self._given if not given.future.cancelled()]
+            count = fitting(waiting, self._max_prefill_tokens)
+            self._given = waiting[count:]
+        if not count:
+            return
+        found: list[list[float]] | BaseException
+        try:
+            self._to_evaluation_mode()
+            found = log_probs(self.model, waiting[:count])
+        except BaseException as error:
+            found = error
+        if not len(self._batch):
+            self._to_former_mode()
+        for number, given in enumerate(waiting[:count]):
+            settle(given.future, found if isinstance(found, BaseException) else found[number])
 
     @torch.no_grad()
     def _step(self, taken: list[Request]) -> list[tuple[Request, FinishReason]]:

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from torch import nn
+from transformers import PreTrainedTokenizerBase
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout.engine import EngineStats, Generation, SamplingParams, settle
@@ -53,7 +54,7 @@ class VllmEngine:
 
     Args:
         model: Folder or Hub name of a model; or a module, whose weights are copied now and again by
-            ``update_weights``.
+            ``update_weights``, its LoRA adapters merged into the copy.
         tokenizer: Needed for stop strings if ``model`` is a module; otherwise the model's own is used.
         max_rows: Maximum number of running requests; further ones wait, first come, first served.
         max_model_len: Maximum number of tokens of a prompt and its turn together; ``None`` means the model's own limit.
@@ -73,7 +74,7 @@ class VllmEngine:
 
     def __init__(
         self,
-        model: str | Path | PreTrainedModel,
+        model: str | Path | nn.Module,
         tokenizer: PreTrainedTokenizerBase | None = None,
         *,
         max_rows: int = 256,
@@ -116,7 +117,7 @@ class VllmEngine:
         self._config = self._core.vllm_config
         self.sleeps = sleep
         self._full_logprobs = self._on_thread(self._core.collective_rpc, keep_full_logprobs)[0]
-        if isinstance(model, PreTrainedModel):
+        if isinstance(model, nn.Module):
             self.update_weights(0, model)
 
     @property

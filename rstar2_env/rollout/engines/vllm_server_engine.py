@@ -111,6 +111,11 @@ class VllmServerEngine:
         """Maximum number of tokens of a prompt and its turn together."""
         return min(server.facts.max_model_len for server in self._servers)
 
+    @property
+    def copies(self) -> int:
+        """Number of servers, each with weights of its own."""
+        return len(self._servers)
+
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
         """Continue ``ids`` at the server that caches most of them, unless it has many more requests than another.
 

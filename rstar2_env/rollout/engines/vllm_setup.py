@@ -20,10 +20,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from torch import nn
+from transformers import PreTrainedTokenizerBase
 
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 from rstar2_env.rollout.engine import EngineStats
+from rstar2_env.rollout.engines.weights import without_adapters
 
 _ENVIRONMENT = {
     # The engine core in this process: only there can weights be passed in memory.
@@ -84,7 +86,7 @@ class Tally:
 
 
 def start(
-    model: str | Path | PreTrainedModel,
+    model: str | Path | nn.Module,
     tokenizer: PreTrainedTokenizerBase | None,
     tally: Tally,
     *,
@@ -96,7 +98,8 @@ def start(
     """Return vLLM's engine; must be called in the thread that will step it.
 
     Args:
-        model: Folder or Hub name of a model; or a module, of which only the configuration is used.
+        model: Folder or Hub name of a model; or a module, with LoRA adapters or without, of which only the
+            configuration is used.
         tokenizer: Needed for stop strings if ``model`` is a module.
         tally: Receives vLLM's statistics after every step.
         max_rows: Maximum number of running requests.
@@ -140,9 +143,9 @@ def start(
             "stream_interval": 1 << 30,
             "disable_log_stats": False,
         }
-        if isinstance(model, PreTrainedModel):
+        if isinstance(model, nn.Module):
             chosen |= {"model": folder, "load_format": "dummy", "skip_tokenizer_init": tokenizer is None}
-            _write_config(model, tokenizer, Path(folder))
+            _write_config(without_adapters(model), tokenizer, Path(folder))
         elif tokenizer is not None:
             tokenizer.save_pretrained(folder)
             chosen["tokenizer"] = folder
@@ -165,7 +168,7 @@ def start(
             raise
 
 
-def _write_config(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None, folder: Path) -> None:
+def _write_config(model: Any, tokenizer: PreTrainedTokenizerBase | None, folder: Path) -> None:
     config = deepcopy(model.config)
     config.architectures = [type(model).__name__]
     config.save_pretrained(str(folder))

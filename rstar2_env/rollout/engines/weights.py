@@ -22,12 +22,16 @@ def checkpoint_weights(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
 
     The tensors may be the module's own: copy them to keep them.
     """
-    base: Any = module
-    state = module.state_dict()
-    if hasattr(module, "peft_config"):
-        base = module.get_base_model()  # type: ignore[operator]  # peft's models have it; nn.Module does not declare it
-        state = dict(_merged(module))
+    base = without_adapters(module)
+    state = module.state_dict() if base is module else dict(_merged(module))
     yield from dict(revert_weight_conversion(base, state)).items()
+
+
+def without_adapters(module: nn.Module) -> Any:
+    """The model below the adapters of peft, or the module itself if it has none."""
+    # A model without peft's wrapper may have the configuration of adapters, but no such method.
+    below: Any = getattr(module, "get_base_model", None)
+    return module if below is None else below()
 
 
 def _merged(module: nn.Module) -> Iterator[tuple[str, Tensor]]:

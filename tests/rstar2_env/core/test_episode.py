@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.errors import RecordFormatError
 from rstar2_env.core.status import ToolStatus
+from rstar2_env.core.turn import Turn
 
 
 def call(status: str, *, injected: bool = False) -> dict[str, Any]:
@@ -143,6 +145,45 @@ def test_the_parts_of_a_step_are_the_step() -> None:
     assert whole == parts
 
 
+def test_every_turn_is_kept_with_what_it_saw_and_what_came_of_it() -> None:
+    episode = Episode().begin("What?", {"system": "Be good."})
+    seen = np.float32(0.5)
+    info = {"tool_calls": [call("ok"), call("timeout", injected=True)], "seen": (seen, np.arange(2), math.nan)}
+    episode.step("one", ("shown", 0.5, False, False, info))
+    episode.step("two", ("", 1.0, False, False, {"tool_calls": [call("exception")]}))
+    episode.step("three", ("bye", 0.25, True, False, {}))
+    assert [turn.observation for turn in episode.steps] == ["What?", "shown", ""]
+    assert episode.steps[1].observation is episode.messages[3].content, "the text is not copied"
+    assert [turn.reward for turn in episode.steps] == [0.5, 1.0, 0.25]
+    assert [turn.statuses for turn in episode.steps] == [[ToolStatus.OK], [ToolStatus.EXCEPTION], []]
+    assert episode.steps[0].info["seen"] == [0.5, [0, 1], None]
+    assert json.loads(json.dumps(episode.steps[0].info)) == episode.steps[0].info
+    texts = json.dumps(episode.record()["steps"])
+    assert "What?" not in texts
+    assert "shown" not in texts, "a record holds an observation once, as the message"
+
+
+def test_the_components_of_the_reward_add_up_over_the_turns() -> None:
+    episode = Episode().begin("hi", {})
+    episode.step("one", ("go on", 0.5, False, False, {"reward_components": {"task": 0.0, "tool_use": 0.5}}))
+    episode.step("two", ("", 1.5, True, False, {"reward_components": {"task": 1.0, "tool_use": np.float32(0.5)}}))
+    assert episode.rewards == {"task": 1.0, "tool_use": 1.0}
+
+
+def test_the_task_is_what_reset_says_else_the_source_else_the_environment() -> None:
+    assert Episode(task="rstar2/MathTool-v0").begin("hi", {"task": "algebra", "source": "mix"}).task == "algebra"
+    assert Episode(task="rstar2/MathTool-v0").begin("hi", {"source": "mix"}).task == "mix"
+    assert Episode(task="rstar2/MathTool-v0").begin("hi", {}).task == "rstar2/MathTool-v0"
+
+
+def test_an_episode_that_does_not_count_has_earned_nothing_in_any_turn() -> None:
+    episode = Episode().begin("hi", {})
+    episode.step("one", ("go on", 0.5, False, False, {"reward_components": {"task": 0.5}}))
+    episode.void("unavailable", "why")
+    assert (episode.end, episode.reward, episode.error, episode.rewards) == ("unavailable", 0.0, "why", {})
+    assert [turn.reward for turn in episode.steps] == [0.0]
+
+
 TEXTS = st.text(st.characters())
 STATUSES = st.lists(st.sampled_from(ToolStatus), max_size=3)
 COUNTS = st.integers(0, 2**40)
@@ -166,6 +207,23 @@ EPISODES = st.builds(
     answer_tags=COUNTS,
     policy_version=COUNTS,
     error=st.none() | TEXTS,
+    steps=st.lists(
+        st.builds(
+            Turn,
+            start=COUNTS,
+            stop=COUNTS,
+            observation=TEXTS,
+            reward=st.floats(allow_nan=False),
+            statuses=STATUSES,
+            version=COUNTS,
+            info=st.dictionaries(TEXTS, st.none() | COUNTS | TEXTS | st.lists(TEXTS, max_size=2), max_size=2),
+        ),
+        max_size=3,
+    ),
+    rewards=st.dictionaries(TEXTS, st.floats(allow_nan=False), max_size=2),
+    task=TEXTS,
+    source=st.sampled_from(["policy", "expert", "refined", "stale"]),
+    parent=st.none() | st.tuples(COUNTS, COUNTS),
 )
 
 
@@ -181,7 +239,19 @@ def test_a_record_gives_the_episode_back(episode: Episode) -> None:
     assert all(type(one) is ToolStatus for one in (*again.statuses, *again.injected))
 
 
-@pytest.mark.parametrize("name", Episode().record())
+LATER = ("steps", "rewards", "task", "source", "parent")
+
+
+def test_a_record_of_before_there_were_turns_is_read_with_the_defaults() -> None:
+    episode = Episode(seed=3).begin("hi", {"problem_id": "p"})
+    episode.step("one", ("", 1.0, True, False, {"tool_calls": [call("ok")], "reward_components": {"task": 1.0}}))
+    record = {name: value for name, value in episode.record().items() if name not in LATER}
+    again = Episode.from_record(record)
+    assert (again.statuses, again.reward, again.messages) == (episode.statuses, 1.0, episode.messages)
+    assert (again.steps, again.rewards, again.task, again.source, again.parent) == ([], {}, "", "policy", None)
+
+
+@pytest.mark.parametrize("name", [name for name in Episode().record() if name not in LATER])
 def test_a_record_that_lacks_a_key_says_which(name: str) -> None:
     record = Episode().record()
     del record[name]
@@ -205,6 +275,15 @@ def test_a_record_that_lacks_a_key_says_which(name: str) -> None:
         ("correct", 1),
         ("policy_tokens", [1, 0]),
         ("error", 7),
+        ("steps", {}),
+        ("steps", [{"start": 0}]),
+        ("steps", [{**Turn().record(""), "statuses": ["sulking"]}]),
+        ("steps", [{**Turn().record(""), "stop": None}]),
+        ("steps", [{**Turn().record(""), "info": []}]),
+        ("rewards", {"task": "much"}),
+        ("task", None),
+        ("source", "nowhere"),
+        ("parent", [1]),
     ],
 )
 def test_a_value_of_another_form_is_named_with_its_key(name: str, value: Any) -> None:

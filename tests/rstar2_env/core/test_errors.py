@@ -17,6 +17,7 @@ EXAMPLES = [
     MissingExtraError("train", "Training"),
     errors.ConfigurationError("max_turns must be a positive integer, not 0."),
     errors.UnknownOptionError("The agent 'oracle' has no option 'corupt'. Did you mean 'corrupt'?"),
+    errors.BranchError("There is no turn of the policy at token 7."),
     errors.DuplicateNameError("twice"),
     errors.EpisodeOverError("reset"),
     errors.ProblemFormatError("line 3"),

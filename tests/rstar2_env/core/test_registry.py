@@ -134,7 +134,7 @@ class TestFromOtherDistributions:
     def entry_points(self, monkeypatch):
         def provide(**points):
             made = [importlib.metadata.EntryPoint(name, value, "group") for name, value in points.items()]
-            monkeypatch.setattr("importlib.metadata.entry_points", lambda *, group: made if group == "group" else [])
+            monkeypatch.setattr("rstar2_env.core.registry.entry_points", lambda group: made if group == "group" else [])
 
         return provide
 

@@ -9,10 +9,13 @@ from pathlib import Path
 
 import gymnasium as gym
 import pytest
+from page_reader import check_page_reader
 from places import SHARED
+from run_sample import write_run
 
 from rstar2_env.agents import make
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
+from rstar2_env.core.run_folder import read_run
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.evaluation.result import EvalResult
 from rstar2_env.evaluation.run import evaluate
@@ -183,6 +186,49 @@ def test_what_is_no_file_of_episodes_is_not_resumed(tmp_path):
     out.write_text('{"question": "q"}\n')
     with pytest.raises(ConfigurationError, match=r"e\.jsonl:1 is not an episode"):
         play(out=out, resume=True)
+
+
+class TestInTheFolderOfARun:
+    def test_one_reader_reads_the_folder_and_the_single_file(self, tmp_path):
+        result = play(out=tmp_path / "run", env_options={})
+        play(out=tmp_path / "e.jsonl", env_options={})
+        check_page_reader(tmp_path / "run")
+        folder, file = read_run(tmp_path / "run"), read_run(tmp_path / "e.jsonl")
+        for run in (folder, file):
+            assert (run.kind, run.evaluated_steps) == ("evaluation", [0])
+            assert run.config["agent"] == "oracle"
+            assert [entry.episode.record() for entry in run.held_out()] == [e.record() for e in result.episodes]
+            assert [entry.more["gold"] for entry in run.held_out()] == [str(n + 1) for n in range(12)]
+        assert [event["event"] for event in folder.events] == ["started", "evaluation", "finished"]
+        (figures,) = folder.evaluations
+        assert figures.figures["pass_rate"] == 1.0
+        assert figures.figures["pass_rate_se"] == 0.0
+
+    def test_it_goes_on_where_it_was_cut(self, tmp_path):
+        out = tmp_path / "run"
+        whole = play(out=out, env_options={})
+        file = out / "episodes" / "eval-000000.jsonl"
+        lines = file.read_text().splitlines(keepends=True)
+        file.write_text("".join(lines[:5]) + lines[5][:40])
+        assert len(read_run(out).held_out()) == 5
+        resumed = play(out=out, resume=True, env_options={})
+        assert resumed.played == 7
+        assert [entry.episode.record() for entry in read_run(out).held_out()] == [e.record() for e in whole.episodes]
+        assert [event["event"] for event in read_run(out).events][3:] == ["resumed", "evaluation", "finished"]
+        with pytest.raises(ConfigurationError, match="belongs to another evaluation"):
+            play(out=out, resume=True, env_options={}, seed=1)
+        assert read_run(out).config["seed"] == 0
+
+    def test_another_run_is_not_overwritten(self, tmp_path):
+        play(out=tmp_path / "run", episodes=2)
+        with pytest.raises(ConfigurationError, match="exists already"):
+            play(out=tmp_path / "run", episodes=2)
+        play(out=tmp_path / "run", episodes=3, overwrite=True)
+        assert len(read_run(tmp_path / "run").held_out()) == 3
+        write_run(tmp_path / "training")
+        with pytest.raises(ConfigurationError, match="is the folder of a run of training"):
+            play(out=tmp_path / "training", episodes=2, overwrite=True)
+        assert read_run(tmp_path / "training").steps == [1, 2, 3, 4]
 
 
 def test_ctrl_c_keeps_what_was_done(tmp_path):

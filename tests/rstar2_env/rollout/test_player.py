@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import torch
 from chat_families import FAMILIES, Family
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scripted_engine import EchoEnv, call, echo_player, math_tool, scripted, turns_of
 from tiny_models import tiny_qwen3
 
@@ -49,6 +51,54 @@ def test_any_environment_of_text_plays() -> None:
     assert (episode.end, episode.turns, episode.reward, episode.correct) == ("terminated", 3, 1.75, True)
     assert (episode.statuses, episode.injected, episode.answer, episode.error) == ([], [], None, None)
     assert cut.end == "terminated"
+
+
+def runs(ones: list[int]) -> list[tuple[int, int]]:
+    """Where each run of ones begins and ends."""
+    edges = [at for at in range(len(ones) + 1) if (at and ones[at - 1]) != (at < len(ones) and ones[at])]
+    return list(zip(edges[::2], edges[1::2], strict=True))
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+@given(
+    words=st.lists(st.sampled_from(["on", "boom", "hang", "a longer turn of some words"]), min_size=1, max_size=5),
+    tokens=st.integers(5, 400),
+    turn_tokens=st.none() | st.integers(1, 12),
+)
+@settings(max_examples=25, deadline=None)
+def test_the_turns_hold_exactly_the_policys_tokens_its_calls_and_the_rewards(
+    family: Family, words: list[str], tokens: int, turn_tokens: int | None
+) -> None:
+    said = iter([*words, *["stop"] * 99])
+    engine = scripted(lambda text: next(said), family)
+    limits = Budget(tokens=tokens, turn_tokens=turn_tokens, wall_s=0.05 if "hang" in words else None)
+    EchoEnv.gate.clear()
+    with echo_player(engine, budget=limits, max_failed=1) as player:
+        (episode,) = player.play([EpisodeRequest(seed=0)])
+        EchoEnv.gate.set()
+    spans = [(turn.start, turn.stop) for turn in episode.steps]
+    assert spans == runs(episode.mask)
+    assert len(episode.steps) == episode.turns
+    assert [turn.version for turn in episode.steps] == list(range(episode.turns))
+    assert sum(turn.reward for turn in episode.steps) == pytest.approx(episode.reward)
+    assert episode.end != "unavailable" or episode.reward == 0
+    texts = [message.content for message in episode.messages]
+    said_at = [at for at, message in enumerate(episode.messages) if message.role == "assistant"]
+    assert [turn.observation for turn in episode.steps] == [texts[at - 1] for at in said_at]
+    for (start, stop), at in zip(spans, said_at, strict=True):
+        assert engine.codec.text(episode.completion_ids[start:stop]) == texts[at]
+
+
+def test_the_turns_of_an_episode_with_tools_hold_its_statuses_and_the_environments_name() -> None:
+    said = iter([call("1") + call("2"), call("3"), "<answer>\\boxed{42}</answer>"])
+    engine = scripted(lambda text: next(said))
+    with echo_player(engine, math_tool(sandbox=StubSandbox("x"))) as player:
+        (episode,) = player.play([EpisodeRequest(seed=0)])
+    assert [turn.statuses for turn in episode.steps] == [[ToolStatus.OK] * 2, [ToolStatus.OK], []]
+    assert [status for turn in episode.steps for status in turn.statuses] == episode.statuses
+    assert [turn.reward for turn in episode.steps] == [0.0, 0.0, 1.0]
+    assert [len(turn.info["tool_calls"]) for turn in episode.steps] == [2, 1, 0]
+    assert episode.task == "rstar2/MathTool-v0"
 
 
 def test_an_environment_that_truncates_without_saying_why_is_truncated() -> None:

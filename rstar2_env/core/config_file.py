@@ -1,0 +1,85 @@
+"""Configuration files: one loader of TOML, YAML and JSON for every command.
+
+Covered: a file that is one mapping of names to values, and errors that name the file and the line. Not covered: what
+the values mean.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+from rstar2_env.core.errors import ConfigurationError, MissingExtraError
+
+SUFFIXES = (".toml", ".yaml", ".yml", ".json")
+"""How the names of configuration files end."""
+_FLOAT = re.compile(r"[-+]?(\d[\d_]*\.?\d*|\.\d+)[eE][-+]?\d+")
+
+
+def read_mapping(path: str | Path) -> dict[str, Any]:
+    """Read a configuration file.
+
+    Args:
+        path: A file whose name ends in one of ``SUFFIXES``, which says its format.
+
+    Raises:
+        ConfigurationError: It cannot be read, or is not a mapping in its format; the message names the file and the
+            line.
+        MissingExtraError: It is YAML, and PyYAML is not installed.
+    """
+    file = Path(path)
+    load = _LOADERS.get(file.suffix.lower())
+    if load is None:
+        raise ConfigurationError(f"The configuration {path} must end in one of {', '.join(SUFFIXES)}.")
+    try:
+        with open(file, "rb") as opened:
+            found = load(opened)
+    except OSError as error:
+        raise ConfigurationError(f"The configuration {path} cannot be read: {error.strerror}.") from error
+    except _InvalidError as error:
+        raise ConfigurationError(f"The configuration {path} is not valid {error}.") from error.__cause__
+    if found is None:
+        return {}
+    if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
+        raise ConfigurationError(f"The configuration {path} must be one mapping of names to values.")
+    return found
+
+
+class _InvalidError(Exception):
+    """The text of a file is not valid; the message says in which format, and where."""
+
+
+def _toml(file: IO[bytes]) -> Any:
+    import tomllib
+
+    try:
+        return tomllib.load(file)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise _InvalidError(f"TOML: {error}") from error
+
+
+def _json(file: IO[bytes]) -> Any:
+    try:
+        return json.load(file)
+    except ValueError as error:
+        raise _InvalidError(f"JSON: {error}") from error
+
+
+def _yaml(file: IO[bytes]) -> Any:
+    try:
+        import yaml
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("yaml", "A configuration in YAML") from error
+    loader: Any = type("_Loader", (yaml.SafeLoader,), {})
+    # YAML 1.1 reads 1e-6 as text, since it has no point; every other format here reads a number.
+    loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.0123456789"))
+    try:
+        return yaml.load(file, loader)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise _InvalidError(f"YAML: {' '.join(str(error).split())}") from error
+
+
+_LOADERS: dict[str, Callable[[IO[bytes]], Any]] = {".toml": _toml, ".json": _json, ".yaml": _yaml, ".yml": _yaml}

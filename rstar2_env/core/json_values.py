@@ -1,0 +1,37 @@
+"""Values as JSON can hold them: what an environment or an option gives, made plain before it is kept or written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+
+def jsonable(value: Any) -> Any:
+    """The value as JSON can hold it, in new containers.
+
+    Args:
+        value: Anything. NumPy's numbers and arrays become numbers and lists, mappings get keys of text, other
+            collections become lists (sets sorted by their text), enumerations their values, numbers that are not
+            finite ``None``; what JSON cannot hold becomes the name of its type.
+    """
+    if value is None or type(value) in (str, bool, int):
+        return value
+    if isinstance(value, Enum):
+        return jsonable(value.value)
+    if isinstance(value, (np.generic, np.ndarray)):
+        return jsonable(value.tolist())
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, (str, int)):
+        return str(value) if isinstance(value, str) else int(value)
+    if isinstance(value, Mapping):
+        return {str(key): jsonable(one) for key, one in value.items()}
+    if isinstance(value, (set, frozenset)):
+        return sorted((jsonable(one) for one in value), key=str)
+    if isinstance(value, Collection) and not isinstance(value, (bytes, bytearray, memoryview)):
+        return [jsonable(one) for one in value]
+    return type(value).__qualname__

@@ -1,0 +1,97 @@
+"""``Row``: what one optimizer step computes for an episode, or for a part of one, as plain numbers without torch.
+
+Covered: token ids, mask, log-probabilities and advantage of the row, and to which turn and which depth of tool calls
+each token belongs. Not covered: padding and micro-batches, which are the backend's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rstar2_env.core.episode import Episode
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Row:
+    """One row of a batch that trains.
+
+    An episode is usually one row; a rollout part may make several of it (step-wise rows, templates that rewrite
+    history). ``completion_ids``, ``mask`` and ``logprobs`` are equally long.
+
+    Attributes:
+        episode: The episode that the row is made of.
+        prompt_ids: Token ids before the first one that may train.
+        completion_ids: Token ids after them, the environment's included.
+        mask: 1 on the policy's tokens, 0 on the environment's.
+        logprobs: Log-probability of each of the policy's tokens when it was drawn; 0 on the environment's.
+        advantage: One number, or one for each token of the completion.
+        columns: Further numbers that a loss term reads, by name; one number, or one for each token of the completion.
+        start: Position in ``episode.completion_ids`` of the row's first completion token; more than 0 in a row that
+            holds only the later turns.
+    """
+
+    episode: Episode
+    prompt_ids: list[int]
+    completion_ids: list[int]
+    mask: list[int]
+    logprobs: list[float]
+    advantage: float | FloatArray = 0.0
+    columns: dict[str, float | FloatArray] = field(default_factory=dict)
+    start: int = 0
+
+    @classmethod
+    def of(cls, episode: Episode, advantage: float | FloatArray) -> Row:
+        """The whole episode as one row; its lists are the episode's own."""
+        return cls(
+            episode, episode.prompt_ids, episode.completion_ids, episode.mask, episode.logprobs, advantage=advantage
+        )
+
+    @property
+    def policy_tokens(self) -> int:
+        """Tokens that the policy wrote."""
+        return sum(self.mask)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the prompt and the completion together."""
+        return len(self.prompt_ids) + len(self.completion_ids)
+
+    @property
+    def trains(self) -> bool:
+        """Whether a token of the policy has an advantage that is not zero."""
+        if isinstance(self.advantage, np.ndarray):
+            return bool(np.any(self.advantage[np.asarray(self.mask, dtype=bool)]))
+        return self.advantage != 0 and any(self.mask)
+
+    def turn_of(self) -> IntArray:
+        """Number of the episode's turn that each token of the completion belongs to, -1 on the environment's tokens.
+
+        Returns:
+            Whole numbers, shape (completion tokens,).
+        """
+        return self._spread(range(len(self.episode.steps)))
+
+    def depth_of(self) -> IntArray:
+        """Number of tool calls that the policy made in the turns before each of its tokens, -1 on the environment's.
+
+        Returns:
+            Whole numbers, shape (completion tokens,).
+        """
+        calls = [0, *np.cumsum([len(turn.statuses) for turn in self.episode.steps])]
+        return self._spread(calls[:-1])
+
+    def _spread(self, values: Sequence[int]) -> IntArray:
+        """One value for each turn, on the turn's tokens of the policy."""
+        found = np.full(len(self.completion_ids), -1, dtype=np.int64)
+        for turn, value in zip(self.episode.steps, values, strict=True):
+            found[max(0, turn.start - self.start) : max(0, turn.stop - self.start)] = value
+        found[np.asarray(self.mask, dtype=np.int64) == 0] = -1
+        return found

@@ -1,0 +1,23 @@
+"""The folder of a run: one format for training, evaluation and pipelines, with one writer and one reader.
+
+docs/run-folder.md describes the files for whoever reads them without this package.
+"""
+
+from __future__ import annotations
+
+from rstar2_env.core.run_folder.entries import Decision, EpisodeEntry, TokensEntry
+from rstar2_env.core.run_folder.layout import Kind
+from rstar2_env.core.run_folder.reader import Checkpoint, EvaluationFigures, Run, read_run
+from rstar2_env.core.run_folder.writer import RunWriter
+
+__all__ = [
+    "Checkpoint",
+    "Decision",
+    "EpisodeEntry",
+    "EvaluationFigures",
+    "Kind",
+    "Run",
+    "RunWriter",
+    "TokensEntry",
+    "read_run",
+]

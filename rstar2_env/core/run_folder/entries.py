@@ -1,0 +1,178 @@
+"""The lines of a run's episode files: an episode with what the trainer decided about it, and its tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rstar2_env.core import record_fields as read
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import RecordFormatError
+from rstar2_env.core.json_values import jsonable
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What became of an episode of training.
+
+    Attributes:
+        kept: Whether it was selected to train.
+        reason: Why it was not: a word of the selector (``"quota"``, ``"draw"``, ``"penalty"``, ``"equal"``, …).
+        round: Round of refill in which its group was played; 0 for the first.
+        advantage: Its advantage, or the mean over its tokens; ``None`` where it has none.
+    """
+
+    kept: bool
+    reason: str = ""
+    round: int = 0
+    advantage: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeEntry:
+    """An episode as a run's folder holds it.
+
+    Attributes:
+        episode: The episode, without token ids; in an evaluation ``episode.group`` is its number.
+        step: Step of the run: the optimizer step that it was played for, or after which it was evaluated.
+        member: Its number in its group.
+        decision: What became of it; ``None`` in an evaluation, where nothing is selected.
+        more: The line's further keys, such as an evaluation's ``gold`` and ``seconds``.
+    """
+
+    episode: Episode
+    step: int
+    member: int = 0
+    decision: Decision | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def kept(self) -> bool:
+        """Whether it was selected to train."""
+        return self.decision is not None and self.decision.kept
+
+
+@dataclass(frozen=True, slots=True)
+class TokensEntry:
+    """The tokens of a row that trained.
+
+    Attributes:
+        step: The optimizer step.
+        group: Number of the group.
+        member: Number of the episode in its group.
+        prompt_ids: Token ids of the prompt.
+        completion_ids: Token ids after it.
+        mask: 1 on the policy's tokens, 0 on the environment's.
+        logprobs: Log-probability of each completion token when it was drawn, 0 on the environment's.
+        advantages: One number for each completion token.
+        ratios: Probability ratio of each completion token, the trainer's over the engine's; empty where it was not
+            computed.
+    """
+
+    step: int
+    group: int
+    member: int
+    prompt_ids: list[int]
+    completion_ids: list[int]
+    mask: list[int]
+    logprobs: list[float]
+    advantages: list[float]
+    ratios: list[float] = field(default_factory=list)
+
+    def record(self) -> dict[str, Any]:
+        """The entry as JSON can hold it."""
+        return {name: jsonable(getattr(self, name)) for name in _OF_TOKENS}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> TokensEntry:
+        """Read an entry back; keys that are not its own are ignored.
+
+        Raises:
+            RecordFormatError: A key is missing or its value has another form.
+        """
+        return cls(**_read(record, _OF_TOKENS, "tokens of a row"))
+
+
+def training_record(
+    episode: Episode, step: int, member: int, decision: Decision | None, *, group: int | None = None
+) -> dict[str, Any]:
+    """The line of an episode of training.
+
+    Args:
+        episode: The episode.
+        step: The optimizer step that it was played for.
+        member: Its number in its group.
+        decision: What became of it.
+        group: Number of its group, where it is not the episode's own.
+    """
+    decided = Decision(kept=False) if decision is None else decision
+    record = episode.record()
+    return {
+        "step": step,
+        "group": record.pop("group") if group is None else group,
+        "member": member,
+        "round": decided.round,
+        "kept": decided.kept,
+        "reason": decided.reason,
+        "advantage": jsonable(decided.advantage),
+        **{name: value for name, value in record.items() if name != "group"},
+    }
+
+
+def entry_of(record: Any, step: int) -> EpisodeEntry:
+    """The entry of a line, of training or of an evaluation; keys that nobody knows are kept in ``more``.
+
+    Args:
+        record: The line, read as JSON.
+        step: The step of its file.
+
+    Raises:
+        RecordFormatError: A key is missing or its value has another form.
+    """
+    if not isinstance(record, Mapping):
+        raise RecordFormatError(f"Expected an episode, a JSON object, not {str(record)[:100]!r}.")
+    own = {name: value for name, value in record.items() if name in _OF_EPISODE}
+    if "index" in record:
+        own["group"] = record["index"]
+    beside = {name: value for name, value in record.items() if name not in own and name != "index"}
+    decision = None
+    if "kept" in beside:
+        defaults = {"reason": "", "round": 0, "advantage": None}
+        decision = Decision(**_read({**defaults, **beside}, _OF_DECISION, "episode"))
+    member = _read({"member": 0, **beside}, {"member": read.number}, "episode")["member"]
+    known = {"step", "member", *_OF_DECISION}
+    more = {name: value for name, value in beside.items() if name not in known}
+    return EpisodeEntry(Episode.from_record(own), step, member, decision, more)
+
+
+def _read(record: Mapping[str, Any], readers: Mapping[str, Any], what: str) -> dict[str, Any]:
+    values = {}
+    for name, take in readers.items():
+        if name not in record:
+            raise RecordFormatError(f"The line of the {what} lacks the key {name!r}.")
+        try:
+            values[name] = take(record[name])
+        except (TypeError, ValueError) as error:
+            raise RecordFormatError(f"The line of the {what}: the value of {name!r} {error}") from error
+    return values
+
+
+_OF_EPISODE = frozenset(Episode().record())
+_OF_DECISION = {
+    "kept": read.truth,
+    "reason": read.text,
+    "round": read.number,
+    "advantage": read.or_none(read.decimal),
+}
+_OF_TOKENS = {
+    "step": read.number,
+    "group": read.number,
+    "member": read.number,
+    "prompt_ids": read.list_of(read.number),
+    "completion_ids": read.list_of(read.number),
+    "mask": read.list_of(read.number),
+    "logprobs": read.list_of(read.decimal),
+    "advantages": read.list_of(read.decimal),
+    "ratios": read.list_of(read.decimal),
+}

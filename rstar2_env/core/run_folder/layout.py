@@ -1,0 +1,61 @@
+"""Names of the files in a run's folder, and the version of the format."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+FORMAT = "rstar2-env/run"
+VERSION = 1
+"""Grows when a reader of the version before would misread the folder; further keys and files do not change it."""
+
+RUN_FILE = "run.json"
+CONFIG_FILE = "config.json"
+METRICS_FILE = "metrics.jsonl"
+EVENTS_FILE = "events.jsonl"
+CARD_FILE = "README.md"
+EPISODES = "episodes"
+EVALUATION_FILE = "eval-000000.jsonl"
+"""The episodes of an evaluation that is a run of its own; a line an episode, so without compression."""
+TOKENS = "tokens"
+
+Kind: TypeAlias = Literal["training", "sft", "evaluation", "pipeline"]
+"""What wrote the folder."""
+Split: TypeAlias = Literal["train", "eval"]
+"""Episodes of training, or of held-out problems."""
+
+_STEP_FILE = re.compile(r"(train|eval)-(\d+)(?:-rank(\d+))?\.jsonl(?:\.gz)?")
+
+
+@dataclass(frozen=True, slots=True)
+class StepFile:
+    """A file of one step: of its episodes, or of their tokens.
+
+    Attributes:
+        path: The file.
+        split: ``"train"`` or ``"eval"``.
+        step: The step.
+        rank: The process that wrote it.
+    """
+
+    path: Path
+    split: str
+    step: int
+    rank: int
+
+
+def step_file(split: Split, step: int, rank: int) -> str:
+    """The name of a step's file: ``train-000012.jsonl.gz``, of the second process ``train-000012-rank1.jsonl.gz``."""
+    return f"{split}-{step:06d}{f'-rank{rank}' if rank else ''}.jsonl.gz"
+
+
+def step_files(folder: Path) -> Iterator[StepFile]:
+    """The step files in a folder, by split, step and process; other files are left out."""
+    found = []
+    for path in folder.glob("*.jsonl*"):
+        if match := _STEP_FILE.fullmatch(path.name):
+            found.append(StepFile(path, match[1], int(match[2]), int(match[3] or 0)))
+    yield from sorted(found, key=lambda file: (file.split, file.step, file.rank))

@@ -1,0 +1,260 @@
+"""``read_run``: reads a run's folder, also while it is written and after a kill at any moment.
+
+Everything is read when it is asked for, so that a ``Run`` follows a run that goes on. Unfinished ends of files are left
+out. Not covered: weights.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rstar2_env.core.appended import whole_lines
+from rstar2_env.core.errors import ConfigurationError, RecordFormatError
+from rstar2_env.core.run_folder.entries import EpisodeEntry, TokensEntry, entry_of
+from rstar2_env.core.run_folder.layout import (
+    EPISODES,
+    EVENTS_FILE,
+    FORMAT,
+    METRICS_FILE,
+    RUN_FILE,
+    TOKENS,
+    VERSION,
+    Split,
+    step_files,
+)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint of a run: its step, its folder, and whatever else its event says (such as the sampler's file)."""
+
+    step: int
+    path: Path
+    more: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationFigures:
+    """The figures of an evaluation after a step, by name; NaN for one without data."""
+
+    step: int
+    figures: Mapping[str, float]
+
+
+class Run:
+    """A run, as its folder (or the single file of an evaluation) tells it.
+
+    Args:
+        path: The folder, or an evaluation's file of JSON lines.
+
+    Attributes:
+        path: The folder or file.
+        kind: ``training``, ``sft``, ``evaluation`` or ``pipeline``.
+
+    Raises:
+        ConfigurationError: It is no run, or one of a later version of the format.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._file = self.path.is_file()
+        identity = {"kind": "evaluation"} if self._file else _identity(self.path)
+        self.kind = str(identity["kind"])
+        self._config_file = str(identity.get("config", ""))
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The options of the run."""
+        if self._file:
+            first = next(_records(self.path), {})
+            run: dict[str, Any] = first.get("run", {})
+            return run
+        return _object(self.path / self._config_file)
+
+    @property
+    def recipe(self) -> dict[str, Any]:
+        """The recipe of a training run as it was resolved: its ``name``, and the part with options of each slot."""
+        config = self.config
+        parts = config.get("parts", {})
+        return {"name": config.get("trainer", ""), **(parts if isinstance(parts, dict) else {})}
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """Everything that happened to the run, in order, with ``event``, ``time`` (UTC) and ``step``."""
+        return [] if self._file else list(_records(self.path / EVENTS_FILE))
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run came to its end; a run that goes on, was interrupted or was killed did not."""
+        events = self.events
+        return bool(events) and events[-1].get("event") == "finished"
+
+    @property
+    def steps(self) -> list[int]:
+        """Every step that has metrics or episodes of training, ascending."""
+        figures = {int(line["step"]) for line in self.metrics()}
+        return sorted(figures | {file.step for file in step_files(self.path / EPISODES) if file.split == "train"})
+
+    def metrics(self) -> list[dict[str, float]]:
+        """The metrics, one mapping for each step, with its ``step``; lines of one step are merged, the later one wins.
+
+        A figure without data is NaN.
+        """
+        merged: dict[int, dict[str, float]] = {}
+        for line in () if self._file else _records(self.path / METRICS_FILE):
+            figures = {name: math.nan if value is None else value for name, value in line.items()}
+            merged.setdefault(int(figures["step"]), {}).update(figures)
+        return [merged[step] for step in sorted(merged)]
+
+    @property
+    def checkpoints(self) -> list[Checkpoint]:
+        """The checkpoints that are still there, by step."""
+        found = {
+            event["step"]: Checkpoint(event["step"], self.path / str(event["path"]), _beside(event, "path"))
+            for event in self._lasting("checkpoint")
+        }
+        return [found[step] for step in sorted(found) if found[step].path.is_dir()]
+
+    @property
+    def weights(self) -> dict[str, int]:
+        """The weights that the run saved: the step of each, by its path in the folder.
+
+        Weights of a step that was lost are left out, also where earlier ones, which they replaced, were not lost.
+        """
+        found: dict[str, int] = {}
+        for event in self.events:
+            if event.get("event") == "saved":
+                found[str(event["path"])] = int(event["step"])
+            elif event.get("event") == "resumed":
+                found = {path: step for path, step in found.items() if step <= event["step"]}
+        return found
+
+    @property
+    def evaluations(self) -> list[EvaluationFigures]:
+        """The evaluations, by step."""
+        found = {}
+        for event in self._lasting("evaluation"):
+            figures = {name: math.nan if value is None else value for name, value in event["figures"].items()}
+            found[event["step"]] = EvaluationFigures(event["step"], figures)
+        return [found[step] for step in sorted(found)]
+
+    def episodes(self, step: int) -> list[EpisodeEntry]:
+        """The episodes of training that were played for a step, of all processes, by group and member."""
+        return sorted(self._entries("train", step), key=_place)
+
+    def groups(self, step: int) -> list[list[EpisodeEntry]]:
+        """The same by group; groups that were played in a round of refill come after those of the first round."""
+        groups: dict[tuple[int, int], list[EpisodeEntry]] = {}
+        for entry in self.episodes(step):
+            groups.setdefault(_place(entry)[:2], []).append(entry)
+        return list(groups.values())
+
+    def held_out(self, step: int = 0) -> list[EpisodeEntry]:
+        """The episodes of the evaluation after a step, by their numbers; those of an ``rstar2 eval`` are of step 0."""
+        return sorted(self._entries("eval", step), key=_place)
+
+    @property
+    def evaluated_steps(self) -> list[int]:
+        """The steps that ``held_out`` has episodes of."""
+        if self._file:
+            return [0]
+        return sorted({file.step for file in step_files(self.path / EPISODES) if file.split == "eval"})
+
+    def tokens(self, step: int) -> list[TokensEntry]:
+        """The tokens of the rows that trained in a step, where the run was asked to keep them."""
+        found: list[TokensEntry] = []
+        for file in step_files(self.path / TOKENS):
+            if (file.split, file.step) == ("train", step):
+                found += _parsed(file.path, TokensEntry.from_record)
+        return sorted(found, key=lambda entry: (entry.group, entry.member))
+
+    def _entries(self, split: Split, step: int) -> Iterator[EpisodeEntry]:
+        if self._file and (split, step) == ("eval", 0):
+            yield from _parsed(self.path, lambda record: entry_of(record, 0))
+        for file in () if self._file else step_files(self.path / EPISODES):
+            if (file.split, file.step) == (split, step):
+                yield from _parsed(file.path, lambda record: entry_of(record, step))
+
+    def _lasting(self, name: str) -> list[dict[str, Any]]:
+        """The events of a name, without those of steps that were lost when the run resumed before them."""
+        lasting: list[dict[str, Any]] = []
+        for event in self.events:
+            if event.get("event") == "resumed":
+                lasting = [earlier for earlier in lasting if earlier["step"] <= event["step"]]
+            elif event.get("event") == name:
+                lasting.append(event)
+        return lasting
+
+    def __repr__(self) -> str:
+        """The run's path and kind."""
+        return f"Run({str(self.path)!r}, kind={self.kind!r})"
+
+
+def read_run(path: str | os.PathLike[str]) -> Run:
+    """Read the folder of a run, or the single file of an evaluation; nothing of it is changed.
+
+    Args:
+        path: The folder, or an evaluation's file of JSON lines.
+
+    Raises:
+        ConfigurationError: It is no run, or one of a later version of the format.
+    """
+    return Run(path)
+
+
+def _identity(folder: Path) -> dict[str, Any]:
+    file = folder / RUN_FILE
+    if not file.is_file():
+        there = "it has no run.json" if folder.is_dir() else "it is not there"
+        raise ConfigurationError(f"{folder} is not the folder of a run: {there}.")
+    identity = _object(file)
+    if identity.get("format") != FORMAT or not isinstance(identity.get("version"), int) or "kind" not in identity:
+        raise ConfigurationError(f"{file} does not begin a run: expected the format {FORMAT!r} and its version.")
+    if identity["version"] > VERSION:
+        raise ConfigurationError(
+            f"{folder} was written in version {identity['version']} of the format; this version of rstar2-env reads "
+            f"versions up to {VERSION}. Update it to read the run."
+        )
+    return identity
+
+
+def _object(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{path} cannot be read: {error}.") from error
+    if not isinstance(value, dict):
+        raise ConfigurationError(f"{path} is not one JSON object.")
+    return value
+
+
+def _records(path: Path) -> Iterator[dict[str, Any]]:
+    return _parsed(path, lambda record: dict(record))
+
+
+def _parsed(path: Path, parse: Callable[[Any], T]) -> Iterator[T]:
+    for number, line in enumerate(whole_lines(path), 1):
+        if not line.strip():
+            continue
+        try:
+            yield parse(json.loads(line))
+        except RecordFormatError as error:
+            raise RecordFormatError(f"{path}, line {number}: {error}") from error
+        except (ValueError, TypeError) as error:
+            raise RecordFormatError(f"{path}, line {number} is not a JSON object: {error}.") from error
+
+
+def _place(entry: EpisodeEntry) -> tuple[int, int, int]:
+    return (entry.decision.round if entry.decision else 0, entry.episode.group, entry.member)
+
+
+def _beside(event: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in event.items() if name not in ("event", "time", "step", *names)}

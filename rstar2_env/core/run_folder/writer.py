@@ -1,0 +1,237 @@
+"""``RunWriter``: writes a run's folder, so that it can be read at any moment, also after a kill.
+
+Every line is written at once and only appended; whole files appear by renaming. What a kill leaves unfinished at the
+end of a file is left out by the reader and cut off when the run goes on. Not covered: weights and checkpoints, which
+the trainer writes beside these files; a power cut, since nothing waits for the disk.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.core.appended import append_text, cut_broken_end, whole_lines
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.json_values import jsonable
+from rstar2_env.core.run_folder.entries import Decision, TokensEntry, training_record
+from rstar2_env.core.run_folder.layout import (
+    CONFIG_FILE,
+    EPISODES,
+    EVENTS_FILE,
+    FORMAT,
+    METRICS_FILE,
+    RUN_FILE,
+    TOKENS,
+    VERSION,
+    Kind,
+    step_file,
+    step_files,
+)
+from rstar2_env.core.version import __version__
+
+_VERSIONS = ("torch", "transformers", "trl", "accelerate", "peft", "vllm", "gymnasium", "numpy")
+
+
+class RunWriter:
+    """Writes the files of a run; any thread may use it.
+
+    Each process of a run has one. The first process (rank 0) calls ``begin`` before any of them writes, and alone
+    writes metrics and events; every process writes its own episodes.
+
+    Args:
+        folder: The run's folder; it is made.
+        kind: What the run is.
+        rank: Number of this process.
+        episodes: Whether to write episodes.
+        tokens: Whether to write the tokens of the rows that train.
+
+    Attributes:
+        folder: The run's folder.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        kind: Kind = "training",
+        rank: int = 0,
+        episodes: bool = True,
+        tokens: bool = False,
+    ) -> None:
+        self.folder = Path(folder)
+        self.keeps_tokens = tokens
+        self._kind, self._rank, self._keeps_episodes = kind, rank, episodes
+        self._begun: set[Path] = set()
+        self._lock = threading.Lock()
+
+    def begin(
+        self, config: Mapping[str, Any], *, resumed: int | None = None, config_file: str = CONFIG_FILE, **more: Any
+    ) -> None:
+        """Begin the run, or go on with it; only the first process does anything.
+
+        What the run wrote about steps that were lost is removed. A run that begins anew removes everything that an
+        earlier run wrote into these files; refusing that is the caller's part.
+
+        Args:
+            config: The options of the run, as they can be given back.
+            resumed: Step of the checkpoint that the run goes on from; ``None`` when it begins anew.
+            config_file: Name of the file with the options.
+            **more: Further keys of the event.
+
+        Raises:
+            ConfigurationError: The folder holds such files, but of no run of this format.
+        """
+        if self._rank:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if resumed is None:
+            self._refuse_others()
+        self._cut(-1 if resumed is None else resumed)
+        identity = {"format": FORMAT, "version": VERSION, "kind": self._kind, "config": config_file}
+        self._replace(RUN_FILE, json.dumps(identity, indent=2) + "\n")
+        self._replace(config_file, json.dumps(jsonable(config), indent=2) + "\n")
+        begun = "started" if resumed is None else "resumed"
+        self.event(begun, resumed or 0, versions=_versions(), **more)
+
+    def metrics(self, step: int, figures: Mapping[str, float]) -> None:
+        """Append a line of metrics; only the first process does.
+
+        Args:
+            step: The optimizer steps done.
+            figures: Numbers by name; one that is not finite is written as null.
+        """
+        if not self._rank:
+            self._append(self.folder / METRICS_FILE, [{"step": step, **jsonable(figures)}])
+
+    def event(self, event: str, step: int, **more: Any) -> None:
+        """Append an event with the time; only the first process does.
+
+        Args:
+            event: What happened: ``started``, ``resumed``, ``checkpoint``, ``evaluation``, ``interrupted``, ``failed``,
+                ``finished``, or a word of one's own.
+            step: The optimizer steps done.
+            **more: Further keys.
+        """
+        if not self._rank:
+            now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            self._append(self.folder / EVENTS_FILE, [{"event": event, "time": now, "step": step, **jsonable(more)}])
+
+    def train(
+        self,
+        step: int,
+        groups: Sequence[Sequence[Episode]],
+        decisions: Sequence[Sequence[Decision]] | None = None,
+    ) -> None:
+        """Append groups of a step of training, with what became of each episode.
+
+        Args:
+            step: The optimizer step that they are played for, from 1.
+            groups: The episodes of each group, all that were played.
+            decisions: What became of each; as ``groups``. ``None``: none is kept.
+        """
+        if not self._keeps_episodes:
+            return
+        path = self.folder / EPISODES / step_file("train", step, self._rank)
+        for at, group in enumerate(groups):
+            decided: Sequence[Decision | None] = [None] * len(group) if decisions is None else decisions[at]
+            rows = [
+                training_record(episode, step, member, decision)
+                for member, (episode, decision) in enumerate(zip(group, decided, strict=True))
+            ]
+            self._append_step(path, rows)
+
+    def held_out(self, step: int, episodes: Iterable[Episode], **more: Any) -> None:
+        """Append episodes of an evaluation.
+
+        Args:
+            step: The optimizer steps done.
+            episodes: The episodes; ``group`` is the number of each.
+            **more: Further keys of every line.
+        """
+        if self._keeps_episodes:
+            records = []
+            for episode in episodes:
+                record = episode.record()
+                records.append({"index": record.pop("group"), **record, **jsonable(more)})
+            self._append_step(self.folder / EPISODES / step_file("eval", step, self._rank), records)
+
+    def tokens(self, entries: Iterable[TokensEntry]) -> None:
+        """Append the tokens of rows that trained, if they are asked for."""
+        if not self.keeps_tokens:
+            return
+        steps: dict[int, list[dict[str, Any]]] = {}
+        for entry in entries:
+            steps.setdefault(entry.step, []).append(entry.record())
+        for step, records in steps.items():
+            self._append_step(self.folder / TOKENS / step_file("train", step, self._rank), records)
+
+    def _append_step(self, path: Path, records: Sequence[Mapping[str, Any]]) -> None:
+        with self._lock:
+            # The file of a step that is played again after a kill is begun anew.
+            anew = path not in self._begun
+            self._begun.add(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._append(path, records, anew=anew)
+
+    def _append(self, path: Path, records: Sequence[Mapping[str, Any]], *, anew: bool = False) -> None:
+        text = "".join(_line(record) for record in records)
+        with self._lock:
+            append_text(path, text, anew=anew)
+
+    def _replace(self, name: str, text: str) -> None:
+        beside = self.folder / f"{name}.part"
+        beside.write_text(text, "utf-8")
+        beside.replace(self.folder / name)
+
+    def _refuse_others(self) -> None:
+        others = [name for name in (METRICS_FILE, EVENTS_FILE) if (self.folder / name).exists()]
+        if others and not (self.folder / RUN_FILE).exists():
+            raise ConfigurationError(
+                f"{self.folder} holds a {others[0]} of something else, as there is no {RUN_FILE} beside it: choose "
+                "another folder for the run."
+            )
+
+    def _cut(self, last: int) -> None:
+        """Remove what there is about steps after the last one that counts; all, when it is negative."""
+        events, figures = self.folder / EVENTS_FILE, self.folder / METRICS_FILE
+        if last < 0:
+            events.unlink(missing_ok=True)
+            figures.unlink(missing_ok=True)
+        else:
+            cut_broken_end(events)
+            if figures.exists():
+                kept = [line for line in whole_lines(figures) if _step_of(line) <= last]
+                self._replace(METRICS_FILE, b"".join(line + b"\n" for line in kept).decode("utf-8"))
+        for name in (EPISODES, TOKENS):
+            for file in step_files(self.folder / name):
+                if file.step > last:
+                    file.path.unlink()
+
+
+def _line(record: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(record, allow_nan=False) + "\n"
+    except ValueError:  # a number that is not finite
+        return json.dumps(jsonable(record), allow_nan=False) + "\n"
+
+
+def _step_of(line: bytes) -> int:
+    return int(json.loads(line)["step"])
+
+
+def _versions() -> dict[str, str]:
+    """Version of this package and of those that decide what a run computes, without importing them."""
+    found = {"rstar2-env": __version__}
+    for name in _VERSIONS:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,60 @@
+"""Plain values as TOML text, for a person to read and a file to keep.
+
+Covered: mappings of names to values, whose inner mappings become tables; a value that is ``None``, which TOML cannot
+say, becomes a comment. Not covered: reading, which Python's ``tomllib`` does.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def toml_text(values: Mapping[str, Any]) -> str:
+    """Return a TOML document that reads as ``values``, but for what is ``None``.
+
+    Args:
+        values: Strings, numbers, booleans, ``None``, and lists and mappings of them.
+    """
+    return "\n".join(_table(values, ())) + "\n"
+
+
+def _table(values: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
+    inner = {name: value for name, value in values.items() if isinstance(value, Mapping) and not path}
+    if path:
+        yield f"[{'.'.join(map(_key, path))}]"
+    for name, value in values.items():
+        if name not in inner:
+            yield f"# {_key(name)} = none" if value is None else f"{_key(name)} = {_value(value)}"
+    for name, value in inner.items():
+        yield ""
+        yield from _table(value, (*path, name))
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, bool):
+        return json.dumps(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        pairs = [f"{_key(name)} = {_value(one)}" for name, one in value.items() if one is not None]
+        return "{" + ", ".join(pairs) + "}"
+    if isinstance(value, Sequence):
+        return "[" + ", ".join(_value(one) for one in value if one is not None) + "]"
+    return repr(value)
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else _text(name)
+
+
+def _text(value: str) -> str:
+    # TOML's escapes are those of JSON, except that it knows no surrogates and wants the delete character escaped.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,20 @@
+"""``answer_format``: whether the policy marked exactly one answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.rewards.base import REWARDS, RewardContext
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFormat:
+    """1 when exactly one answer was marked, else 0."""
+
+    def __call__(self, episode: Episode, ctx: RewardContext) -> float:
+        """1 or 0."""
+        return float(episode.answer_tags == 1)
+
+
+REWARDS.register("answer_format", AnswerFormat)

@@ -1,0 +1,190 @@
+"""``Component``: one named part of a reward, with a weight, a gate and bounds, and how a configuration writes it."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, TypeAlias
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import call_with_options, typed_options
+from rstar2_env.core.parts import PartSpec, read_part
+from rstar2_env.rewards.base import REWARDS, Need, Reward, RewardContext, needs_of
+
+Gate: TypeAlias = "Literal['always', 'correct', 'wrong'] | Callable[[Episode, RewardContext], bool]"
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One named part of a reward.
+
+    Attributes:
+        name: As ``info["reward_components"]`` and ``Episode.rewards`` show it.
+        score: What it is worth.
+        weight: Factor on it.
+        gate: When it counts: ``"always"``, only in ``"correct"`` or ``"wrong"`` episodes, or what a function says. A
+            part whose gate is shut is worth 0.
+        clip: Lowest and highest value before the weight; ``None`` for no bounds.
+        when: ``"end"`` pays once, at the end; ``"step"`` at every turn, which a wrapper can and a trainer cannot.
+    """
+
+    name: str
+    score: Reward
+    weight: float = 1.0
+    gate: Gate = "always"
+    clip: tuple[float, float] | None = None
+    when: Literal["end", "step"] = "end"
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """What its score needs beside the episode."""
+        return needs_of(self.score)
+
+    def value(self, episode: Episode, ctx: RewardContext) -> float | None:
+        """The weighted value; 0 behind a shut gate, ``None`` where there is nothing to score.
+
+        Raises:
+            ConfigurationError: The score is not a finite number, or it must be awaited.
+        """
+        if not self._open(episode, ctx):
+            return 0.0
+        score = self.score(episode, ctx)
+        if inspect.isawaitable(score):
+            if inspect.iscoroutine(score):
+                score.close()
+            raise ConfigurationError(
+                f"The reward component {self.name!r} is a coroutine, which only a trainer awaits; name it among the "
+                "trainer's rewards."
+            )
+        return self._weighted(score)
+
+    async def avalue(self, episode: Episode, ctx: RewardContext) -> float | None:
+        """The same for a score that may be a coroutine.
+
+        Raises:
+            ConfigurationError: The score is not a finite number.
+        """
+        if not self._open(episode, ctx):
+            return 0.0
+        score = self.score(episode, ctx)
+        return self._weighted(await score if inspect.isawaitable(score) else score)
+
+    def check(self) -> None:
+        """Check what annotations cannot say.
+
+        Raises:
+            ConfigurationError: A field does not fit.
+        """
+        if not callable(self.score):
+            raise ConfigurationError(
+                f"The score of {self.name!r} must be a function of the episode and its context that returns a number, "
+                f"not {self.score!r}."
+            )
+        if not callable(self.gate) and self.gate not in ("always", "correct", "wrong"):
+            raise ConfigurationError(
+                f"The gate of {self.name!r} must be 'always', 'correct', 'wrong' or a function, not {self.gate!r}."
+            )
+        if self.when not in ("end", "step"):
+            raise ConfigurationError(f"{self.name!r} is paid at 'end' or 'step', not {self.when!r}.")
+        check_bounds(self.clip)
+        needs_of(self.score)
+
+    def _open(self, episode: Episode, ctx: RewardContext) -> bool:
+        if callable(self.gate):
+            return bool(self.gate(episode, ctx))
+        return self.gate == "always" or episode.correct == (self.gate == "correct")
+
+    def _weighted(self, score: float | None) -> float | None:
+        if score is None:
+            return None
+        try:
+            value = float(score)
+        except (TypeError, ValueError):
+            value = math.nan
+        if not math.isfinite(value):
+            raise ConfigurationError(f"The reward component {self.name!r} gave {score!r}; expected a finite number.")
+        return self.weight * clipped(value, self.clip)
+
+
+def make_component(written: Component | PartSpec, **given: Any) -> Component:
+    """A part of a reward, as a configuration writes it.
+
+    Args:
+        written: A name of ``REWARDS``, or one's own code, with options
+            ("tool_use:each=0.05,weight=2,gate=correct"), in any form of ``rstar2_env.core.parts``: those of the score,
+            and beside them ``weight``, ``gate``, ``clip``, ``when`` and ``label`` (the component's name, where it is
+            not that of the score). Or a score itself.
+        **given: Options of the score that the caller knows, for a class that takes them; those in ``written`` override
+            them.
+
+    Raises:
+        UnknownNameError: There is no component of that name.
+        ConfigurationError: An option does not fit.
+    """
+    if isinstance(written, Component):
+        return written
+    part = read_part(written, REWARDS.kind)
+    found: Any = part.made_by or REWARDS.get(part.name)
+    what = f"{REWARDS.kind} {part.name!r}"
+    own = {name: value for name, value in part.options.items() if name not in OF_COMPONENT}
+    if inspect.isclass(found):
+        taken = inspect.signature(found).parameters
+        own = {**{name: value for name, value in given.items() if name in taken}, **own}
+        found = call_with_options(what, found, own)
+    elif own:
+        raise ConfigurationError(
+            f"The {what} is a function and takes {', '.join(OF_COMPONENT)}, not {', '.join(own)}: make it a class for "
+            "options of its own."
+        )
+    paid = {name: value for name, value in part.options.items() if name in OF_COMPONENT}
+    label = part.name.rpartition(":")[2]
+    return call_with_options(what, partial(_component, found, label), paid)
+
+
+def _component(
+    score: Reward,
+    name: str,
+    *,
+    label: str = "",
+    weight: float = 1.0,
+    gate: Literal["always", "correct", "wrong"] = "always",
+    clip: tuple[float, float] | None = None,
+    when: Literal["end", "step"] = "end",
+) -> Component:
+    return Component(label or name, score, weight, gate, clip, when)
+
+
+def _unscored(episode: Episode, ctx: RewardContext) -> None:
+    """Stands for a score where only the options beside it matter."""
+
+
+OF_COMPONENT = ("label", "weight", "gate", "clip", "when")
+"""Options of every component, beside those of its score."""
+
+
+def component_options(options: Mapping[str, Any], *, prefix: str) -> dict[str, Any]:
+    """Those of the options that are of ``OF_COMPONENT``, typed and checked; ``prefix`` goes before them in messages."""
+    paid = {name: value for name, value in options.items() if name in OF_COMPONENT}
+    return typed_options("reward component", partial(_component, _unscored, ""), paid, prefix=prefix)
+
+
+def check_bounds(bounds: Any) -> None:
+    """Check a clip.
+
+    Raises:
+        ConfigurationError: It is neither ``None`` nor a pair of numbers in order.
+    """
+    if bounds is None:
+        return
+    pair = isinstance(bounds, Sequence) and len(bounds) == 2
+    if not (pair and all(isinstance(bound, (int, float)) for bound in bounds) and bounds[0] <= bounds[1]):
+        raise ConfigurationError(f"clip must be a pair of numbers (lowest, highest), not {bounds!r}.")
+
+
+def clipped(value: float, bounds: tuple[float, float] | None) -> float:
+    """The value, or the bound that it passes."""
+    return value if bounds is None else min(max(value, bounds[0]), bounds[1])

@@ -1,0 +1,20 @@
+"""``return``: what the environment itself paid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.rewards.base import REWARDS, RewardContext
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentReturn:
+    """The environment's return, the sum of the rewards of its steps."""
+
+    def __call__(self, episode: Episode, ctx: RewardContext) -> float:
+        """The return."""
+        return episode.reward
+
+
+REWARDS.register("return", EnvironmentReturn)

@@ -1,0 +1,59 @@
+"""``overlong``: a soft punishment for answers close to the limit of tokens (DAPO, arXiv 2503.14476, section 3.4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import Count, check_options, option
+from rstar2_env.rewards.base import REWARDS, RewardContext
+
+
+@dataclass(frozen=True, slots=True)
+class Overlong:
+    """0 up to ``limit - buffer`` tokens, then falling in a straight line to ``-factor`` at ``limit``.
+
+    The length is that of everything after the prompt, the environment's tokens included: what the limit counts. The
+    paper has a limit of 20,480 and a buffer of 4,096.
+
+    Attributes:
+        limit: The limit of tokens; a trainer fills in its own, ``max_episode_tokens``.
+        buffer: Tokens before the limit from which on the punishment grows; ``None`` is a fifth of the limit.
+        factor: The highest punishment.
+    """
+
+    limit: Count
+    buffer: int | None = option(None, least=1)
+    factor: float = option(1.0, least=0)
+
+    def __post_init__(self) -> None:
+        """Check the lengths.
+
+        Raises:
+            ConfigurationError: An option is out of its range, or the buffer is longer than the limit.
+        """
+        check_options(self)
+        if self.buffer is not None and self.buffer > self.limit:
+            raise ConfigurationError(
+                f"The buffer of overlong ({self.buffer} tokens) must not exceed its limit ({self.limit} tokens): leave "
+                "it out, and it is a fifth of the limit."
+            )
+
+    def __call__(self, episode: Episode, ctx: RewardContext) -> float:
+        """From -factor to 0.
+
+        Raises:
+            ConfigurationError: The episode has no token ids, as in an environment's wrapper.
+        """
+        if not episode.completion_ids:
+            raise ConfigurationError(
+                "The reward component 'overlong' counts tokens, and this episode holds none; name it among a trainer's "
+                "rewards instead of in a wrapper."
+            )
+        buffer = self.buffer or max(1, self.limit // 5)
+        over = len(episode.completion_ids) - (self.limit - buffer)
+        return max(-self.factor, min(-over / buffer * self.factor, 0.0))
+
+
+REWARDS.register("overlong", Overlong)

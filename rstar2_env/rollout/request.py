@@ -1,0 +1,74 @@
+"""What a player is asked for: episodes, within a budget; and the error when too many of them failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import Rstar2Error
+from rstar2_env.core.options import check_options, option
+
+
+class RolloutError(Rstar2Error, RuntimeError):
+    """More episodes ended ``unavailable`` than ``max_failed`` allows.
+
+    Attributes:
+        episodes: All episodes, the failed ones with their tracebacks.
+    """
+
+    def __init__(self, episodes: Sequence[Episode]) -> None:
+        self.episodes = list(episodes)
+        failed = [episode for episode in episodes if episode.failed]
+        causes = (episode.error for episode in failed if episode.error)
+        cause = next(causes, "the tool or the grader did not answer")
+        super().__init__(f"{len(failed)} of {len(episodes)} episodes ended as unavailable, for example:\n{cause}")
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeRequest:
+    """One episode to play.
+
+    Attributes:
+        group: Index of its group.
+        seed: Seed of the environment's ``reset``; the same for a whole group.
+        options: Options of ``reset``.
+        sampling_seed: Seeds the policy's draws; different for each episode of a group. ``None`` leaves the seed to the
+            engine.
+    """
+
+    group: int = 0
+    seed: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    sampling_seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Limits of one episode, in addition to the environment's own budgets.
+
+    Attributes:
+        tokens: Maximum number of tokens after the prompt, the policy's and the environment's together.
+        turn_tokens: Maximum number of tokens of one turn; ``None`` means the rest of ``tokens``.
+        turns: Maximum number of turns, for environments without a budget of their own.
+        wall_s: Wall-clock seconds from the ``reset`` on, without the wait for a place on the engine; ``None`` for no
+            limit. Its effect depends on the machine's load, so a run with this limit is not exactly reproducible.
+    """
+
+    tokens: int = option(4096, least=1)
+    turn_tokens: int | None = option(None, least=1)
+    turns: int = option(256, least=1)
+    wall_s: float | None = option(None, above=0, unit="seconds")
+
+    def __post_init__(self) -> None:
+        """Check that every limit is positive.
+
+        Raises:
+            ConfigurationError: A limit is not positive.
+        """
+        check_options(self, "Budget.")
+
+
+Settled = Callable[[Sequence[Episode | None]], bool]
+"""Whether a group needs no more episodes, given those in the order of their requests (``None``: still running)."""

@@ -1,0 +1,199 @@
+"""What is written into a run's folder is read back, at any moment, also after a kill at any byte."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from run_sample import CONFIG, episode, groups_of, write_run, write_step
+
+from rstar2_env.core.errors import ConfigurationError, RecordFormatError
+from rstar2_env.core.run_folder import Decision, RunWriter, read_run
+
+
+def test_a_run_is_read_back_as_it_was_written(run_folder: Path) -> None:
+    run = read_run(run_folder)
+    assert (run.kind, run.config, run.finished) == ("training", CONFIG, True)
+    assert run.recipe == {"name": "grpo_roc", "selector": ["roc", {"mode": "rank"}]}
+    assert run.steps == [1, 2, 3, 4]
+    assert [line["loss"] for line in run.metrics()] == [1.0, 0.5, 1 / 3, 0.25]
+    assert math.isnan(run.metrics()[0]["kl"])
+    happened = ["started", "evaluation", "checkpoint", "evaluation", "finished"]
+    assert [event["event"] for event in run.events] == happened
+    assert run.events[0]["versions"]["gymnasium"]
+    assert sorted(event["time"] for event in run.events) == [event["time"] for event in run.events]
+    assert [(one.step, one.figures["pass_rate"]) for one in run.evaluations] == [(0, 0.25), (4, 0.75)]
+    assert math.isnan(run.evaluations[0].figures["tool_error_share"])
+    (checkpoint,) = run.checkpoints
+    assert (checkpoint.step, checkpoint.path, checkpoint.more) == (
+        2,
+        run_folder / "checkpoint-2",
+        {"sampler": "checkpoint-2/sampler.json"},
+    )
+
+
+def test_every_episode_is_there_with_what_became_of_it(run_folder: Path) -> None:
+    groups = read_run(run_folder).groups(3)
+    assert [len(group) for group in groups] == [3, 3, 3]
+    for number, group in enumerate(groups):
+        for member, entry in enumerate(group):
+            written = episode(number, member, 3)
+            assert entry.episode.record() == written.record()
+            assert (entry.step, entry.member, entry.kept) == (3, member, member > 0)
+            assert entry.decision is not None
+            assert entry.decision.reason == ("" if member else "quota")
+            assert entry.decision.round == (number == 2)
+            assert entry.decision.advantage == (0.5 if member else None)
+            assert entry.episode.steps == written.steps
+            assert entry.episode.rewards == {"return": float(member % 2)}
+
+
+def test_held_out_episodes_are_not_those_of_training(run_folder: Path) -> None:
+    run = read_run(run_folder)
+    assert run.evaluated_steps == [0, 4]
+    assert [entry.episode.messages[1].content for entry in run.held_out(4)] == [
+        episode(number, 0, 98).messages[1].content for number in range(3)
+    ]
+    assert [entry.decision for entry in run.held_out(0)] == [None] * 3
+    assert run.episodes(0) == []
+
+
+def test_tokens_are_there_where_they_were_asked_for(run_folder: Path, tmp_path: Path) -> None:
+    (entry,) = read_run(run_folder).tokens(2)
+    assert (entry.completion_ids, entry.mask, entry.ratios) == ([3, 4, 5, 6], [1, 1, 0, 1], [1.0, 1.1, 1.0, 0.9])
+    without = RunWriter(tmp_path / "without")
+    without.begin(CONFIG)
+    write_step(without, 1)
+    assert read_run(tmp_path / "without").tokens(1) == []
+    assert not (tmp_path / "without" / "tokens").exists()
+
+
+def test_several_processes_write_files_of_their_own_and_the_reader_joins_them(tmp_path: Path) -> None:
+    writers = [RunWriter(tmp_path / "run", rank=rank) for rank in range(3)]
+    for writer in writers:
+        writer.begin(CONFIG)
+    for rank in (2, 0, 1):
+        writers[rank].train(1, groups_of(1, first=2 * rank))
+        writers[rank].metrics(1, {"loss": float(rank)})
+        writers[rank].event("finished", 1)
+    run = read_run(tmp_path / "run")
+    assert [group[0].episode.group for group in run.groups(1)] == [0, 1, 2, 3, 4, 5]
+    assert run.metrics() == [{"step": 1, "loss": 0.0}], "the first process alone writes metrics"
+    assert [event["event"] for event in run.events] == ["started", "finished"]
+
+
+def test_a_run_can_be_followed_while_it_is_written(tmp_path: Path) -> None:
+    writer = RunWriter(tmp_path / "run")
+    writer.begin(CONFIG)
+    run = read_run(tmp_path / "run")
+    assert (run.steps, run.metrics(), run.finished) == ([], [], False)
+    writer.train(1, groups_of(1), [[Decision(True)] * 3] * 2)
+    assert [len(group) for group in run.groups(1)] == [3, 3]
+    assert run.steps == [1]
+    writer.metrics(1, {"loss": 2.0})
+    assert run.metrics() == [{"step": 1, "loss": 2.0}]
+
+
+FILES = (
+    "metrics.jsonl",
+    "events.jsonl",
+    "episodes/train-000003.jsonl.gz",
+    "episodes/eval-000004.jsonl.gz",
+    "tokens/train-000004.jsonl.gz",
+)
+
+
+def figures(folder: Path) -> dict[str, list[object]]:
+    """Everything that the reader says of a run, as lists that a cut can only shorten at the end."""
+    run = read_run(folder)
+    return {
+        "metrics.jsonl": [json.dumps(line) for line in run.metrics()],
+        "events.jsonl": [event["event"] for event in run.events],
+        "episodes/train-000003.jsonl.gz": [(entry.member, entry.episode.record()) for entry in run.episodes(3)],
+        "episodes/eval-000004.jsonl.gz": [entry.episode.record() for entry in run.held_out(4)],
+        "tokens/train-000004.jsonl.gz": [entry.record() for entry in run.tokens(4)],
+    }
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    write_run(folder)
+    return folder
+
+
+@pytest.mark.parametrize("file", FILES)
+@given(data=st.data())
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_file_cut_at_any_byte_reads_up_to_the_cut_and_the_others_as_before(
+    file: str, data: st.DataObject, whole: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    before = figures(whole)
+    folder = tmp_path_factory.mktemp("cut") / "run"
+    shutil.copytree(whole, folder)
+    content = (folder / file).read_bytes()
+    (folder / file).write_bytes(content[: data.draw(st.integers(0, len(content)), label="bytes left")])
+    after = figures(folder)
+    left = after.pop(file)
+    assert left == before[file][: len(left)]
+    assert after == {name: value for name, value in before.items() if name != file}
+    # The run goes on after step 2, whatever was cut.
+    writer = RunWriter(folder, tokens=True)
+    writer.begin(CONFIG, resumed=2)
+    for step in (3, 4):
+        write_step(writer, step)
+    again = read_run(folder)
+    assert [line["step"] for line in again.metrics()] in ([1, 2, 3, 4], [2, 3, 4], [1, 3, 4], [3, 4])
+    assert figures(folder)["episodes/train-000003.jsonl.gz"] == before["episodes/train-000003.jsonl.gz"]
+    assert [event["event"] for event in again.events][-1] == "resumed"
+    shutil.rmtree(folder.parent)
+
+
+def damage(change: Callable[[dict[str, object]], None]) -> Callable[[Path], None]:
+    def apply(folder: Path) -> None:
+        identity = json.loads((folder / "run.json").read_text())
+        change(identity)
+        (folder / "run.json").write_text(json.dumps(identity))
+
+    return apply
+
+
+@pytest.mark.parametrize(
+    ("break_it", "says"),
+    [
+        (damage(lambda identity: identity.update(version=2)), "version 2 of the format.*up to 1. Update"),
+        (damage(lambda identity: identity.update(format="x")), "does not begin a run"),
+        (damage(lambda identity: identity.pop("kind")), "does not begin a run"),
+        (lambda folder: (folder / "run.json").write_text("{"), "cannot be read"),
+        (lambda folder: (folder / "run.json").unlink(), "it has no run.json"),
+        (shutil.rmtree, "it is not there"),
+    ],
+)
+def test_what_is_no_run_or_a_later_one_is_refused(
+    break_it: Callable[[Path], object], says: str, run_folder: Path
+) -> None:
+    break_it(run_folder)
+    with pytest.raises(ConfigurationError, match=says):
+        read_run(run_folder)
+
+
+def test_a_damaged_line_is_named_by_file_and_number(run_folder: Path) -> None:
+    with (run_folder / "metrics.jsonl").open("a") as file:
+        file.write("oops\n")
+    with pytest.raises(RecordFormatError, match=r"metrics\.jsonl, line 5 is not"):
+        read_run(run_folder).metrics()
+
+
+def test_a_key_that_nobody_knows_is_kept_beside_the_episode(run_folder: Path) -> None:
+    path = run_folder / "episodes" / "eval-000001.jsonl"
+    record = {**episode(0, 0, 1).record(), "gold": "42", "of_tomorrow": [1]}
+    record["index"] = record.pop("group")
+    path.write_text(json.dumps(record) + "\n")
+    (entry,) = read_run(run_folder).held_out(1)
+    assert entry.more == {"gold": "42", "of_tomorrow": [1]}

@@ -1,0 +1,79 @@
+"""The scores of the package: golden numbers, and what they refuse."""
+
+import pytest
+
+from rstar2_env.core.episode import Episode, Message
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.status import ToolStatus
+from rstar2_env.rewards import (
+    REWARDS,
+    AnswerFormat,
+    CosineLength,
+    EnvironmentReturn,
+    Overlong,
+    RewardContext,
+    ToolUse,
+    WrongByTurns,
+    make_component,
+)
+
+CTX = RewardContext()
+
+
+def test_every_score_of_the_package_has_a_name():
+    assert REWARDS.names() == ["answer_format", "cosine_length", "overlong", "return", "tool_use", "wrong_by_turns"]
+
+
+def test_the_return_is_what_the_environment_paid():
+    assert EnvironmentReturn()(Episode(reward=-0.25), CTX) == -0.25
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"), [(1, 0.0), (16384, 0.0), (18432, -0.5), (20479, -4095 / 4096), (20480, -1.0), (30000, -1.0)]
+)
+def test_a_long_episode_is_punished_as_in_dapo(tokens, expected):
+    episode = Episode(completion_ids=[7] * tokens)
+    assert Overlong(20480)(episode, CTX) == pytest.approx(expected)
+    assert Overlong(20480, factor=0.5)(episode, CTX) == pytest.approx(expected / 2)
+
+
+def test_the_tokens_of_the_environment_count_as_the_limit_counts_them():
+    assert Overlong(20, buffer=10)(Episode(completion_ids=[7] * 15, mask=[1] * 5 + [0] * 10), CTX) == -0.5
+
+
+def test_overlong_refuses_what_it_cannot_measure():
+    with pytest.raises(ConfigurationError, match=r"counts tokens.*rewards instead of in a wrapper"):
+        Overlong(20, buffer=10)(Episode(), CTX)
+    with pytest.raises(ConfigurationError, match=r"buffer of overlong \(4096 tokens\) must not exceed its limit"):
+        Overlong(1024, 4096)
+
+
+def test_what_the_caller_knows_is_filled_in_where_it_is_taken_and_not_written():
+    assert make_component("overlong:buffer=16", limit=64).score == Overlong(64, 16)
+    assert make_component("overlong:buffer=16,limit=32", limit=64).score == Overlong(32, 16)
+    assert make_component("tool_use:each=0.5", limit=64).score == ToolUse(0.5)
+
+
+def test_a_wrong_answer_costs_less_the_more_turns_were_tried():
+    # Turns of both sides: 2, 4, 6, 10, 16.
+    scores = [WrongByTurns()(Episode(turns=turns), CTX) for turns in (1, 2, 3, 5, 8)]
+    assert scores == pytest.approx([-1.0, -0.9, -0.8, -0.6, -0.6])
+
+
+def test_the_tool_bonus_grows_up_to_its_cap():
+    scores = [ToolUse()(Episode(statuses=[ToolStatus.OK] * calls), CTX) for calls in range(8)]
+    assert scores == sorted(scores)
+    assert scores[0] == 0
+    assert scores[-1] == scores[-2] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(("correct", "expected"), [(True, [1, 0.75, 0.5, 0.5]), (False, [-1, -0.75, -0.5, -0.5])])
+def test_the_cosine_has_its_golden_values_at_nought_half_and_full_length(correct, expected):
+    def score(length):
+        return CosineLength(100)(Episode(correct=correct, messages=[Message("assistant", "x" * length)]), CTX)
+
+    assert [score(length) for length in (0, 50, 100, 300)] == pytest.approx(expected)
+
+
+def test_one_answer_is_the_right_format():
+    assert [AnswerFormat()(Episode(answer_tags=tags), CTX) for tags in (0, 1, 2)] == [0, 1, 0]
