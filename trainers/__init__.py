@@ -1,4 +1,10 @@
-"""Trainers for text environments: recipes selected by name, and the parts they combine."""
+"""Trainers for text environments: recipes selected by name, and the parts they combine.
+
+Each name is loaded when it is first used, so that listing parts loads nothing that makes or runs a trainer.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
 
 if __name__ != "rstar2_env.trainers":
     raise ImportError(
@@ -6,37 +12,116 @@ if __name__ != "rstar2_env.trainers":
         "second copy of its registry. Install the distribution (pip install -e .) and import rstar2_env.trainers."
     )
 
-from .advantages.base import ADVANTAGES, Advantage
-from .api import make, sft
-from .base import TRAINERS, Recipe, Trainer, TrainResult
-from .cold_start import SftOptions, read_traces
-from .config import TrainConfig, read_config
-from .demonstration.start import demo
-from .samplers.fixed import ProblemSampler, Sampler, SeedSampler, Start
-from .selectors.base import SELECTORS, Selector
-from .selectors.keep_all import KeepAll
-from .selectors.resample_on_correct import ResampleOnCorrect
+if TYPE_CHECKING:
+    from .advantages.base import ADVANTAGES, Advantage
+    from .api import find_recipe, make, sft
+    from .base import TRAINERS, Recipe, Trainer, TrainResult
+    from .batch import Batch
+    from .cold_start import SftOptions, read_traces
+    from .collector import Collector
+    from .config import TrainConfig
+    from .config_files import read_config
+    from .demonstration.start import demo
+    from .hooks.base import HOOKS
+    from .hooks.state import Limits, RunState
+    from .losses.base import AGGREGATIONS, CORRECTIONS, LOSSES
+    from .losses.tokens import Tokens
+    from .ranks import Ranks
+    from .rollouts.base import ROLLOUTS, Play
+    from .samplers.base import SAMPLERS, Outcome, Sampler, Start
+    from .samplers.uniform import Uniform
+    from .selectors.base import SELECTORS, Selector
+    from .selectors.keep_all import KeepAll
+    from .selectors.resample_on_correct import ResampleOnCorrect
 
 __all__ = [
     "ADVANTAGES",
+    "AGGREGATIONS",
+    "CORRECTIONS",
+    "HOOKS",
+    "LOSSES",
+    "ROLLOUTS",
+    "SAMPLERS",
     "SELECTORS",
     "TRAINERS",
     "Advantage",
+    "Batch",
+    "Collector",
     "KeepAll",
-    "ProblemSampler",
+    "Limits",
+    "Outcome",
+    "Play",
+    "Ranks",
     "Recipe",
     "ResampleOnCorrect",
+    "RunState",
     "Sampler",
-    "SeedSampler",
     "Selector",
     "SftOptions",
     "Start",
+    "Tokens",
     "TrainConfig",
     "TrainResult",
     "Trainer",
+    "Uniform",
     "demo",
+    "find_recipe",
     "make",
     "read_config",
     "read_traces",
     "sft",
 ]
+
+_WHERE = {
+    "ADVANTAGES": "advantages.base",
+    "AGGREGATIONS": "losses.base",
+    "Advantage": "advantages.base",
+    "Batch": "batch",
+    "CORRECTIONS": "losses.base",
+    "Collector": "collector",
+    "HOOKS": "hooks.base",
+    "KeepAll": "selectors.keep_all",
+    "LOSSES": "losses.base",
+    "Limits": "hooks.state",
+    "Outcome": "samplers.base",
+    "Play": "rollouts.base",
+    "ROLLOUTS": "rollouts.base",
+    "Ranks": "ranks",
+    "Recipe": "base",
+    "ResampleOnCorrect": "selectors.resample_on_correct",
+    "RunState": "hooks.state",
+    "SAMPLERS": "samplers.base",
+    "SELECTORS": "selectors.base",
+    "Sampler": "samplers.base",
+    "Selector": "selectors.base",
+    "SftOptions": "cold_start",
+    "Start": "samplers.base",
+    "TRAINERS": "base",
+    "Tokens": "losses.tokens",
+    "TrainConfig": "config",
+    "TrainResult": "base",
+    "Trainer": "base",
+    "Uniform": "samplers.uniform",
+    "demo": "demonstration.start",
+    "find_recipe": "api",
+    "make": "api",
+    "read_config": "config_files",
+    "read_traces": "cold_start",
+    "sft": "api",
+}
+"""The module of each name."""
+
+
+if not TYPE_CHECKING:  # a checker that saw it would take any name
+
+    def __getattr__(name: str) -> object:
+        """Load a name when it is first asked for."""
+        if name not in _WHERE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

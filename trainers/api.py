@@ -5,41 +5,84 @@ The backends are imported only when one of these functions is called, so that li
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.folders import check_folder
-from rstar2_env.core.options import call_with_options
-from rstar2_env.wrappers.make import make_env
+from rstar2_env.core.options import call_with_options, nested_options
 
-from .base import TRAINERS, Trainer, needs_training_stack
+from .base import TRAINERS, Recipe, Trainer, needs_training_stack
 from .cold_start import SftOptions
 from .config import TrainConfig
+from .config_files import OptionsFile, is_file_name, is_run, read_file
+from .layers import merged, read_slot
 from .model_name import check_model
+from .names import in_groups
 
 
-def make(name: str, **options: Any) -> Trainer:
+def make(name: str, *, callbacks: Sequence[Any] = (), **options: Any) -> Trainer:
     """Make a trainer by name.
 
     Args:
-        name: A name that ``rstar2 trainers`` lists.
-        **options: Fields of ``TrainConfig``; ``model`` is required.
+        name: A name that ``rstar2 trainers`` lists, a recipe of your own (``./mine.py:MY_RECIPE``), a file of options
+            that names one or is one (``recipe.toml``), or the folder of a run.
+        callbacks: Hooks, or callbacks of transformers, in addition to those of the recipe.
+        **options: Those of ``TrainConfig``, in groups (``optim={"learning_rate": 1e-6}``) or by their short names
+            (``learning_rate=1e-6``, ``selector="roc:mode=rank"``); ``model`` is required. A part may also be given as
+            the class or function itself.
 
     Raises:
         UnknownNameError: No trainer has that name; the message suggests the nearest.
         ConfigurationError: An option is unknown, missing or out of its range.
         MissingExtraError: torch, transformers or TRL is not installed.
     """
-    recipe = TRAINERS.get(name)
-    config = recipe.configure(options)
-    check_folder(config.output_dir, "output_dir")
-    check_model(config.model)
-    if isinstance(config.env, str):
+    return make_trainer(name, options, callbacks=callbacks)
+
+
+def make_trainer(name: str, *layers: Mapping[str, Any], callbacks: Sequence[Any] = ()) -> Trainer:
+    """Make a trainer of layers of options, the last one on top; see ``make``."""
+    recipe, of_file = find_recipe(name)
+    config = recipe.configure(of_file, *layers)
+    config.parts.hook += read_slot("hook", list(callbacks))
+    check_folder(config.run.output_dir, "output_dir")
+    check_model(config.model.path)
+    if isinstance(config.rollout.env, str):
         _try_environments(config)
     with needs_training_stack(f"The trainer {name!r}"):
         from .backends.trl.run import TrlRun
-    return TrlRun(name, config)
+    return TrlRun(recipe.name, config)
+
+
+def find_recipe(name: str) -> tuple[Recipe, dict[str, Any]]:
+    """The recipe that a name means, and the options that come with it where it is a file's.
+
+    Args:
+        name: See ``make``.
+
+    Raises:
+        UnknownNameError: No trainer has that name; the message suggests the nearest.
+        ConfigurationError: The file cannot be read, or says nothing of a trainer.
+    """
+    if not is_file_name(name) and (name in TRAINERS or not is_run(name)):
+        return TRAINERS.get(name), {}
+    return recipe_of(read_file(name), name)
+
+
+def recipe_of(found: OptionsFile, name: str) -> tuple[Recipe, dict[str, Any]]:
+    """The recipe of a file of options, and its options; ``name`` is the file's."""
+    if found.of_run:
+        return Recipe(found.trainer or "run"), found.options
+    if found.trainer:
+        return TRAINERS.get(found.trainer), found.options
+    if "parts" not in found.options:
+        raise ConfigurationError(
+            f'{name} says of no trainer that it is for: add trainer = "grpo_roc" (or another that `rstar2 trainers` '
+            "lists), or a table [parts] with parts of your own."
+        )
+    about = {"name": Path(name).stem, **found.about}
+    return Recipe(about["name"], about.get("summary", ""), about.get("paper", "")), found.options
 
 
 def sft(traces: Iterable[Mapping[str, Any]], **options: Any) -> Path:
@@ -62,10 +105,46 @@ def sft(traces: Iterable[Mapping[str, Any]], **options: Any) -> Path:
     return run_sft(traces, chosen)
 
 
+def layers_of(name: str | None, config: str | Path | None) -> tuple[str, list[dict[str, Any]]]:
+    """The trainer that a name and a file of options mean together, and the options of the file as layers.
+
+    Args:
+        name: A trainer, as ``make`` takes it, which goes over the one that the file names.
+        config: A file of options, or a run's folder.
+
+    Raises:
+        ConfigurationError: The file cannot be read, or neither names a trainer.
+    """
+    if config is None:
+        if name is None:
+            raise ConfigurationError("Which trainer? `rstar2 trainers` lists them; a file of options may name one.")
+        return name, []
+    if name is None:
+        find_recipe(str(config))
+        return str(config), []
+    found = read_file(config)
+    if found.of_run and found.trainer not in ("", name):
+        raise ConfigurationError(
+            f"{config} is a run of {found.trainer!r}, with all of its parts: to train with {name!r}, write the options "
+            "that you want to keep into a file of their own."
+        )
+    return name, [found.options]
+
+
+def chosen(layers: Iterable[Mapping[str, Any]], group: str, name: str) -> dict[str, Any]:
+    """What layers of options say together of one option that is a mapping."""
+    found: dict[str, Any] = {}
+    for layer in layers:
+        found = merged(found, nested_options(name, in_groups(layer).get(group, {}).get(name, {})))
+    return found
+
+
 def _try_environments(config: TrainConfig) -> None:
     """Make the training and the evaluation environment once, so that a mistake shows before a model is loaded."""
+    from rstar2_env.wrappers.make import make_env  # here, since listing trainers makes none
+
     for options, wrappers in (
-        (config.env_options, config.wrappers),
-        ({**config.env_options, **config.eval_env_options}, config.eval_wrappers),
+        (config.rollout.env_options, config.rollout.wrappers),
+        (config.eval_env_options, config.eval.wrappers),
     ):
-        make_env(config.env, wrappers=wrappers, **options).close()
+        make_env(config.rollout.env, wrappers=wrappers, **options).close()

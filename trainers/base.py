@@ -5,23 +5,26 @@ A recipe is plain data and imports nothing heavy; ``api.make`` turns it into a t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from rstar2_env.core.errors import ConfigurationError, MissingExtraError
+from rstar2_env.core.errors import MissingExtraError
 from rstar2_env.core.option_targets import options_of
-from rstar2_env.core.options import call_with_options, nested_options, typed_options
-from rstar2_env.core.parts import read_part
+from rstar2_env.core.options import call_with_options, nested_options, read_loosely
+from rstar2_env.core.own_code import Shape
+from rstar2_env.core.parts import PartSpec
 from rstar2_env.core.registry import Registry
 from rstar2_env.env.named import find_env
 from rstar2_env.env.options import env_options
 
-from .advantages.base import ADVANTAGES, Advantage
-from .config import TrainConfig, make_config
-from .selectors.base import SELECTORS, Selector, Settles
+from .config import DEFAULT_ENV, GROUPS, PartOptions, TrainConfig, missing_model
+from .layers import each_part, over_groups, read_slot
+from .names import in_groups
+from .outcome import outcome
+from .parts import make_parts, typed_part
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,8 @@ class TrainResult:
         model_dir: Folder of the best weights by held-out evaluation; without evaluation, of the last weights.
         before: Held-out metrics before the first step; ``None`` without evaluation.
         after: Held-out metrics of the last evaluation; ``None`` without evaluation.
-        best_step: Step of the weights in ``model_dir``.
+        best_step: Step of the best weights, which ``model_dir`` holds; 0 are those that the run began with, ``None``
+            is a run without evaluation, of which no step is known to be the best.
         history: Logged metrics, one dict per step.
     """
 
@@ -41,8 +45,13 @@ class TrainResult:
     model_dir: Path
     before: Mapping[str, float] | None
     after: Mapping[str, float] | None
-    best_step: int
+    best_step: int | None
     history: list[dict[str, float]]
+
+    @property
+    def outcome(self) -> str:
+        """How the run went on held-out problems, in a sentence."""
+        return outcome(self.before, self.after, self.best_step)
 
 
 class Trainer(Protocol):
@@ -65,56 +74,84 @@ class Trainer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A named algorithm: the parts of a trainer and their defaults.
+    """A named algorithm: one part with options for each slot, and defaults of the run.
+
+    A part is written in any form of ``rstar2_env.core.parts``: ``"roc:mode=rank"``, ``["roc", {"mode": "rank"}]``, a
+    table, or the class or function itself. ``reward``, ``loss`` and ``hook`` are lists of parts.
 
     Attributes:
         name: Its name in the registry.
         summary: One line for the list of trainers.
-        selector: Name of the selector, which chooses the episodes of a group to train on.
-        selector_options: Options of the selector.
-        advantage: Name of the advantage estimator.
-        oversample: Episodes played for each one trained on.
-        defaults: Options of the run that the algorithm prescribes; they override ``TrainConfig``'s defaults.
+        paper: Where it was published ("arXiv 2402.03300").
+        rollout: Plays the groups.
+        reward: What an episode earns.
+        selector: Chooses the episodes of a group to train on.
+        advantage: How much better an episode did than expected.
+        loss: Terms of the loss.
+        aggregation: The mean over the tokens of the optimizer's batch.
+        correction: Weights for what the engine and the trainer compute differently.
+        sampler: Chooses the problems of a step.
+        hook: Callbacks.
+        defaults: Options of the run that the algorithm prescribes, in groups (``{"rollout": {"oversample": 2}}``); they
+            override ``TrainConfig``'s defaults.
     """
 
     name: str
-    summary: str
-    selector: str = "all"
-    selector_options: Mapping[str, Any] = field(default_factory=dict)
-    advantage: str = "group_norm"
-    oversample: int = 1
+    summary: str = ""
+    paper: str = ""
+    rollout: PartSpec = "plain"
+    reward: Sequence[PartSpec] = ("return",)
+    selector: PartSpec = "all"
+    advantage: PartSpec = "group_norm"
+    loss: Sequence[PartSpec] = ("ppo_clip",)
+    aggregation: PartSpec = "token_mean"
+    correction: PartSpec = "auto"
+    sampler: PartSpec = "uniform"
+    hook: Sequence[PartSpec] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
-    def configure(self, options: Mapping[str, Any]) -> TrainConfig:
-        """Build the options of a run: the caller's take precedence over the recipe's, those over the defaults.
+    def configure(self, *layers: Mapping[str, Any]) -> TrainConfig:
+        """Build the options of a run: the recipe's, and layers of the caller's over them, the last one on top.
+
+        Args:
+            *layers: Options by their full or short names; see ``names.in_groups``.
 
         Raises:
             ConfigurationError: An option is unknown, missing or out of its range.
-            UnknownNameError: No selector or advantage has that name.
+            UnknownNameError: There is no part of one of the names.
         """
-        chosen = {**self.defaults, **options}
-        for name in _OF_PARTS:
-            if name in chosen:
-                chosen[name] = nested_options(name, chosen[name])
-        selector = read_part(chosen.get("selector") or self.selector, SELECTORS.kind)
-        chosen["selector"] = selector.name
-        chosen["selector_options"] = {**chosen.get("selector_options", {}), **selector.options}
-        if selector.name == self.selector:
-            chosen["selector_options"] = {**self.selector_options, **chosen["selector_options"]}
-        if chosen.get("advantage") is None:
-            chosen["advantage"] = self.advantage
-        if chosen.get("oversample") is None:
-            chosen["oversample"] = self.oversample
-        chosen.setdefault("eval_env_options", _held_out(chosen.get("env", "rstar2/MathTool-v0")))
-        _type_parts(chosen)
-        config = make_config(chosen)
-        make_selector(config)
-        make_advantage(config)
+        parts = {slot: read_slot(slot, getattr(self, slot)) for slot in options_of(PartOptions).parameters}
+        groups: dict[str, Any] = {"parts": parts}
+        for layer in (self.defaults, *layers):
+            groups = over_groups(groups, in_groups(layer))
+        config = make_config(groups)
+        make_parts(config, shares_weights=True)  # made once to see that they can be
         return config
 
 
-_OF_PARTS = ("env_options", "eval_env_options", "selector_options", "engine_options", "trl_options")
-"""Options of a run that hold the options of one of its parts."""
+def make_config(groups: Mapping[str, Mapping[str, Any]]) -> TrainConfig:
+    """Build the options of a run from their groups; those of ``parts`` are read already.
+
+    Raises:
+        ConfigurationError: A value is out of its range (the message has the full name), or there is no model.
+        UnknownNameError: There is no part, no environment or no wrapper of one of the names.
+    """
+    given = {group: dict(groups.get(group, {})) for group in GROUPS}
+    if given["model"].get("path") is None:
+        raise missing_model()
+    rollout, evaluation = given["rollout"], given["eval"]
+    env = read_loosely(rollout.get("env", DEFAULT_ENV))
+    for options, prefix in ((rollout, "rollout."), (evaluation, "eval.")):
+        if "env_options" in options:
+            name = f"{prefix}env_options"
+            options["env_options"] = env_options(env, nested_options(name, options["env_options"]), prefix=f"{name}.")
+    evaluation["env_options"] = {**_held_out(env), **evaluation.get("env_options", {})}
+    given["parts"] = each_part(given["parts"], typed_part)
+    made = {
+        group: call_with_options(f"group {group!r}", record, given[group], prefix=f"{group}.")
+        for group, record in GROUPS.items()
+    }
+    return TrainConfig(**made)
 
 
 def _held_out(env: Any) -> dict[str, Any]:
@@ -124,18 +161,12 @@ def _held_out(env: Any) -> dict[str, Any]:
     return {"split": "test"} if takes is not None and (takes.open or "split" in takes.parameters) else {}
 
 
-def _type_parts(chosen: dict[str, Any]) -> None:
-    env = chosen.get("env", "rstar2/MathTool-v0")
-    for name in ("env_options", "eval_env_options"):
-        if chosen.get(name):
-            chosen[name] = env_options(env, chosen[name], prefix=f"{name}.")
-    name = chosen["selector"]
-    chosen["selector_options"] = typed_options(
-        f"selector {name!r}", SELECTORS.get(name), chosen.get("selector_options", {}), prefix="selector_options."
-    )
-
-
-TRAINERS: Registry[Recipe] = Registry("trainer", "rstar2_env.trainers.recipes", "rstar2_env.trainers")
+TRAINERS: Registry[Recipe] = Registry(
+    "trainer",
+    "rstar2_env.trainers.recipes",
+    "rstar2_env.trainers",
+    shape=Shape(lambda value: isinstance(value, Recipe), "a Recipe", strict=True),
+)
 
 
 @contextmanager
@@ -151,28 +182,3 @@ def needs_training_stack(what: str) -> Iterator[None]:
         if error.name in ("torch", "transformers", "trl", "accelerate", "datasets"):
             raise MissingExtraError("train", what) from error
         raise
-
-
-def make_selector(config: TrainConfig) -> Selector:
-    """Make the selector that the options name.
-
-    Raises:
-        UnknownNameError: There is no selector of that name.
-        ConfigurationError: It does not take those options, or ``early_stop`` is on and it has no method ``settled``.
-    """
-    name = config.selector or "all"
-    selector: Selector = call_with_options(f"selector {name!r}", SELECTORS.get(name), config.selector_options)
-    if config.early_stop and not isinstance(selector, Settles):
-        raise ConfigurationError(
-            f"early_stop needs a selector that can tell when a group has enough episodes; {name!r} has no `settled`."
-        )
-    return selector
-
-
-def make_advantage(config: TrainConfig) -> Advantage:
-    """Return the advantage estimator that the options name.
-
-    Raises:
-        UnknownNameError: There is no estimator of that name.
-    """
-    return ADVANTAGES.get(config.advantage or "group_norm")

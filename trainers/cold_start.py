@@ -22,30 +22,38 @@ class SftOptions:
     """Options of a cold start, the supervised fine-tuning on traces.
 
     Attributes:
-        model: Folder or hub name of a causal language model.
+        model: Folder or hub name of a causal language model, or of a LoRA adapter; see docs/training.md#lora.
+        revision: As in ``ModelOptions``.
         output_dir: Folder for checkpoints and the final model.
         steps: Optimizer steps; ``None`` derives them from ``epochs``.
         epochs: Passes over the traces.
         batch_size: Traces in one optimizer step on one process.
-        rows_per_device: Traces in one forward pass; a larger batch accumulates gradients.
+        rows_per_device: Most traces in one forward pass; a larger batch accumulates gradients, over passes of equal
+            size: with 8, a batch of 12 is 2 passes of 6.
         learning_rate: Peak learning rate of AdamW.
         warmup_ratio: Share of the steps in which the learning rate warms up.
         lr_scheduler: Learning rate schedule, one of transformers' names.
         weight_decay: Weight decay of AdamW.
         max_length: Longest trace to train on, in tokens; longer ones are left out.
         seed: Seed of the order of the traces.
-        chat_template: As in ``TrainConfig``.
-        dtype: As in ``TrainConfig``.
-        lora_rank: As in ``TrainConfig``.
-        gradient_checkpointing: As in ``TrainConfig``.
+        chat_template: As in ``ModelOptions``.
+        dtype: As in ``ModelOptions``.
+        attn_implementation: As in ``ModelOptions``.
+        trust_remote_code: As in ``ModelOptions``.
+        lora_rank: As in ``ModelOptions``.
+        lora_alpha: As in ``ModelOptions``.
+        lora_targets: As in ``ModelOptions``.
+        lora_dropout: Dropout before the adapters while the cold start trains; reinforcement learning trains without.
+        gradient_checkpointing: As in ``ModelOptions``.
         threads: CPU threads of torch; ``None`` keeps torch's setting.
-        save_every: Steps between checkpoints; 0 saves only the final model.
-        resume: Continue from the newest checkpoint in ``output_dir``.
+        save_every: Steps between checkpoints; ``None`` saves about every tenth part of the run, 0 only the final model.
+        resume: Continue from the newest checkpoint in ``output_dir``; with other options it is refused.
         report_to: Experiment trackers, by transformers' names.
         progress: Show a progress bar, or periodic lines where stderr is not a terminal.
     """
 
     model: str
+    revision: str | None = None
     output_dir: str | os.PathLike[str] = "runs/sft"
     steps: int | None = option(None, least=1)
     epochs: float = option(1.0, above=0)
@@ -59,10 +67,15 @@ class SftOptions:
     seed: int = option(0, least=0)
     chat_template: str | None = None
     dtype: str = option("auto", choices=DTYPES)
+    attn_implementation: str | None = None
+    trust_remote_code: bool = False
     lora_rank: int = option(0, least=0)
+    lora_alpha: float | None = option(None, above=0)
+    lora_targets: str | list[str] = "all-linear"
+    lora_dropout: float = option(0.0, least=0, below=1)
     gradient_checkpointing: bool | None = None
     threads: int | None = option(None, least=1)
-    save_every: int = option(0, least=0)
+    save_every: int | None = option(None, least=0)
     resume: bool = False
     report_to: list[str] = field(default_factory=list)
     progress: bool = True

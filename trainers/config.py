@@ -1,18 +1,20 @@
-"""``TrainConfig``: every option of a training run with its default, and how to read options from a file."""
+"""``TrainConfig``: every option of a training run with its default, in six groups.
+
+Covered: what each option is and which values it takes. Not covered: the short forms of their names (``names``), the
+merging of recipe, file and command line (``layers``), and reading files (``config_files``).
+"""
 
 from __future__ import annotations
 
-import json
 import os
-import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any, Literal
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import call_with_options, check_options, option
-from rstar2_env.wrappers.registry import read_wrappers, recorded
+from rstar2_env.core.options import check_options, option
+
+from .config_record import plain
 
 LR_SCHEDULERS = (
     "linear",
@@ -28,55 +30,130 @@ LR_SCHEDULERS = (
     "warmup_stable_decay",
 )
 """Names of transformers' learning rate schedules; listed here because checking options must not import transformers."""
-LOSSES = ("grpo", "dr_grpo", "dapo", "bnpo", "cispo", "sapo", "luspo", "vespo")
-"""TRL's loss types."""
+DEFAULT_ENV = "rstar2/MathTool-v0"
 DTYPES = ("auto", "float32", "bfloat16", "float16")
+LISTS = ("reward", "loss", "hook")
+"""Slots that hold several parts."""
 
 
 @dataclass(slots=True)
-class TrainConfig:
-    """Options of a training run.
-
-    docs/training.md holds these descriptions as a table, which ``rstar2_env.trainers.options_table`` writes.
+class RunOptions:
+    """The run itself: its length, its folder, what it writes.
 
     Attributes:
-        model: Folder or hub name of a causal language model, or a loaded model.
-        env: Gymnasium id of the environment, a class in your own code (``./mine.py:MyEnv``), or a callable that
-            returns an environment.
-        env_options: Options of the environment.
-        wrappers: Wrappers of the training environment, innermost first: each a name with options
-            (``fault_injection:rate=0.1``), a table, or your own code; see docs/wrappers.md.
         output_dir: Folder of the run: checkpoints, episodes, metrics.
         seed: Seed from which every random choice is derived.
         steps: Optimizer steps.
-        problems_per_step: Groups in one step, over all processes.
-        group_size: Episodes of each group that are trained on (G).
-        oversample: Episodes played for each one trained on; the GRPO-RoC paper plays 2G and keeps G. ``None`` uses the
-            recipe's value.
-        selector: Name of the selector, or your own (``./mine.py:MySelector``), optionally with options
-            (``roc:mode=rank``); ``None`` uses the recipe's selector.
-        selector_options: Options of the selector.
-        advantage: Name of the advantage estimator, or your own (``./mine.py:my_advantage``); ``None`` uses the
-            recipe's estimator.
-        learning_rate: Peak learning rate of AdamW.
-        warmup_steps: Steps of linear warm-up.
-        lr_scheduler: Learning rate schedule, one of transformers' names.
-        weight_decay: Weight decay of AdamW.
-        max_grad_norm: Largest gradient norm; larger gradients are clipped to it. 0 disables clipping.
-        clip_low: The probability ratio is clipped below at 1 - clip_low.
-        clip_high: The probability ratio is clipped above at 1 + clip_high.
-        kl: Coefficient of the KL divergence from the reference model; with 0 no reference model is loaded.
-        loss: TRL's loss type; ``"dapo"`` averages over all tokens of the batch.
-        updates_per_rollout: Optimization passes over each batch of episodes.
-        rows_per_device: Rows in one forward and backward pass on each device; a larger batch accumulates gradients.
+        save_every: Steps between checkpoints; ``None`` saves about every tenth part of the run, 0 only its end.
+        keep_checkpoints: Number of recent checkpoints to keep, in addition to the best weights.
+        resume: Continue from the newest checkpoint of ``output_dir``.
+        threads: CPU threads of torch; ``None`` keeps torch's setting.
+        process_timeout_s: In a run of several processes, seconds that one waits for another before the run ends with an
+            error. Set it above the largest difference between the processes' rollout times in one step.
+        report_to: Experiment trackers, by transformers' names: ``"tensorboard"``, ``"wandb"``, ``"trackio"``, ...
+        log_every: Steps between logged metrics.
+        keep_episodes: Write every episode, selected or not, to ``output_dir/episodes``.
+        keep_tokens: Write token ids, log-probabilities, mask and advantages with the episodes.
+        progress: Show a progress bar, or periodic lines of metrics where stderr is not a terminal.
+    """
+
+    output_dir: str | os.PathLike[str] = "runs/train"
+    seed: int = option(0, least=0)
+    steps: int = option(100, least=1)
+    save_every: int | None = option(None, least=0)
+    keep_checkpoints: int = option(2, least=1)
+    resume: bool = False
+    threads: int | None = option(None, least=1)
+    process_timeout_s: float = option(1800.0, above=0, unit="seconds")
+    report_to: list[str] = field(default_factory=list)
+    log_every: int = option(1, least=1)
+    keep_episodes: bool = True
+    keep_tokens: bool = False
+    progress: bool = True
+
+    def __post_init__(self) -> None:
+        """Check every option.
+
+        Raises:
+            ConfigurationError: A value is out of its range; the message names the option.
+        """
+        check_options(self, "run.")
+        self.output_dir = os.fspath(self.output_dir)
+
+    @property
+    def checkpoint_every(self) -> int:
+        """Steps between checkpoints, as a number: at least 1, the whole run where only its end is saved."""
+        if self.save_every is None:
+            return max(1, round(self.steps / 10))
+        return self.save_every or self.steps
+
+
+@dataclass(slots=True)
+class ModelOptions:
+    """The policy: its weights, how they are held and computed, and its chat template.
+
+    Attributes:
+        path: Folder or hub name of a causal language model or of a LoRA adapter, or a loaded model. ``model="PATH"`` is
+            short for it.
+        revision: Branch, tag or commit of a model on the hub.
+        dtype: Precision of computation; ``"auto"`` is bfloat16 on an accelerator that supports it, else float32.
+        attn_implementation: Attention of transformers: ``"sdpa"``, ``"flash_attention_2"``, ``"eager"``, ...; ``None``
+            lets transformers choose.
+        trust_remote_code: Run the code that comes with a model on the hub.
+        gradient_checkpointing: Recompute activations to save memory; ``None`` enables it only on an accelerator.
+        chat_template: ``"chatml"``, a Jinja template, or ``None`` for the tokenizer's own.
+        chat_template_options: Variables passed to the template.
+        lora_rank: Rank of LoRA adapters; 0 trains all weights. A model that brings an adapter of this rank goes on
+            training it; with another rank it is merged first.
+        lora_alpha: Scale of the adapters, divided by their rank; ``None`` is twice the rank, or that of the adapter
+            that the model brings.
+        lora_targets: Modules that get an adapter: ``"all-linear"``, a regular expression, or a list of names.
+        lora_dropout: Dropout before the adapters; only a cold start trains with it. Here it must be 0, since dropout
+            would make the probability ratios noise.
+    """
+
+    path: Any
+    revision: str | None = None
+    dtype: str = option("auto", choices=DTYPES)
+    attn_implementation: str | None = None
+    trust_remote_code: bool = False
+    gradient_checkpointing: bool | None = None
+    chat_template: str | None = None
+    chat_template_options: dict[str, Any] = field(default_factory=dict)
+    lora_rank: int = option(0, least=0)
+    lora_alpha: float | None = option(None, above=0)
+    lora_targets: str | list[str] = "all-linear"
+    lora_dropout: float = option(0.0, least=0, below=1)
+
+    def __post_init__(self) -> None:
+        """Check every option.
+
+        Raises:
+            ConfigurationError: A value is out of its range; the message names the option.
+        """
+        check_options(self, "model.")
+        if isinstance(self.path, os.PathLike):
+            self.path = os.fspath(self.path)
+
+
+@dataclass(slots=True)
+class RolloutOptions:
+    """The episodes: environment, engine, how many are played, and their budgets.
+
+    Attributes:
+        env: Gymnasium id of the environment, a class in your own code (``./mine.py:MyEnv``), or a callable that
+            returns an environment.
+        env_options: Options of the environment; ``env.NAME`` is short for one.
+        wrappers: Wrappers of the training environment, innermost first: each a name with options
+            (``fault_injection:rate=0.1``), a table, or your own code; see docs/wrappers.md.
         engine: Engine that generates the episodes: ``"transformers"`` uses the model being trained, ``"vllm"`` runs
             vLLM in this process, ``"vllm-server"`` uses one or more ``vllm serve`` processes. The last two receive the
             new weights before each step.
-        engine_options: Options of the engine; see docs/rollout.md.
-        importance_sampling: Per-token correction for the difference between the engine's and the trainer's
-            probabilities: ``"auto"`` applies it when the engine has a copy of the weights, ``"token"`` always,
-            ``"off"`` never.
-        importance_cap: Upper bound of a token's importance ratio.
+        engine_options: Options of the engine, ``engine.NAME`` for short; see docs/rollout.md.
+        problems_per_step: Groups in one step, over all processes.
+        group_size: Episodes of each group that are trained on (G).
+        oversample: Episodes played for each one trained on; the GRPO-RoC paper plays 2G and keeps G.
+        refill: Rounds in which rejected groups are replaced by new ones.
         temperature: Sampling temperature in training.
         top_p: Nucleus sampling threshold in training; 1 disables it.
         top_k: Sample from the k most likely tokens in training; 0 disables it.
@@ -88,59 +165,21 @@ class TrainConfig:
             see docs/rollout.md#early-stop.
         max_in_flight: Largest number of episodes played concurrently in one process.
         max_failed: Largest share of a step's episodes that may end as ``unavailable``; a larger share stops the run.
-        chat_template: ``"chatml"``, a Jinja template, or ``None`` for the tokenizer's own.
-        chat_template_options: Variables passed to the template.
-        eval_every: Steps between evaluations on held-out problems; 0 disables evaluation.
-        eval_episodes: Episodes in each evaluation.
-        eval_env_options: Options that override ``env_options`` in evaluation; the default selects the split ``"test"``,
-            where the environment has splits.
-        eval_wrappers: Wrappers of the evaluation environment. ``wrappers`` are not applied there, so that held-out
-            figures measure the task itself.
-        eval_temperature: Sampling temperature in evaluation.
-        save_every: Steps between checkpoints; 0 saves only the last one.
-        keep_checkpoints: Number of recent checkpoints to keep, in addition to the best weights.
-        resume: Continue from the newest checkpoint of ``output_dir``.
-        dtype: Precision of computation; ``"auto"`` is bfloat16 on an accelerator that supports it, else float32.
-        gradient_checkpointing: Recompute activations to save memory; ``None`` enables it only on an accelerator.
-        lora_rank: Rank of LoRA adapters on every linear layer; 0 trains all weights.
-        threads: CPU threads of torch; ``None`` keeps torch's setting.
-        process_timeout_s: In a run of several processes, seconds that one waits for another before the run ends with an
-            error. Set it above the largest difference between the processes' rollout times in one step.
-        report_to: Experiment trackers, by transformers' names: ``"tensorboard"``, ``"wandb"``, ``"trackio"``, ...
-        keep_episodes: Write every episode, selected or not, to ``output_dir/episodes``.
-        progress: Show a progress bar, or periodic lines of metrics where stderr is not a terminal.
-        log_every: Steps between logged metrics.
-        trl_options: Arguments of ``trl.GRPOConfig``; they override what the other options set.
+        handover_tolerance: Largest mean distance, in nats, of the log-probabilities that the engine and the trainer
+            give to a known prompt's continuation after a hand-over of weights; a larger one stops the run. ``None`` is
+            0.002 in float32, 0.03 in float16 and 0.1 in bfloat16. Raise it where the engine computes in a lower
+            precision than the trainer.
     """
 
-    model: Any
-    env: Any = "rstar2/MathTool-v0"
+    env: Any = DEFAULT_ENV
     env_options: dict[str, Any] = field(default_factory=dict)
     wrappers: str | list[Any] = field(default_factory=list)
-    output_dir: str | os.PathLike[str] = "runs/train"
-    seed: int = option(0, least=0)
-    steps: int = option(100, least=1)
-    problems_per_step: int = option(8, least=1)
-    group_size: int = option(8, least=2)
-    oversample: int | None = option(None, least=1)
-    selector: str | None = None
-    selector_options: dict[str, Any] = field(default_factory=dict)
-    advantage: str | None = None
-    learning_rate: float = option(1e-6, above=0)
-    warmup_steps: int = option(0, least=0)
-    lr_scheduler: str = option("constant_with_warmup", choices=LR_SCHEDULERS)
-    weight_decay: float = option(0.01, least=0)
-    max_grad_norm: float = option(1.0, least=0)
-    clip_low: float = option(0.2, least=0, most=1)
-    clip_high: float = option(0.28, least=0)
-    kl: float = option(0.0, least=0)
-    loss: str = option("dapo", choices=LOSSES)
-    updates_per_rollout: int = option(1, least=1)
-    rows_per_device: int = option(8, least=1)
     engine: str = "transformers"
     engine_options: dict[str, Any] = field(default_factory=dict)
-    importance_sampling: Literal["auto", "token", "off"] = "auto"
-    importance_cap: float = option(2.0, least=1)
+    problems_per_step: int = option(8, least=1)
+    group_size: int = option(8, least=1)
+    oversample: int = option(1, least=1)
+    refill: int = option(0, least=0)
     temperature: float = option(1.0, above=0)
     top_p: float = option(1.0, above=0, most=1)
     top_k: int = option(0, least=0)
@@ -150,26 +189,7 @@ class TrainConfig:
     early_stop: bool = False
     max_in_flight: int = option(512, least=1)
     max_failed: float = option(0.5, least=0, most=1)
-    chat_template: str | None = None
-    chat_template_options: dict[str, Any] = field(default_factory=dict)
-    eval_every: int = option(0, least=0)
-    eval_episodes: int = option(128, least=1)
-    eval_env_options: dict[str, Any] = field(default_factory=lambda: {"split": "test"})
-    eval_wrappers: str | list[Any] = field(default_factory=list)
-    eval_temperature: float = option(1.0, least=0)
-    save_every: int = option(0, least=0)
-    keep_checkpoints: int = option(2, least=1)
-    resume: bool = False
-    dtype: str = option("auto", choices=DTYPES)
-    gradient_checkpointing: bool | None = None
-    lora_rank: int = option(0, least=0)
-    threads: int | None = option(None, least=1)
-    process_timeout_s: float = option(1800.0, least=1, unit="seconds")
-    report_to: list[str] = field(default_factory=list)
-    keep_episodes: bool = True
-    progress: bool = True
-    log_every: int = option(1, least=1)
-    trl_options: dict[str, Any] = field(default_factory=dict)
+    handover_tolerance: float | None = option(None, above=0)
 
     def __post_init__(self) -> None:
         """Check every option.
@@ -178,60 +198,179 @@ class TrainConfig:
             ConfigurationError: A value is out of its range; the message names the option.
             UnknownNameError: There is no wrapper of one of the names.
         """
-        check_options(self)
-        self.output_dir = os.fspath(self.output_dir)
-        read_wrappers(self.wrappers)
-        read_wrappers(self.eval_wrappers)
-        if self.trl_options.get("use_vllm"):
-            raise ConfigurationError(
-                "trl_options use_vllm: TRL's own vLLM mode does not play multi-turn episodes, and its collective "
-                'generation call fails when episodes differ in their number of turns. Use engine="vllm" or '
-                'engine="vllm-server".'
-            )
+        check_options(self, "rollout.")
+        _check_wrappers(self.wrappers)
+
+
+@dataclass(slots=True)
+class OptimOptions:
+    """The optimizer: learning rate, updates of a rollout, and how much one pass computes.
+
+    Attributes:
+        learning_rate: Peak learning rate of AdamW.
+        warmup_steps: Steps of linear warm-up.
+        lr_scheduler: Learning rate schedule, one of transformers' names.
+        weight_decay: Weight decay of AdamW.
+        max_grad_norm: Largest gradient norm; larger gradients are clipped to it. 0 disables clipping.
+        updates_per_rollout: Optimization passes over each batch of episodes.
+        minibatches: Parts that the groups of a rollout are divided into, one optimizer step each.
+        tokens_per_device: Tokens of one forward and backward pass on each device, padding included; a longer row is a
+            pass of its own.
+        trl_options: Further arguments of ``trl.GRPOConfig``, such as ``adam_beta2`` and ``optim``. Those that would do
+            nothing here, or break the loss, are refused with the option to use instead.
+    """
+
+    learning_rate: float = option(1e-6, above=0)
+    warmup_steps: int = option(0, least=0)
+    lr_scheduler: str = option("constant_with_warmup", choices=LR_SCHEDULERS)
+    weight_decay: float = option(0.01, least=0)
+    max_grad_norm: float = option(1.0, least=0)
+    updates_per_rollout: int = option(1, least=1)
+    minibatches: int = option(1, least=1)
+    tokens_per_device: int = option(16384, least=1)
+    trl_options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check every option.
+
+        Raises:
+            ConfigurationError: A value is out of its range; the message names the option.
+        """
+        check_options(self, "optim.")
+
+
+@dataclass(slots=True)
+class PartOptions:
+    """The parts of the trainer, one field a slot; ``rstar2 parts`` lists them with their options.
+
+    Each is a name with options (``roc:mode=rank``), a table, your own code (``./mine.py:MySelector``), or in Python the
+    class or function itself; the recipe gives the defaults. ``SLOT.NAME`` is short for an option of a part, and in
+    ``reward``, ``loss`` and ``hook``, which are lists, ``SLOT.PART.NAME``.
+
+    Attributes:
+        rollout: Plays the groups; only as ``parts.rollout``, since ``rollout`` is the group of options.
+        reward: What an episode earns: components whose scores are added.
+        selector: Chooses the episodes of a group to train on.
+        advantage: How much better an episode or a token did than expected.
+        loss: Terms of the loss, added to one another.
+        aggregation: The mean over the tokens of the optimizer's batch.
+        correction: Weights for what the engine and the trainer compute differently; ``"auto"`` truncates token by token
+            where the engine has its own copy of the weights, and does nothing elsewhere.
+        sampler: Chooses the problems of a step.
+        hook: Callbacks that act on the running trainer.
+    """
+
+    rollout: Any = "plain"
+    reward: list[Any] = field(default_factory=lambda: ["return"])
+    selector: Any = "all"
+    advantage: Any = "group_norm"
+    loss: list[Any] = field(default_factory=lambda: ["ppo_clip"])
+    aggregation: Any = "token_mean"
+    correction: Any = "auto"
+    sampler: Any = "uniform"
+    hook: list[Any] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class EvalOptions:
+    """Evaluation on held-out problems; ``None`` is what training has.
+
+    Attributes:
+        every: Steps between evaluations; 0 disables evaluation.
+        episodes: Episodes in each evaluation.
+        env_options: Options that go over ``rollout.env_options``; ``eval.env.NAME`` is short for one. Where the
+            environment has splits and none is given, it is ``"test"``.
+        wrappers: Wrappers of the evaluation environment. ``rollout.wrappers`` are not applied there, so that held-out
+            figures measure the task itself.
+        temperature: Sampling temperature.
+        max_episode_tokens: Token budget of an episode.
+        max_turn_tokens: Token budget of one turn.
+        max_episode_seconds: Wall-clock limit of an episode in seconds.
+    """
+
+    every: int = option(0, least=0)
+    episodes: int = option(128, least=1)
+    env_options: dict[str, Any] = field(default_factory=dict)
+    wrappers: str | list[Any] = field(default_factory=list)
+    temperature: float | None = option(None, least=0)
+    max_episode_tokens: int | None = option(None, least=1)
+    max_turn_tokens: int | None = option(None, least=1)
+    max_episode_seconds: float | None = option(None, above=0)
+
+    def __post_init__(self) -> None:
+        """Check every option.
+
+        Raises:
+            ConfigurationError: A value is out of its range; the message names the option.
+            UnknownNameError: There is no wrapper of one of the names.
+        """
+        check_options(self, "eval.")
+        _check_wrappers(self.wrappers)
+
+
+@dataclass(slots=True)
+class TrainConfig:
+    """All options of a training run.
+
+    docs/training.md holds the descriptions as tables, which ``rstar2_env.trainers.options_table`` writes.
+
+    Attributes:
+        run: The run itself.
+        model: The policy.
+        rollout: The episodes.
+        optim: The optimizer.
+        parts: The parts of the trainer.
+        eval: Evaluation.
+    """
+
+    model: ModelOptions
+    run: RunOptions = field(default_factory=RunOptions)
+    rollout: RolloutOptions = field(default_factory=RolloutOptions)
+    optim: OptimOptions = field(default_factory=OptimOptions)
+    parts: PartOptions = field(default_factory=PartOptions)
+    eval: EvalOptions = field(default_factory=EvalOptions)
+
+    def in_evaluation(self, name: str) -> Any:
+        """The value of an option of ``eval``, or training's where it has none."""
+        value = getattr(self.eval, name)
+        return getattr(self.rollout, name) if value is None else value
+
+    @property
+    def eval_env_options(self) -> dict[str, Any]:
+        """All options of the evaluation environment."""
+        return {**self.rollout.env_options, **self.eval.env_options}
 
     def record(self) -> dict[str, Any]:
-        """Return the options as JSON-compatible values; a loaded model or a callable becomes the name of its type."""
-        plain = {name: value for name, value in asdict(self).items() if name not in ("model", "env")}
-        plain |= {"wrappers": recorded(self.wrappers), "eval_wrappers": recorded(self.eval_wrappers)}
-        named = {name: value if isinstance(value, str) else type(value).__name__ for name, value in self._parts()}
-        return {**named, **plain}
+        """Return the options as JSON-compatible values, from which the same run can be configured again.
 
-    def _parts(self) -> list[tuple[str, Any]]:
-        return [("model", self.model), ("env", self.env)]
-
-
-def make_config(options: Mapping[str, Any]) -> TrainConfig:
-    """Build the options of a run from a mapping.
-
-    Raises:
-        ConfigurationError: An option is unknown (the message suggests the nearest), missing or out of its range.
-    """
-    if options.get("model") is None:
-        raise ConfigurationError("A run needs a model: a folder, a hub name or a loaded model.", option="model")
-    return call_with_options("training run", TrainConfig, options)
+        A loaded model becomes the name of its type, and a class or function that stands in no module its own name.
+        """
+        return {
+            group: {one.name: plain(one.name, getattr(options, one.name)) for one in fields(options)}
+            for group in GROUPS
+            for options in (getattr(self, group),)
+        }
 
 
-def read_config(path: str | Path) -> dict[str, Any]:
-    """Read options from a TOML file, or from the ``config.json`` of a run.
-
-    Raises:
-        ConfigurationError: The file cannot be read or is not valid; the message names the file and the line.
-    """
-    try:
-        with open(path, "rb") as file:
-            if Path(path).suffix == ".json":
-                return _of_run(json.load(file), path)
-            return tomllib.load(file)
-    except OSError as error:
-        raise ConfigurationError(f"The configuration {path} cannot be read: {error.strerror}.") from error
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"The configuration {path} is not valid TOML: {error}.") from error
-    except ValueError as error:
-        raise ConfigurationError(f"The configuration {path} is not valid: {error}.") from error
+GROUPS: Mapping[str, type[Any]] = {
+    "run": RunOptions,
+    "model": ModelOptions,
+    "rollout": RolloutOptions,
+    "optim": OptimOptions,
+    "parts": PartOptions,
+    "eval": EvalOptions,
+}
+"""The groups of options and their records."""
 
 
-def _of_run(record: Any, path: str | Path) -> dict[str, Any]:
-    """The options in a run's ``config.json``, without those that belong to that run: trainer, folder, resume."""
-    if not isinstance(record, dict):
-        raise ConfigurationError(f"The configuration {path} is not one JSON object.")
-    return {name: value for name, value in record.items() if name not in ("trainer", "output_dir", "resume")}
+def _check_wrappers(wrappers: str | list[Any]) -> None:
+    if wrappers:
+        # Here, since most runs have none, and who lists trainers needs them less.
+        from rstar2_env.wrappers.registry import read_wrappers
+
+        read_wrappers(wrappers)
+
+
+def missing_model() -> ConfigurationError:
+    """The error of a run that was given no model."""
+    return ConfigurationError("A run needs a model: a folder, a hub name or a loaded model.", option="model")

@@ -7,6 +7,7 @@ read; loading shows that.
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import re
 from pathlib import Path
@@ -26,8 +27,8 @@ def check_model(model: Any) -> None:
         model: As in ``TrainConfig``; a loaded model passes unchecked.
 
     Raises:
-        ConfigurationError: There is no such folder, the folder holds no model, or the hub has no model of that name or
-            does not answer.
+        ConfigurationError: There is no such folder, the folder holds no model, or an adapter whose model is not there,
+            or the hub has no model of that name or does not answer.
     """
     if not isinstance(model, (str, os.PathLike)):
         return
@@ -37,6 +38,7 @@ def check_model(model: Any) -> None:
             inside = sorted(found.parent.name for config in _CONFIGS for found in path.glob(f"*/{config}"))
             hint = f" There is one in {path / inside[0]}." if inside else ""
             raise ConfigurationError(f"The folder {name} holds no model: it has no config.json.{hint}", option="model")
+        _check_base(path)
     elif path.exists():
         raise ConfigurationError(
             f"{name} is a file; a model is a folder or a name on the Hugging Face hub.", option="model"
@@ -47,6 +49,27 @@ def check_model(model: Any) -> None:
         raise ConfigurationError(
             f"{name!r} is no model: there is no such folder, and {answer}.{_near(path)}", option="model"
         )
+
+
+def _check_base(folder: Path) -> None:
+    """Check that the model is there that a folder's adapter belongs to."""
+    try:
+        record = json.loads((folder / "adapter_config.json").read_text("utf-8"))
+    except OSError:
+        return
+    except ValueError as error:
+        raise ConfigurationError(f"{folder}/adapter_config.json is not JSON: {error}.", option="model") from error
+    base = record.get("base_model_name_or_path") if isinstance(record, dict) else None
+    if not base:
+        return
+    try:
+        check_model(base)
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f"The adapter in {folder} belongs to the model {base}: {error.args[0]} Put it back, or write where it is "
+            "into base_model_name_or_path of adapter_config.json.",
+            option="model",
+        ) from error
 
 
 def _near(path: Path) -> str:

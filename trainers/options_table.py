@@ -1,6 +1,6 @@
-"""The table of ``TrainConfig``'s options in docs/training.md, made from its fields and its docstring.
+"""The tables of ``TrainConfig``'s options in docs/training.md, made from the fields and docstrings of its groups.
 
-``python -m rstar2_env.trainers.options_table docs/training.md`` rewrites the table in the page, between its markers.
+``python -m rstar2_env.trainers.options_table docs/training.md`` rewrites the tables in the page, between its markers.
 """
 
 from __future__ import annotations
@@ -10,31 +10,38 @@ import inspect
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.option_rules import in_words, says_nothing
 from rstar2_env.core.option_targets import options_of
 
-from .config import TrainConfig
+from .config import GROUPS
 
 BEGIN = "<!-- options: made by `python -m rstar2_env.trainers.options_table docs/training.md` -->"
 END = "<!-- end of options -->"
 
 
 def options_table() -> str:
-    """Every option of a run in Markdown: its name, its default, which values it takes, and what it is."""
-    meanings = _meanings(inspect.getdoc(TrainConfig) or "")
-    found = options_of(TrainConfig).parameters
+    """Every option of a run in Markdown, a table a group: its name, its default, which values it takes, what it is."""
+    return "\n".join(_group(name, record) for name, record in GROUPS.items())
+
+
+def _group(group: str, record: type[Any]) -> str:
+    words = inspect.getdoc(record) or ""
+    meanings = _meanings(words)
+    found = options_of(record).parameters
     rows = ["| option | default | values | what it is |", "|---|---|---|---|"]
-    for field in dataclasses.fields(TrainConfig):
+    for field in dataclasses.fields(record):
         takes = found[field.name]
-        words = "" if says_nothing(takes.hint) else in_words(takes.hint, takes.rule)
-        rows.append(f"| `{field.name}` | {_default(field)} | {_cell(words)} | {_cell(meanings[field.name])} |")
-    return "\n".join(rows) + "\n"
+        values = "" if says_nothing(takes.hint) else in_words(takes.hint, takes.rule)
+        rows.append(f"| `{group}.{field.name}` | {_default(field)} | {_cell(values)} | {_cell(meanings[field.name])} |")
+    about = " ".join(words.partition("\n\nAttributes:")[0].split())
+    return f"### `{group}`\n{_cell(about)}\n\n" + "\n".join(rows) + "\n"
 
 
 def with_table(page: str) -> str:
-    """The page with the table as it is now between its markers.
+    """The page with the tables as they are now between its markers.
 
     Raises:
         ConfigurationError: The page lacks the markers.

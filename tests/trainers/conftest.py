@@ -19,7 +19,7 @@ def letter_options(tiny_model, tmp_path, letter_env):
         "steps": 2,
         "problems_per_step": 4,
         "group_size": 4,
-        "rows_per_device": 16,
+        "tokens_per_device": 16 * 16,
         "learning_rate": 3e-3,
         "weight_decay": 0.0,
         "max_episode_tokens": 16,

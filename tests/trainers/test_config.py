@@ -6,7 +6,7 @@ from rstar2_env import trainers
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.core.options import parse_options
 from rstar2_env.trainers.cold_start import SftOptions
-from rstar2_env.trainers.config import DTYPES, LOSSES, LR_SCHEDULERS, TrainConfig
+from rstar2_env.trainers.config import DTYPES, GROUPS, LR_SCHEDULERS, RunOptions
 
 
 def configured(*pairs):
@@ -16,30 +16,47 @@ def configured(*pairs):
 @pytest.mark.parametrize(
     ("pair", "message"),
     [
-        ("learning_rate=abc", "learning_rate must be a positive number, not 'abc'."),
-        ("threads=abc", "threads must be an integer of at least 1, or None, not 'abc'."),
-        ("max_turn_tokens=abc", "max_turn_tokens must be an integer of at least 1, or None, not 'abc'."),
-        ("temperature=0", "temperature must be a positive number, not 0.0."),
-        ("clip_low=-1", "clip_low must be a number from 0 to 1, not -1.0."),
-        ("kl=-1", "kl must be a number of at least 0, not -1.0."),
-        ("kl=nan", "kl must be a finite number of at least 0, not nan."),
-        ("problems_per_step=2.5", "problems_per_step must be an integer of at least 1, not '2.5'."),
-        ("early_stop=maybe", "early_stop must be true or false, not 'maybe'."),
-        ("selector_options={mode: rank}", "selector_options must be a dict, not '{mode: rank}'."),
-        ("selector_options.mode=rang", "selector_options.mode must be one of 'sample', 'rank', not 'rang'. Did you"),
-        ("selector_options.mood=rank", "The selector 'roc' has no option 'selector_options.mood'. Did you mean 'mode'"),
+        ("learning_rate=abc", "optim.learning_rate must be a positive number, not 'abc'."),
+        ("optim.learning_rate=abc", "optim.learning_rate must be a positive number, not 'abc'."),
+        ("threads=abc", "run.threads must be an integer of at least 1, or None, not 'abc'."),
+        ("max_turn_tokens=abc", "rollout.max_turn_tokens must be an integer of at least 1, or None, not 'abc'."),
+        ("temperature=0", "rollout.temperature must be a positive number, not 0.0."),
+        ("loss.ppo_clip.low=-1", "loss.ppo_clip.low must be a number from 0 to 1, or None, not -1.0."),
+        ("loss.kl.coef=-1", "loss.kl.coef must be a number of at least 0, not -1.0."),
+        ("loss.kl.coef=nan", "loss.kl.coef must be a finite number of at least 0, not nan."),
+        ("loss.kk.coef=1", "There is no loss term named 'kk'. Did you mean 'kl'?"),
+        ("loss.kl=1", "loss.kl must be the options of a part of that name (loss.kl.OPTION=VALUE), not '1'."),
+        ("problems_per_step=2.5", "rollout.problems_per_step must be an integer of at least 1, not '2.5'."),
+        ("early_stop=maybe", "rollout.early_stop must be true or false, not 'maybe'."),
+        ("selector={mode: rank}", "'{mode: rank}' is not valid JSON"),
+        ("selector.mode=rang", "selector.mode must be one of 'sample', 'rank', not 'rang'. Did you"),
+        ("parts.selector.mode=rang", "selector.mode must be one of 'sample', 'rank', not 'rang'. Did you"),
+        ("selector.mood=rank", "The selector 'roc' has no option 'selector.mood'. Did you mean 'mode'"),
+        ("advantage.ep=1", "The advantage 'group_norm' has no option 'advantage.ep'. Did you mean 'eps'"),
+        ("sampler.seed=1", "sampler.seed is given by the trainer, and is no option."),
+        ("reward.tool_use.each=a", "reward.tool_use.each must be a number, not 'a'."),
+        ("reward.tool_use.gate=a", "reward.tool_use.gate must be one of 'always', 'correct', 'wrong', not 'a'."),
+        ("rollout=plain", "rollout is a group of options: write rollout.NAME for one of them, and parts.rollout=plain"),
+        ("optim=3", "optim must be a dict, not '3'."),
         (
-            "env_options.max_turn=3",
-            "The environment 'rstar2/MathTool-v0' has no option 'env_options.max_turn'. Did you",
+            "env.max_turn=3",
+            "The environment 'rstar2/MathTool-v0' has no option 'rollout.env_options.max_turn'. Did you",
         ),
-        ("eval_env_options.max_turns=0", "eval_env_options.max_turns must be an integer of at least 1, not 0."),
-        ("learning_rat=1", "The training run has no option 'learning_rat'. Did you mean 'learning_rate'?"),
-        ("lr_scheduler=cosin", "lr_scheduler must be one of 'linear', 'cosine',"),
-        ("importance_sampling=of", "importance_sampling must be one of 'auto', 'token', 'off', not 'of'. Did you mean"),
+        ("eval.env.max_turns=0", "eval.env_options.max_turns must be an integer of at least 1, not 0."),
+        ("eval.temperature=-1", "eval.temperature must be a number of at least 0, or None, not -1.0."),
+        ("learning_rat=1", "There is no option 'learning_rat'. Did you mean 'optim.learning_rate'?"),
+        ("optim.learning_rat=1", "There is no option optim.learning_rat. Did you mean 'optim.learning_rate'?"),
+        ("run.learning_rate=1", "There is no option run.learning_rate. Did you mean 'optim.learning_rate'?"),
+        ("eval_every=3", "There is no option 'eval_every'. Did you mean 'eval.every'?"),
+        ("kl=0.1", "There is no option 'kl'. 'kl' is the name of a part: write loss.kl.OPTION=VALUE."),
+        ("roc=1", "There is no option 'roc'. 'roc' is the name of a part: write selector=roc."),
+        ("episodes=3", "There is no option 'episodes'. Did you mean 'eval.episodes'?"),
+        ("lr_scheduler=cosin", "optim.lr_scheduler must be one of 'linear', 'cosine',"),
+        ("correction=trunc", "There is no correction named 'trunc'. Did you mean 'truncate'"),
     ],
 )
 def test_a_value_that_no_run_could_use_is_refused_as_it_was_written(pair, message):
-    with pytest.raises(ConfigurationError) as caught:
+    with pytest.raises((ConfigurationError, UnknownNameError)) as caught:
         configured(pair)
     assert str(caught.value).startswith(message)
 
@@ -49,30 +66,55 @@ def test_a_value_that_no_run_could_use_is_refused_as_it_was_written(pair, messag
     [
         ("early_stop=False", False),
         ("learning_rate=1e-5", 1e-5),
+        ("optim.learning_rate=1e-5", 1e-5),
         ("report_to=tensorboard", ["tensorboard"]),
         ("report_to=tensorboard,trackio", ["tensorboard", "trackio"]),
         ("max_turn_tokens=none", None),
-        ("selector_options.mode=rank", {"mode": "rank"}),
-        ('selector_options={"mode": "rank"}', {"mode": "rank"}),
-        ("env_options.traceback=False", {"traceback": False}),
-        ("env_options.limits.wall_s=2", {"limits": {"wall_s": 2.0}}),
+        ("env.traceback=False", {"traceback": False}),
+        ("rollout.env_options.traceback=False", {"traceback": False}),
+        ("env.limits.wall_s=2", {"limits": {"wall_s": 2.0}}),
         ("chat_template_options.enable_thinking=False", {"enable_thinking": False}),
+        ("lora_targets=all-linear", "all-linear"),
+        ('lora_targets=["q_proj", "v_proj"]', ["q_proj", "v_proj"]),
     ],
 )
 def test_text_is_typed_by_the_option_it_goes_to(pair, value):
     config = configured(pair)
-    assert getattr(config, pair.partition("=")[0].partition(".")[0]) == value
+    name = pair.partition("=")[0].replace("env.", "env_options.")
+    name = next(part for part in name.split(".") if part not in GROUPS)
+    assert value == next(
+        getattr(getattr(config, group), name) for group in GROUPS if hasattr(getattr(config, group), name)
+    )
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        ["selector.mode=rank"],
+        ["parts.selector.mode=rank"],
+        ["selector=roc:mode=rank"],
+        ['selector={"mode": "rank"}'],
+        ['selector={"name": "roc", "mode": "rank"}'],
+        ['selector=["roc", {"mode": "rank"}]'],
+    ],
+)
+def test_an_option_of_a_part_may_be_written_in_several_ways(pairs):
+    assert configured(*pairs).parts.selector.options["mode"] == "rank"
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"trl_options": {"nope": 1}}, "GRPOConfig of TRL has no option 'trl_options.nope'"),
-        ({"trl_options": {"beta": "abc"}}, "trl_options.beta must be a number, not 'abc'"),
+        ({"trl_options": {"nope": 1}}, "GRPOConfig of TRL has no option 'optim.trl_options.nope'"),
+        ({"trl_options": {"adam_beta1": "abc"}}, "optim.trl_options.adam_beta1 must be a number, not 'abc'"),
+        ({"trl_options": {"beta": 0.1}}, "optim.trl_options.beta has no place here.*Use loss.kl.coef"),
+        ({"trl_options": {"num_generations": 4}}, "Use rollout.group_size"),
+        ({"trl_options": {"scale_rewards": "none"}}, "rewards and advantages are those of the parts"),
+        ({"trl_options": {"use_vllm": True}}, 'Use rollout.engine="vllm"'),
         ({"report_to": ["tensorbord"]}, "no tracker 'tensorbord'. Did you mean 'tensorboard'"),
         ({"report_to": ["neptune"]}, "package of the tracker 'neptune' is not installed"),
         ({"engine": "transformer"}, "Did you mean 'transformers'"),
-        ({"engine_options": {"idle": 1}}, "'engine_options.idle'. Did you mean 'idle_s'"),
+        ({"engine_options": {"idle": 1}}, "'rollout.engine_options.idle'. Did you mean 'idle_s'"),
         ({"engine": "vllm-server", "engine_options": {"schedule": 1}}, "Did you mean 'scheduler'"),
     ],
 )
@@ -85,19 +127,16 @@ def test_what_the_backend_alone_knows_is_checked_before_a_model_is_loaded(option
     assert not (tmp_path / "run").exists()
 
 
-def test_the_names_of_schedules_losses_and_dtypes_are_those_of_transformers_trl_and_torch():
+def test_the_names_of_schedules_and_dtypes_are_those_of_transformers_and_torch():
     import torch
     from transformers.trainer_utils import SchedulerType
-    from trl import GRPOConfig
 
     assert set(LR_SCHEDULERS) <= {one.value for one in SchedulerType}
-    told = GRPOConfig.__dataclass_fields__["loss_type"].metadata["help"]
-    assert all(f"'{loss}'" in told for loss in LOSSES)
     assert all(isinstance(getattr(torch, name), torch.dtype) for name in DTYPES if name != "auto")
 
 
 def test_a_folder_may_be_a_path(tmp_path):
-    assert TrainConfig("m", output_dir=tmp_path).record()["output_dir"] == str(tmp_path)
+    assert RunOptions(output_dir=tmp_path).output_dir == str(tmp_path)
     assert SftOptions("m", output_dir=tmp_path).output_dir == str(tmp_path)
 
 

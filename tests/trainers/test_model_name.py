@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from small_hub import small_hub
 
@@ -55,3 +57,14 @@ def test_a_name_that_could_be_the_hubs_is_asked_for_once_before_anything_is_load
             make("grpo_roc", model="strat", output_dir=str(models / "out"))
     assert asked == ["/api/models/owner/name", "/api/models/strat"]
     assert not (models / "out").exists()
+
+
+def test_an_adapter_whose_model_is_gone_is_refused_before_anything_is_loaded(tmp_path):
+    config = tmp_path / "adapter" / "adapter_config.json"
+    config.parent.mkdir()
+    config.write_text(json.dumps({"base_model_name_or_path": str(tmp_path / "gone")}))
+    with pytest.raises(ConfigurationError, match=r"adapter in .*/adapter belongs to the model .*/gone: .*no folder"):
+        check_model(config.parent)
+    (tmp_path / "gone").mkdir()
+    (tmp_path / "gone" / "config.json").write_text("{}")
+    check_model(config.parent)

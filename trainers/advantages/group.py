@@ -1,54 +1,93 @@
-"""Group advantages: how much better an episode did than the rest of its group."""
+"""Group-relative advantages: how much better an episode did than the rest of its group."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from .base import ADVANTAGES, Rewards
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.options import CheckedOptions, option
 
-EPSILON = 1e-4
-"""Added to a standard deviation before dividing by it; TRL's value (verl uses 1e-6)."""
-
-
-def group_norm(groups: Sequence[Rewards]) -> list[Rewards]:
-    """(r - mean) / (std + epsilon), std over n - 1: GRPO (arXiv 2402.03300, section 4.1.2). Zero for one episode."""
-    return [_centred(rewards) / (_deviation(rewards) + EPSILON) for rewards in groups]
+from ..ranks import Ranks
+from .base import ADVANTAGES, Advantages, FloatArray, centred, deviation, moments, rewards
 
 
-def group_mean(groups: Sequence[Rewards]) -> list[Rewards]:
+@dataclass(frozen=True)
+class GroupNorm(CheckedOptions):
+    """(r - mean) / (std + eps), with the standard deviation over n - 1: GRPO (arXiv 2402.03300, section 4.1.2).
+
+    Args:
+        eps: Added to the deviation; 1e-4 as in TRL (verl adds 1e-6).
+    """
+
+    least: ClassVar[int] = 2
+    eps: float = option(1e-4, least=0)
+
+    def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
+        """See ``Advantage``."""
+        return [_listed(_over(centred(values), deviation(values) + self.eps)) for values in map(rewards, groups)]
+
+
+@dataclass(frozen=True)
+class GroupMean(CheckedOptions):
     """R - mean: Dr. GRPO (arXiv 2503.20783, section 3.2)."""
-    return [_centred(rewards) for rewards in groups]
+
+    least: ClassVar[int] = 2
+
+    def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
+        """See ``Advantage``."""
+        return [_listed(centred(rewards(group))) for group in groups]
 
 
-def rloo(groups: Sequence[Rewards]) -> list[Rewards]:
-    """R - mean of the others: leave-one-out (arXiv 2402.14740). Zero for one episode."""
-    return [_centred(rewards) * (len(rewards) / max(len(rewards) - 1, 1)) for rewards in groups]
+@dataclass(frozen=True)
+class LeaveOneOut(CheckedOptions):
+    """R - mean of the others, which is n / (n - 1) (r - mean): RLOO (arXiv 2402.14740, section 3)."""
+
+    least: ClassVar[int] = 2
+
+    def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
+        """See ``Advantage``."""
+        return [_listed(centred(rewards(group)) * (len(group) / max(len(group) - 1, 1))) for group in groups]
 
 
-def group_mean_batch_std(groups: Sequence[Rewards]) -> list[Rewards]:
-    """(r - mean of the group) / (std of all raw rewards + epsilon): Lite PPO (arXiv 2508.08221, section 4)."""
-    if not groups:
-        return []
-    deviation = _deviation(np.concatenate(list(groups)))
-    return [_centred(rewards) / (deviation + EPSILON) for rewards in groups]
+@dataclass(frozen=True)
+class GroupMeanBatchStd(CheckedOptions):
+    """(r - mean of the group) / (std of the batch + eps): Lite PPO (arXiv 2508.08221, section 4).
+
+    The batch is that of all processes, with the groups that a selector rejected.
+
+    Args:
+        eps: Added to the deviation.
+        of: Whether the deviation is that of the ``"raw"`` rewards, as in TRL, or of those ``"centred"`` on the means of
+            their groups; the paper can be read both ways.
+    """
+
+    least: ClassVar[int] = 2
+    of_batch: ClassVar[bool] = True
+    eps: float = option(1e-4, least=0)
+    of: Literal["raw", "centred"] = "raw"
+
+    def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
+        """See ``Advantage``."""
+        raw = [rewards(group) for group in groups]
+        own = [centred(values) for values in raw]
+        _, spread = moments(np.concatenate([*(raw if self.of == "raw" else own), np.zeros(0)]), ranks)
+        return [_listed(_over(values, spread + self.eps)) for values in own]
 
 
-def _centred(rewards: Rewards) -> Rewards:
-    if not len(rewards):
-        return rewards
-    # Subtract the first reward first: equal rewards then give exact zeros, which their rounded mean might not.
-    shifted: Rewards = rewards - rewards[0]
-    centred: Rewards = shifted - shifted.mean()
-    return centred
+def _over(values: FloatArray, divisor: float) -> FloatArray:
+    """The quotient; zeros where the divisor is 0, since then there is nothing to divide either."""
+    return values / divisor if divisor else np.zeros_like(values)
 
 
-def _deviation(rewards: Rewards) -> float:
-    return float(rewards.std(ddof=1)) if len(rewards) > 1 else 0.0
+def _listed(values: FloatArray) -> list[float | FloatArray]:
+    return [float(value) for value in values]
 
 
-ADVANTAGES.register("group_norm", group_norm)
-ADVANTAGES.register("group_mean", group_mean)
-ADVANTAGES.register("rloo", rloo)
-ADVANTAGES.register("group_mean_batch_std", group_mean_batch_std)
+ADVANTAGES.register("group_norm", GroupNorm)
+ADVANTAGES.register("group_mean", GroupMean)
+ADVANTAGES.register("rloo", LeaveOneOut)
+ADVANTAGES.register("group_mean_batch_std", GroupMeanBatchStd)

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.options import check_options, option
+from rstar2_env.core.run_folder import read_run
 from rstar2_env.traces.writer import generate_traces
 from rstar2_env.wrappers.make import make_env
 
 from ..api import make, sft
-from ..backends.trl.callbacks import RunFiles
 from ..backends.trl.model import be_quiet
 from ..base import TrainResult
 from ..cold_start import read_traces
@@ -170,7 +170,7 @@ def _train(name: str, folder: Path, start: Path, options: DemoOptions) -> TrainR
         kept = json.loads(finished.read_text())
         if kept.pop("asked") == asked:
             _say(options, f"The run in {folder} is already finished; --fresh starts over.")
-            history = RunFiles(folder, rank=0, keep_episodes=False).history()
+            history = read_run(folder).metrics()
             return TrainResult(folder, Path(kept.pop("model_dir")), history=history, **kept)
         shutil.rmtree(folder)
     trainer = make(
@@ -184,11 +184,10 @@ def _train(name: str, folder: Path, start: Path, options: DemoOptions) -> TrainR
         learning_rate=options.learning_rate,
         problems_per_step=8,
         group_size=8,
-        rows_per_device=64,
+        tokens_per_device=64 * 192,
         max_episode_tokens=192,
         max_turn_tokens=64,
-        eval_every=max(1, options.steps // 5),
-        eval_episodes=options.eval_episodes,
+        eval={"every": max(1, options.steps // 5), "episodes": options.eval_episodes},
         save_every=max(1, options.steps // 2),
         resume=folder.exists(),
         threads=options.threads,

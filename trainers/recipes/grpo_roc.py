@@ -3,6 +3,7 @@
 Twice as many episodes are played as are trained on. From each group, failures are drawn uniformly, and successes with a
 preference for few tool errors and a clean answer format, so that a right answer reached through failing calls is
 reinforced less often. The reward depends on the answer alone. Token-level mean, clipping 0.2 and 0.28, no KL term.
+``selector.mode=rank`` selects as the released code does; ``rollout.refill`` replaces groups all right or all wrong.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from ..base import TRAINERS, Recipe
 
 GRPO_ROC = Recipe(
     name="grpo_roc",
-    summary="GRPO with Resample-on-Correct: play 2G, keep G, prefer clean successes (arXiv 2508.20722)",
+    summary="GRPO with Resample-on-Correct: play 2G, keep G, prefer clean successes",
+    paper="arXiv 2508.20722",
     selector="roc",
-    oversample=2,
+    defaults={"rollout": {"oversample": 2}},
 )
 
 TRAINERS.register("grpo_roc", GRPO_ROC)

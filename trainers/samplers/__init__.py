@@ -1,1 +1,1 @@
-"""Samplers: choose which problems a step plays."""
+"""Samplers: choose with which ``reset`` arguments the groups of a step start."""

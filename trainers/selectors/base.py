@@ -1,19 +1,24 @@
 """What a selector is: it chooses which episodes of a group are trained on, once their rewards are known.
 
-A selector is a pure function of the group and a random generator; it never looks at text. It may also tell when an
-unfinished group has enough episodes. Not covered: playing more episodes until a group is worth training on.
+A selector is a function of the group and a random generator; it never looks at text. It may also tell when an
+unfinished group has enough episodes, tell why it left an episode out, and keep a state (``state_dict`` and
+``load_state_dict``), which goes into checkpoints. A group of which it chooses nothing is rejected; a run with rounds of
+refill plays another one in its place, which is the collector's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from rstar2_env.core.episode import Episode, Group
-from rstar2_env.core.own_code import Shape, is_class_with
+from rstar2_env.core.own_code import Shape, is_called_with
 from rstar2_env.core.registry import Registry
+
+EQUAL = 1e-9
+"""Rewards whose range is at most this share of the largest absolute one differ by rounding alone."""
 
 
 class Selector(Protocol):
@@ -41,14 +46,52 @@ class Settles(Protocol):
         ...
 
 
-SELECTORS: Registry[type[Selector]] = Registry(
+@runtime_checkable
+class Reasons(Protocol):
+    """Optional method of a selector that can tell why it left an episode out."""
+
+    def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> Mapping[int, str]:
+        """Return a word for the position of each episode that was not chosen, and of no other.
+
+        Words in use: ``unavailable`` and ``cancelled`` (how it ended), ``equal`` (all rewards of the group are),
+        ``quota`` (there was no room for its kind), ``penalty`` (others had a lower one), ``draw`` (others were drawn).
+
+        Args:
+            group: The episodes of the group.
+            keep: Largest number of episodes to choose.
+            chosen: What the selector returned for them.
+        """
+        ...
+
+
+SELECTORS: Registry[Callable[..., Selector]] = Registry(
     "selector",
     "rstar2_env.trainers.selectors",
     "rstar2_env.selectors",
-    shape=Shape(is_class_with("__call__"), "a class whose objects are called with (group, keep, rng)"),
+    shape=Shape(is_called_with(3), "a class whose objects are called with (group, keep, rng), or a function of them"),
 )
 
 
 def all_equal(group: Sequence[Episode]) -> bool:
-    """Whether all rewards are equal; such a group has only advantages of zero."""
-    return len({episode.reward for episode in group}) <= 1
+    """Whether all rewards are equal but for rounding; such a group has only advantages of zero."""
+    rewards = [episode.reward for episode in group]
+    return not rewards or max(rewards) - min(rewards) <= EQUAL * max(map(abs, rewards))
+
+
+def plain_reasons(group: Sequence[Episode], chosen: Sequence[int], otherwise: str) -> dict[int, str]:
+    """Why each episode that was not chosen does not train, by its position; all that can be said of any selector.
+
+    Args:
+        group: The episodes of the group.
+        chosen: Positions of those that train.
+        otherwise: The reason of an episode that could have been chosen.
+    """
+    usable = [episode for episode in group if episode.available]
+    rejected = "equal" if all_equal(usable) else "rejected"
+    kept = set(chosen)
+    left_out = otherwise if kept else rejected
+    return {
+        position: left_out if episode.available else episode.end
+        for position, episode in enumerate(group)
+        if position not in kept
+    }

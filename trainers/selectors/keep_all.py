@@ -5,30 +5,40 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from rstar2_env.core.episode import Episode, Group
+from rstar2_env.core.options import CheckedOptions
 
-from .base import SELECTORS, all_equal
+from .base import SELECTORS, all_equal, plain_reasons
 
 
 @dataclass(frozen=True)
-class KeepAll:
+class KeepAll(CheckedOptions):
     """Keep the first ``keep`` available episodes of a group, as plain GRPO does.
 
     Args:
-        reject_equal: Reject a group whose rewards are all equal, instead of training on advantages of zero.
+        reject_equal: Reject a group whose episodes are all equal, instead of training on advantages of zero.
+        equal: In what they are equal: in their ``"reward"``, or in being ``"correct"``, as DAPO's dynamic sampling
+            compares them (arXiv 2503.14476, section 3.2).
     """
 
     reject_equal: bool = False
+    equal: Literal["reward", "correct"] = "reward"
 
     def __call__(self, group: Group, keep: int, rng: np.random.Generator) -> list[int]:
         """See ``Selector``."""
         usable = [position for position, episode in enumerate(group) if episode.available][:keep]
-        if self.reject_equal and all_equal([group[position] for position in usable]):
-            return []
-        return usable
+        return [] if self.reject_equal and self._same([group[position] for position in usable]) else usable
+
+    def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> dict[int, str]:
+        """See ``Reasons``: those beyond the first ``keep`` find no room."""
+        reasons = plain_reasons(group, chosen, "quota")
+        if self.equal == "correct" and not chosen:
+            return {position: reason.replace("rejected", "equal") for position, reason in reasons.items()}
+        return reasons
 
     def settled(self, group: Sequence[Episode | None], keep: int) -> bool:
         """Whether the first ``keep`` available episodes have ended; later ones would not be chosen.
@@ -37,6 +47,11 @@ class KeepAll:
         """
         places = itertools.takewhile(lambda episode: episode is not None, group)
         return sum(episode is not None and episode.available for episode in places) >= keep
+
+    def _same(self, usable: Sequence[Episode]) -> bool:
+        if self.equal == "correct":
+            return len({episode.correct for episode in usable}) <= 1
+        return all_equal(usable)
 
 
 SELECTORS.register("all", KeepAll)

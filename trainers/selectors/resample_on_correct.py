@@ -13,7 +13,7 @@ from rstar2_env.core.episode import Episode, Group
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import CheckedOptions, option
 
-from .base import SELECTORS, all_equal
+from .base import SELECTORS, all_equal, plain_reasons
 
 DELTA = 0.01
 """Added to a penalty before inverting it, so that an episode without penalty has a finite weight; not in the paper."""
@@ -110,6 +110,16 @@ class ResampleOnCorrect(CheckedOptions):
         kept = self._successes(group, positives, n_positives, rng)
         kept += [int(i) for i in rng.choice(negatives, size=n_negatives, replace=False)] if n_negatives else []
         return sorted(kept)
+
+    def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> dict[int, str]:
+        """See ``Reasons``: a success has a higher ``penalty`` than others, a failure is not drawn (``draw``)."""
+        sides = {group[position].correct for position in chosen}
+
+        def of(episode: Episode) -> str:
+            return "quota" if episode.correct not in sides else "penalty" if episode.correct else "draw"
+
+        plain = plain_reasons(group, chosen, "unselected")
+        return {at: of(group[at]) if word == "unselected" else word for at, word in plain.items()}
 
     def settled(self, group: Sequence[Episode | None], keep: int) -> bool:
         """Whether enough episodes have ended: failures for half of ``keep``, and ``spare`` times as many successes.

@@ -1,11 +1,9 @@
-"""Callbacks around the optimizer steps: evaluation and the best weights, the run's files, progress output."""
+"""Callbacks around the optimizer steps: evaluation and the best weights, the run's events, progress output."""
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
-import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -13,9 +11,11 @@ from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from rstar2_env.core.episode import Episode
+from rstar2_env.core.json_values import jsonable
+from rstar2_env.core.run_folder import RunWriter, read_run
 
 BEST_DIR = "best"
+SAMPLER_FILE = "sampler.json"
 
 
 class Evaluation(TrainerCallback):
@@ -28,7 +28,7 @@ class Evaluation(TrainerCallback):
         save: Saves the model and its tokenizer to a folder.
         log: Logs the metrics of the evaluation on a line of their own.
         every: Steps between evaluations.
-        folder: The run's folder; the best weights and their score are saved in it.
+        folder: The run's folder; the best weights are saved in it.
     """
 
     def __init__(
@@ -51,14 +51,17 @@ class Evaluation(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Evaluate before the first step; in a resumed run, restore the best score and the first metrics instead."""
-        score = self._folder / BEST_DIR / "score.json"
-        if state.global_step and score.exists():
-            kept = json.loads(score.read_text())
-            self.best_step, self._best, self.before = kept["step"], tuple(kept["best"]), kept["before"]
-            self.after = kept["metrics"]
+        """Evaluate before the first step; a resumed run takes up what its folder says of the steps that count."""
+        evaluations = read_run(self._folder).evaluations if state.global_step else []
+        if not evaluations:
+            self.before = self._run(state)
             return
-        self.before = self._run(state)
+        self.before, self.after = dict(evaluations[0].figures), dict(evaluations[-1].figures)
+        # Weights that were saved in a lost step are those of no step that counts: the next evaluation replaces them.
+        best_step = read_run(self._folder).weights.get(BEST_DIR)
+        for one in evaluations:
+            if one.step == best_step:
+                self.best_step, self._best = best_step, _score(one.figures)
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Evaluate every ``every`` steps and after the last one."""
@@ -74,71 +77,38 @@ class Evaluation(TrainerCallback):
         self._last_step = state.global_step
         figures = self.after = self._evaluate()
         self._log({f"eval/{name}": value for name, value in figures.items()})
-        error_share = figures["tool_error_share"]
-        score = (figures["pass_rate"], 0.0 if math.isnan(error_share) else -error_share)
-        if score > self._best:
+        if (score := _score(figures)) > self._best:
             self._best, self.best_step = score, state.global_step
-            folder = self._folder / BEST_DIR
-            self._save(str(folder))
-            if state.is_world_process_zero:
-                kept = {"step": self.best_step, "best": score, "metrics": figures, "before": self.before or figures}
-                (folder / "score.json").write_text(json.dumps(kept))
+            self._save(str(self._folder / BEST_DIR))
         return figures
 
 
-class RunFiles:
-    """The episodes and the metrics of a run, as files in its folder.
+def _score(figures: Mapping[str, float]) -> tuple[float, float]:
+    """What makes weights better: the pass rate, then fewer tool errors."""
+    errors = figures["tool_error_share"]
+    return figures["pass_rate"], 0.0 if math.isnan(errors) else -errors
+
+
+class RunEvents(TrainerCallback):
+    """Notes the checkpoints of a run in its folder.
 
     Args:
-        folder: The run's folder.
-        rank: Rank of this process; each process writes its own episodes.
-        keep_episodes: Whether to write episodes.
+        files: The run's folder.
+        sampler: Returns the state of the sampler, and of whatever else collects the episodes; it is written into the
+            checkpoint as JSON, for readers.
     """
 
-    def __init__(self, folder: Path, *, rank: int, keep_episodes: bool) -> None:
-        self._folder, self._rank, self._keep_episodes = folder, rank, keep_episodes
-        folder.mkdir(parents=True, exist_ok=True)
+    def __init__(self, files: RunWriter, sampler: Callable[[], Any] | None = None) -> None:
+        self._files, self._sampler = files, sampler
 
-    def episodes(self, name: str, episodes: Iterable[Episode], kept: Callable[[Episode], bool] | None = None) -> None:
-        """Write episodes as compressed JSON lines; the file appears only once it is complete.
-
-        Args:
-            name: Name of the file without its suffix, such as "train-000010".
-            episodes: The episodes to write.
-            kept: Tells whether an episode was selected for training; its answer is recorded as ``kept``.
-        """
-        if not self._keep_episodes:
-            return
-        folder = self._folder / "episodes"
-        folder.mkdir(exist_ok=True)
-        path = folder / f"{name}{f'-rank{self._rank}' if self._rank else ''}.jsonl.gz"
-        unfinished = path.with_suffix(".part")
-        with gzip.open(unfinished, "wt", encoding="utf-8", compresslevel=3) as file:
-            for episode in episodes:
-                record = episode.record()
-                if kept is not None:
-                    record["kept"] = kept(episode)
-                file.write(json.dumps(record) + "\n")
-        os.replace(unfinished, path)
-
-    def metrics(self, step: int, figures: Mapping[str, float]) -> None:
-        """Append one line of metrics; NaN is written as null."""
-        if self._rank:
-            return
-        clean = {name: None if math.isnan(value) else value for name, value in figures.items()}
-        with open(self._folder / "metrics.jsonl", "a", encoding="utf-8") as file:
-            file.write(json.dumps({"step": step, **clean}) + "\n")
-
-    def history(self) -> list[dict[str, float]]:
-        """Return the logged metrics, one dict per step; where a resumed run repeated a step, the later values win."""
-        path = self._folder / "metrics.jsonl"
-        if not path.exists():
-            return []
-        merged: dict[int, dict[str, float]] = {}
-        for line in path.read_text(encoding="utf-8").splitlines():
-            figures = {name: math.nan if value is None else value for name, value in json.loads(line).items()}
-            merged.setdefault(int(figures["step"]), {}).update(figures)
-        return [merged[step] for step in sorted(merged)]
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Note a checkpoint once it is written."""
+        path = f"checkpoint-{state.global_step}"
+        more = {}
+        if self._sampler is not None and state.is_world_process_zero:
+            more["sampler"] = f"{path}/{SAMPLER_FILE}"
+            (self._files.folder / more["sampler"]).write_text(json.dumps(jsonable(self._sampler())), "utf-8")
+        self._files.event("checkpoint", state.global_step, path=path, **more)
 
 
 _SHOWN = (
@@ -163,7 +133,7 @@ class Console(TrainerCallback):
     """
 
     def __init__(
-        self, title: str, files: RunFiles | None, *, visible: bool, shown: Iterable[tuple[str, str]] = _SHOWN
+        self, title: str, files: RunWriter | None, *, visible: bool, shown: Iterable[tuple[str, str]] = _SHOWN
     ) -> None:
         self._title, self._files, self._visible = title, files, visible
         self._shown = tuple(shown)
@@ -202,7 +172,10 @@ class Console(TrainerCallback):
         """Write the metrics to the run's files and show the main ones."""
         figures = {name: float(value) for name, value in (logs or {}).items() if isinstance(value, (int, float))}
         if self._files is not None and state.is_world_process_zero:
-            self._files.metrics(state.global_step, figures)
+            if "train_runtime" in figures:  # the totals, which transformers logs at the end as if of the last step
+                self._files.event("trained", state.global_step, figures=figures)
+            else:
+                self._files.metrics(state.global_step, figures)
         words = "  ".join(
             f"{short} {figures[name]:.3f}"
             for name, short in self._shown
@@ -214,7 +187,8 @@ class Console(TrainerCallback):
         if self._bar is not None:
             self._bar.update(self._task, completed=state.global_step, figures="" if held_out else words)
         every = max(1, state.max_steps // 20)
-        if held_out or (self._bar is None and state.global_step >= self._printed + every):
+        due = state.global_step >= self._printed + every or self._printed < state.global_step == state.max_steps
+        if held_out or (self._bar is None and due):
             self._printed = state.global_step if not held_out else self._printed
             line = f"{self._title}  step {state.global_step}/{state.max_steps}  {words}"
             print(line, file=sys.stderr, flush=True) if self._bar is None else self._bar.console.print(line)

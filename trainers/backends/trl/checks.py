@@ -16,6 +16,7 @@ from rstar2_env.core.options import typed_options
 from rstar2_env.rollout.engines.registry import typed_engine_options
 
 from ...config import TrainConfig
+from .refused import check_trl_options
 
 
 def check_config(config: TrainConfig) -> None:
@@ -25,9 +26,13 @@ def check_config(config: TrainConfig) -> None:
         UnknownNameError: There is no engine of that name.
         ConfigurationError: An option is unknown or does not fit, or a tracker is unknown or not installed.
     """
-    config.engine_options = typed_engine_options(config.engine, config.engine_options)
-    config.trl_options = typed_options("GRPOConfig of TRL", GRPOConfig, config.trl_options, prefix="trl_options.")
-    check_trackers(config.report_to)
+    rollout, optim = config.rollout, config.optim
+    rollout.engine_options = typed_engine_options(
+        rollout.engine, rollout.engine_options, prefix="rollout.engine_options."
+    )
+    check_trl_options(optim.trl_options)
+    optim.trl_options = typed_options("GRPOConfig of TRL", GRPOConfig, optim.trl_options, prefix="optim.trl_options.")
+    check_trackers(config.run.report_to)
 
 
 def check_trackers(names: Sequence[str]) -> None:
@@ -42,7 +47,7 @@ def check_trackers(names: Sequence[str]) -> None:
             continue
         if name not in INTEGRATION_TO_CALLBACK:
             raise ConfigurationError(
-                f"report_to: there is no tracker {name!r}.{did_you_mean(name, INTEGRATION_TO_CALLBACK)} Known: "
+                f"run.report_to: there is no tracker {name!r}.{did_you_mean(name, INTEGRATION_TO_CALLBACK)} Known: "
                 f"{', '.join(sorted(INTEGRATION_TO_CALLBACK))}."
             )
-        raise ConfigurationError(f"report_to: the package of the tracker {name!r} is not installed.")
+        raise ConfigurationError(f"run.report_to: the package of the tracker {name!r} is not installed.")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from accelerate.utils import gather_object
 from transformers import PreTrainedTokenizerBase
 
 from rstar2_env.core.errors import ConfigurationError
@@ -16,14 +17,8 @@ from rstar2_env.rollout import Engine, KeepsCaches, VllmEngine
 from rstar2_env.rollout.engines.registry import ENGINES
 
 from ...config import TrainConfig
-from .model import dtype_of, processes
-
-
-def corrects_importance(config: TrainConfig) -> bool:
-    """Whether tokens are weighted by their probability under the trainer divided by that under the engine."""
-    if config.importance_sampling == "auto":
-        return not ENGINES.get(config.engine).shares_weights
-    return config.importance_sampling == "token"
+from .handover import TOLERANCE, FloatArray, HandoverError, HandoverProbe, known_prompt, trainer_logprobs
+from .model import codec, dtype_of, processes
 
 
 class PolicyEngine:
@@ -34,6 +29,9 @@ class PolicyEngine:
         trl: The TRL trainer that holds the policy.
         tokenizer: The tokenizer of the policy.
 
+    Attributes:
+        shares_weights: Whether the engine computes with the trainer's own module; each process then has one.
+
     Raises:
         UnknownNameError: There is no engine of that name.
         ConfigurationError: An engine option does not fit, or the engine does not support this number of processes.
@@ -41,38 +39,50 @@ class PolicyEngine:
     """
 
     def __init__(self, config: TrainConfig, trl: Any, tokenizer: PreTrainedTokenizerBase) -> None:
-        kind = ENGINES.get(config.engine)
-        self._trl, self._shares_weights = trl, kind.shares_weights
+        kind = ENGINES.get(config.rollout.engine)
+        self._trl, self.shares_weights = trl, kind.shares_weights
         self._last: int | None = None
         if not kind.shares_weights and (trl.is_fsdp_enabled or trl.is_deepspeed_enabled):
             raise ConfigurationError(
-                f"engine={config.engine!r} needs the policy's weights in one process, but FSDP and DeepSpeed shard "
-                'them; use engine="transformers", or plain data parallelism.'
+                f"engine={config.rollout.engine!r} needs the policy's weights in one process, but FSDP and DeepSpeed "
+                'shard them; use engine="transformers", or plain data parallelism.'
             )
-        options = dict(config.engine_options)
-        if config.engine == "vllm":
+        options = dict(config.rollout.engine_options)
+        if config.rollout.engine == "vllm":
             if processes().num_processes > 1:
                 raise ConfigurationError(
                     'engine="vllm" is for one process; with several, start `vllm serve` and use engine="vllm-server".'
                 )
-            options.setdefault("dtype", str(dtype_of(config)).removeprefix("torch."))
+            options.setdefault("dtype", str(dtype_of(config.model)).removeprefix("torch."))
         self.engine: Engine = kind.make(
-            self._module(), tokenizer, max_rows=config.max_in_flight, seed=config.seed, options=options
+            self._module(), tokenizer, max_rows=config.rollout.max_in_flight, seed=config.run.seed, options=options
         )
+        chat = codec(config.model, tokenizer, self._module())
+        tolerance = config.rollout.handover_tolerance or TOLERANCE[dtype_of(config.model)]
+        self._probe = HandoverProbe(self.engine, known_prompt(chat), self._score, tolerance=tolerance)
 
     def update(self) -> None:
-        """Give the engine the policy's current weights; does nothing when it has them already."""
+        """Give the engine the policy's current weights, and compare the two; does nothing when it has them already.
+
+        Raises:
+            HandoverError: The engine does not compute with these weights.
+        """
         step = int(self._trl.state.global_step)
         if step == self._last:
             return
-        if self._shares_weights or not processes().is_main_process:
+        if self.shares_weights or not processes().is_main_process:
             self.engine.update_weights(step)
         else:
             self.engine.update_weights(step, self._module())
         # No process may send requests before the servers have the new weights. Every process gets here once per step.
-        if not self._shares_weights:
+        if not self.shares_weights:
             processes().wait_for_everyone()
+        self._compare(step)
         self._last = step
+
+    def outdate(self) -> None:
+        """Say that the weights have changed between two steps: the next ``update`` hands them over."""
+        self._last = None
 
     def rest(self) -> None:
         """Free the engine's memory for the training step; the next ``update`` wakes an engine that was put to sleep."""
@@ -86,6 +96,31 @@ class PolicyEngine:
     def close(self) -> None:
         """Close the engine."""
         self.engine.close()
+
+    def _compare(self, step: int) -> None:
+        """Compare the engine with the trainer, and let every process know of a difference.
+
+        An engine that shares the trainer's module cannot have other weights later: it is compared once, for its own
+        computation.
+
+        Raises:
+            HandoverError: It does not compute with the policy's weights.
+        """
+        if self.shares_weights and self._last is not None:
+            return
+        wrong = ""
+        if self.shares_weights or processes().is_main_process:
+            try:
+                self._probe.check(step)
+            except HandoverError as error:
+                wrong = str(error)
+        if processes().num_processes > 1:
+            wrong = next(filter(None, gather_object([wrong])), "")
+        if wrong:
+            raise HandoverError(wrong)
+
+    def _score(self, prompt: list[int], ids: list[int]) -> FloatArray:
+        return trainer_logprobs(self._module(), self._trl.accelerator.autocast, prompt, ids)
 
     def _module(self) -> Any:
         return self._trl.accelerator.unwrap_model(self._trl.model)

@@ -5,18 +5,33 @@ A ROCm build of torch names its devices ``cuda``, so nothing here asks which ven
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
 from accelerate import PartialState
+from peft import LoraConfig, PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout import ChatCodec
 
-from ...config import TrainConfig
+from ...config import ModelOptions
+from .adapters import (
+    START_DIR,
+    Policy,
+    adapted,
+    adapter_in,
+    base_of,
+    readapted,
+    with_new_adapter,
+    without_dropout,
+)
 
 
 def on_accelerator() -> bool:
@@ -33,52 +48,125 @@ def processes(timeout_s: float = 1800.0) -> PartialState:
     return PartialState(cpu=not on_accelerator(), timeout=timedelta(seconds=timeout_s))
 
 
-def dtype_of(config: TrainConfig) -> torch.dtype:
+def dtype_of(options: ModelOptions) -> torch.dtype:
     """Return the precision that the options ask for."""
-    if config.dtype == "auto":
+    if options.dtype == "auto":
         return torch.bfloat16 if on_accelerator() and torch.cuda.is_bf16_supported() else torch.float32
-    dtype: torch.dtype = getattr(torch, config.dtype)  # one of DTYPES: the options were checked
+    dtype: torch.dtype = getattr(torch, options.dtype)  # one of DTYPES: the options were checked
     return dtype
 
 
-def load_policy(config: TrainConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load the model and its tokenizer.
+def load_policy(
+    options: ModelOptions, folder: Path, *, seed: int = 0, dropout: bool = False
+) -> tuple[Policy, PreTrainedTokenizerBase]:
+    """Load the model, its adapter and its tokenizer.
+
+    Args:
+        options: What the policy is, and which of its weights train.
+        folder: Folder of the run; a merged model that gets a new adapter is kept in it.
+        seed: Seed of a new adapter.
+        dropout: Leave dropout on while the policy trains; without, it is off for good (see ``without_dropout``).
+
+    Returns:
+        The policy, a ``PeftModel`` where ``lora_rank`` is not 0, and its tokenizer.
 
     Raises:
         ConfigurationError: The model cannot be loaded, or a model that is already loaded has no ``name_or_path`` from
             which to load its tokenizer.
     """
     be_quiet()
-    source = config.model
-    if isinstance(source, PreTrainedModel):
-        name = source.name_or_path
+    if options.lora_dropout and not dropout:
+        raise ConfigurationError(
+            "lora_dropout is for the cold start: with dropout, the probability ratios and the KL divergence of "
+            "reinforcement learning would be noise. Leave it at 0.",
+            option="lora_dropout",
+        )
+    source = options.path
+    if isinstance(source, PreTrainedModel | PeftModel):
+        name = base_of(source).name_or_path
         if not name:
             raise ConfigurationError("A loaded model must have a name_or_path from which its tokenizer can be loaded.")
-        model = source
+        tokenizer = _tokenizer(name, options, revision=options.revision)
+        policy = _take_up(source, options, partial(_keep, folder, tokenizer), seed)
     else:
-        name = str(source)
-        try:
-            # Trained weights are stored in float32 and computed with in the requested precision, so that small updates
-            # are not lost to rounding; frozen weights do not need that.
-            kept_in = dtype_of(config) if config.lora_rank else torch.float32
-            model = AutoModelForCausalLM.from_pretrained(name, dtype=kept_in)
-        except (OSError, ValueError) as error:
-            raise ConfigurationError(f"The model {name!r} cannot be loaded: {error}") from error
-    tokenizer = AutoTokenizer.from_pretrained(name, padding_side="left")
+        name = os.fspath(source)
+        found = adapter_in(name, options.revision)
+        tokenizer = _tokenizer_of(name, options, found)
+        policy = _load(name, options, found, partial(_keep, folder, tokenizer), seed)
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
-    return model, tokenizer
+    if not dropout:
+        without_dropout(policy)
+    return policy, tokenizer
 
 
-def lora(config: TrainConfig) -> Any:
-    """Return the LoRA adapters that the options ask for as a peft configuration, or ``None``."""
-    if not config.lora_rank:
-        return None
-    from peft import LoraConfig
+def _take_up(loaded: Policy, options: ModelOptions, keep: Callable[[PreTrainedModel], str], seed: int) -> Policy:
+    if isinstance(loaded, PeftModel):
+        return readapted(loaded, options, keep, seed)
+    if getattr(loaded, "_hf_peft_config_loaded", False):
+        raise ConfigurationError(
+            "The loaded model has an adapter inside that transformers put there, which cannot be trained on: give the "
+            "adapter's folder, or a model that peft loaded."
+        )
+    return with_new_adapter(loaded, options, seed) if options.lora_rank else loaded
 
-    return LoraConfig(
-        r=config.lora_rank, lora_alpha=2 * config.lora_rank, target_modules="all-linear", task_type="CAUSAL_LM"
-    )
+
+def _load(
+    name: str,
+    options: ModelOptions,
+    found: LoraConfig | None,
+    keep: Callable[[PreTrainedModel], str],
+    seed: int,
+) -> Policy:
+    if found is None:
+        model = _pretrained(name, options, options.revision)
+        return with_new_adapter(model, options, seed) if options.lora_rank else model
+    base = str(found.base_model_name_or_path)
+    return adapted(_pretrained(base, options, found.revision), name, options, found, keep, seed)
+
+
+def _pretrained(name: str, options: ModelOptions, revision: str | None) -> PreTrainedModel:
+    chosen = {"revision": revision, "attn_implementation": options.attn_implementation}
+    try:
+        model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
+            name,
+            # Trained weights are stored in float32 and computed with in the requested precision, so that small updates
+            # are not lost to rounding; frozen weights do not need that.
+            dtype=dtype_of(options) if options.lora_rank else torch.float32,
+            trust_remote_code=options.trust_remote_code,
+            **{option: value for option, value in chosen.items() if value is not None},
+        )
+    except (OSError, ValueError, ImportError) as error:
+        raise ConfigurationError(f"The model {name!r} cannot be loaded: {error}") from error
+    return model
+
+
+def _tokenizer_of(name: str, options: ModelOptions, found: LoraConfig | None) -> PreTrainedTokenizerBase:
+    """The tokenizer in a model's folder; of an adapter without one, that of its model."""
+    if found is not None and os.path.isdir(name) and not os.path.isfile(os.path.join(name, "tokenizer_config.json")):
+        return _tokenizer(str(found.base_model_name_or_path), options, revision=found.revision)
+    return _tokenizer(name, options, revision=options.revision)
+
+
+def _tokenizer(name: str, options: ModelOptions, *, revision: str | None) -> PreTrainedTokenizerBase:
+    chosen = {} if revision is None else {"revision": revision}
+    try:
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
+            name, padding_side="left", trust_remote_code=options.trust_remote_code, **chosen
+        )
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"The tokenizer of {name!r} cannot be loaded: {error}") from error
+    return tokenizer
+
+
+def _keep(folder: Path, tokenizer: PreTrainedTokenizerBase, merged: PreTrainedModel) -> str:
+    """Write a merged model to the run's folder, once for all processes, and return where it is."""
+    at = folder / START_DIR
+    if processes().is_main_process:
+        merged.save_pretrained(str(at))
+        tokenizer.save_pretrained(str(at))
+    processes().wait_for_everyone()
+    return os.path.abspath(at)
 
 
 def be_quiet() -> None:
@@ -89,11 +177,11 @@ def be_quiet() -> None:
     datasets.disable_progress_bars()
 
 
-def codec(config: TrainConfig, tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> ChatCodec:
+def codec(options: ModelOptions, tokenizer: PreTrainedTokenizerBase, model: Policy) -> ChatCodec:
     """Make the chat codec that the options ask for; the model's end-of-sequence tokens end a turn.
 
     Args:
-        config: Options of the run.
+        options: What the policy is.
         tokenizer: The tokenizer of the policy.
         model: The policy; its generation configuration names its end-of-sequence tokens.
     """
@@ -101,20 +189,20 @@ def codec(config: TrainConfig, tokenizer: PreTrainedTokenizerBase, model: PreTra
     stop_ids = ends if isinstance(ends, list) else [ends]
     return ChatCodec(
         tokenizer,
-        chat_template=config.chat_template,
-        chat_template_options=config.chat_template_options,
+        chat_template=options.chat_template,
+        chat_template_options=options.chat_template_options,
         stop_ids=[int(token) for token in stop_ids if token is not None],
     )
 
 
-def precision_options(config: TrainConfig) -> dict[str, Any]:
+def precision_options(options: ModelOptions) -> dict[str, Any]:
     """Return the fields of transformers' ``TrainingArguments`` that set device and precision."""
     accelerator = on_accelerator()
     return {
         "use_cpu": not accelerator,
-        "bf16": dtype_of(config) is torch.bfloat16,
-        "fp16": dtype_of(config) is torch.float16,
+        "bf16": dtype_of(options) is torch.bfloat16,
+        "fp16": dtype_of(options) is torch.float16,
         "gradient_checkpointing": accelerator
-        if config.gradient_checkpointing is None
-        else config.gradient_checkpointing,
+        if options.gradient_checkpointing is None
+        else options.gradient_checkpointing,
     }

@@ -1,39 +1,51 @@
-"""``TrlRun``: a trainer that connects engine, environments, selector and advantage to TRL's optimizer loop."""
+"""``TrlRun``: one run of a recipe on TRL: it connects engine, players, collector, trainer and the run's folder."""
 
 from __future__ import annotations
 
-import json
-import math
+import time
 import warnings
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from accelerate.utils import gather_object
-from datasets import Dataset
 from transformers import PrinterCallback
-from transformers.trainer_utils import get_last_checkpoint
-from trl import GRPOConfig
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.problems import FiniteSource
-from rstar2_env.rollout import Budget, EpisodeRequest, Player, SamplingParams, Settled
-from rstar2_env.wrappers.make import make_env
+from rstar2_env.core.row import FloatArray, Row
+from rstar2_env.core.run_folder import RunWriter, TokensEntry, read_run
+from rstar2_env.rollout import EpisodeRequest
 
-from ...base import TrainResult, make_advantage, make_selector
+from ...base import TrainResult
+from ...batch import Batch
+from ...checkpoints import newest_checkpoint, step_of
+from ...collector import Collector
 from ...config import TrainConfig
 from ...metrics import metrics
-from ...samplers.fixed import ProblemSampler, Sampler, SeedSampler
-from ...selectors.base import Settles
-from .callbacks import BEST_DIR, Console, Evaluation, RunFiles
+from ...model_card import write_cards
+from ...parts import make_parts
+from ...resume import checkpoint_to_resume
+from ...samplers.uniform import Uniform
+from .arguments import run_arguments
+from .callbacks import BEST_DIR, Console, Evaluation, RunEvents
 from .checks import check_config
-from .engine import PolicyEngine, corrects_importance
-from .model import codec, load_policy, lora, precision_options, processes
-from .trainer import Batch, RolloutGRPOTrainer
+from .engine import PolicyEngine
+from .engine_figures import add_engine_figures, stats_of
+from .hooks import Hooks
+from .model import codec, dtype_of, load_policy, processes
+from .objective import Objective
+from .passes import Reference
+from .pending import Shape
+from .players import env_factory, make_player, problem_ids
+from .ranks import AccelerateRanks
+from .run_state import TrlRunState
+from .samples import SampledEpisodes, sampled
+from .stopping import RolloutAbortedError, Stopping
+from .trainer import CollectorTrainer
 
 FINAL_DIR = "final"
 _EVAL_SEED = 1_000_003
@@ -55,106 +67,177 @@ class TrlRun:
     def __init__(self, name: str, config: TrainConfig) -> None:
         self.name, self.config = name, config
         check_config(config)
-        if config.threads is not None:
-            torch.set_num_threads(config.threads)
-        self._folder = Path(config.output_dir)
-        shape = batch_shape(config, processes(config.process_timeout_s).num_processes)
+        if config.run.threads is not None:
+            torch.set_num_threads(config.run.threads)
+        self._folder = Path(config.run.output_dir)
+        self._ranks = AccelerateRanks(processes(config.run.process_timeout_s))
         self._checkpoint = self._find_checkpoint()
-        model, tokenizer = load_policy(config)
-        self._files = RunFiles(self._folder, rank=processes().process_index, keep_episodes=config.keep_episodes)
-        self._console = Console(name, self._files, visible=config.progress)
-        with warnings.catch_warnings():
-            # transformers warns about arguments that TRL itself sets.
-            warnings.simplefilter("ignore", FutureWarning)
-            self.trl = RolloutGRPOTrainer(
-                play=self._play_groups,
-                selector=make_selector(config),
-                advantage=make_advantage(config),
-                group_size=config.group_size,
-                on_batch=self._on_batch,
-                correct_importance=corrects_importance(config),
-                importance_cap=config.importance_cap,
-                rng_seed=config.seed,
+        model, self.tokenizer = load_policy(config.model, self._folder, seed=config.run.seed)
+        parts = make_parts(config)
+        objective = Objective(parts.terms, parts.aggregation, parts.correction)
+        reference = None
+        if "reference" in objective.needs:
+            reference = Reference(model, dtype_of(config.model), config.rollout.temperature)
+        self._files = RunWriter(
+            self._folder,
+            rank=self._ranks.rank,
+            episodes=config.run.keep_episodes,
+            tokens=config.run.keep_tokens,
+        )
+        self._console = Console(name, self._files, visible=config.run.progress)
+        self._stopping = Stopping(
+            self._folder,
+            lambda number: max(self._ranks.gather(number)),
+            alone=self._ranks.size == 1,
+            speaks=not self._ranks.rank,
+        )
+        self._samples = SampledEpisodes(config.run.report_to, lambda: self.trl.callback_handler.callbacks)
+        with _quiet():
+            self.trl = CollectorTrainer(
+                collector=self,
+                objective=objective,
+                shape=Shape(
+                    config.optim.tokens_per_device,
+                    passes=config.optim.updates_per_rollout,
+                    minibatches=config.optim.minibatches,
+                    seed=config.run.seed,
+                ),
+                reference=reference,
+                keep_checkpoints=config.run.keep_checkpoints,
+                on_trained=self._write_tokens if config.run.keep_tokens else None,
                 model=model,
-                processing_class=tokenizer,
-                args=self._arguments(shape),
-                train_dataset=Dataset.from_dict({"prompt": ["-"] * (config.problems_per_step * 64)}),
-                peft_config=lora(config),
-                callbacks=[self._console],
+                processing_class=self.tokenizer,
+                args=run_arguments(config),
+                callbacks=[
+                    self._console,
+                    RunEvents(self._files, lambda: self.collector.state_dict()),
+                    self._samples,
+                    self._stopping,
+                ],
             )
         self.trl.remove_callback(PrinterCallback)
-        self.tokenizer = tokenizer
-        self._policy = PolicyEngine(config, self.trl, tokenizer)
+        self._policy = PolicyEngine(config, self.trl, self.tokenizer)
         self.engine = self._policy.engine
-        chat = codec(config, tokenizer, model)
+        chat = codec(config.model, self.tokenizer, model)
         self._players = {
-            split: Player(
-                partial(make_env, config.env, wrappers=wrappers, **options),
-                self.engine,
-                chat,
-                sampling=SamplingParams(max_tokens=1, temperature=temperature, top_p=config.top_p, top_k=config.top_k),
-                budget=Budget(
-                    tokens=config.max_episode_tokens,
-                    turn_tokens=config.max_turn_tokens,
-                    wall_s=config.max_episode_seconds,
-                ),
-                max_in_flight=config.max_in_flight,
-                max_failed=config.max_failed,
-            )
-            for split, options, wrappers, temperature in (
-                ("train", config.env_options, config.wrappers, config.temperature),
-                (
-                    "eval",
-                    {**config.env_options, **config.eval_env_options},
-                    config.eval_wrappers,
-                    config.eval_temperature,
-                ),
-            )
+            "train": make_player(config, "train", self.engine, chat),
+            "eval": make_player(config, "eval", self.engine, chat),
         }
-        self._sampler = self._make_sampler(config.env_options, config.seed)
+        self.collector = Collector(
+            parts,
+            self._players["train"],
+            problems_per_step=config.rollout.problems_per_step,
+            group_size=config.rollout.group_size,
+            oversample=config.rollout.oversample,
+            refill=config.rollout.refill,
+            seed=config.run.seed,
+            ranks=self._ranks,
+            sampler=parts.sampler_factory(problem_ids(config, "train"), config.run.seed),
+            early_stop=config.rollout.early_stop,
+        )
+        self._state = TrlRunState(
+            self.trl,
+            self._players["train"],
+            chat,
+            make_env=lambda overriding: env_factory(config, "train", overriding),
+            terms=parts.term_names,
+            on_new_weights=self._policy.outdate,
+        )
+        hooks = Hooks(parts.hooks, self._state)
+        self.trl.add_callback(hooks)
+        self.trl.keep("collector", self.collector)
+        self.trl.keep("hooks", hooks)
         self._evaluation: Evaluation | None = None
 
     def train(self) -> TrainResult:
         """Run all steps; see ``Trainer``."""
         config = self.config
-        self._write_config()
-        if config.eval_every:
+        self._begin()
+        if config.eval.every:
             self._evaluation = Evaluation(
-                self.evaluate, self._save, self.trl.log_apart, every=config.eval_every, folder=self._folder
+                self.evaluate, self._save, self._log_evaluation, every=config.eval.every, folder=self._folder
             )
             self.trl.add_callback(self._evaluation)
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", FutureWarning)
-                self.trl.train(resume_from_checkpoint=self._checkpoint)
-        finally:
-            self._console.close()
-        self._save(str(self._folder / FINAL_DIR))
+        with self._stopping.listening():
+            try:
+                self._run_steps()
+            except BaseException as error:
+                stopped = isinstance(error, (KeyboardInterrupt, SystemExit))
+                why = {} if stopped else {"error": f"{type(error).__name__}: {error}"}
+                self._files.event("interrupted" if stopped else "failed", self.trl.state.global_step, **why)
+                self._write_cards()
+                raise
+            self._save(str(self._folder / FINAL_DIR))
+            self._files.event("finished", self.trl.state.global_step)
+            self._write_cards()
+            self._stopping.end()
         evaluation = self._evaluation
         return TrainResult(
             output_dir=self._folder,
             model_dir=self._folder / (BEST_DIR if evaluation else FINAL_DIR),
             before=evaluation.before if evaluation else None,
             after=evaluation.after if evaluation else None,
-            best_step=evaluation.best_step if evaluation else self.trl.state.global_step,
-            history=self._files.history(),
+            best_step=evaluation.best_step if evaluation else None,
+            history=read_run(self._folder).metrics(),
         )
+
+    def _run_steps(self) -> None:
+        """Take the steps; a signal that ends them early raises once a checkpoint is written."""
+        aborted = False
+        try:
+            with _quiet():
+                self.trl.train(resume_from_checkpoint=None if self._checkpoint is None else str(self._checkpoint))
+        except RolloutAbortedError:
+            aborted = True
+        finally:
+            self._console.close()
+        if self._stopping.early(self.trl, aborted=aborted):
+            self._stopping.end_early(self.trl)
 
     def evaluate(self) -> dict[str, float]:
         """Play the held-out episodes, divided among the processes; see ``Trainer``."""
-        config, state = self.config, processes()
-        options = {**config.env_options, **config.eval_env_options}
-        starts = self._make_sampler(options, _EVAL_SEED).starts(0, config.eval_episodes)
+        starts = Uniform(problem_ids(self.config, "eval"), _EVAL_SEED).draw(self.config.eval.episodes)
         requests = [
             EpisodeRequest(group=i, seed=start.seed, options=start.options, sampling_seed=_seed(_EVAL_SEED, i))
             for i, start in enumerate(starts)
         ]
         self._policy.update()
-        episodes = self._play("eval", requests[state.process_index :: state.num_processes])
-        gathered: list[Episode] = gather_object(episodes) if state.num_processes > 1 else episodes
-        if state.is_main_process:
-            self._files.episodes(f"eval-{self.trl.state.global_step:06d}", gathered)
+        with self._playing(), self._stopping.rollout():
+            episodes = self._players["eval"].play(requests[self._ranks.rank :: self._ranks.size])
+        gathered: list[Episode] = gather_object(episodes) if self._ranks.size > 1 else episodes
+        if not self._ranks.rank:
+            self._files.held_out(self.trl.state.global_step, gathered)
         return metrics(gathered)
+
+    def collect(self, step: int) -> Batch:
+        """Play with the current weights, and add up what is to be logged; called by the trainer."""
+        sums = self.trl.sums
+        self._state.begin_rollout()
+        begun = time.perf_counter()
+        self._policy.update()
+        sums.add("seconds/hand_over", time.perf_counter() - begun)
+        before = stats_of(self.engine)
+        with self._playing(), self._stopping.rollout(self.collector):
+            batch = self.collector.collect(step)
+            after = stats_of(self.engine)
+        sums.merge(batch.figures)
+        for name, seconds in batch.seconds.items():
+            sums.add(f"seconds/{name}", seconds)
+        spent = self._players["train"].take_spent()
+        sums.add("seconds/tool", spent.environment, spent.episodes)
+        sums.add("seconds/engine_wait", spent.engine, spent.episodes)
+        add_engine_figures(
+            sums,
+            before,
+            after,
+            seconds=batch.seconds["rollout"],
+            first=not self._ranks.rank,
+            each=self._policy.shares_weights,
+        )
+        self._files.train(step + 1, batch.groups, batch.decisions)
+        if not self._ranks.rank:
+            self._samples.show(sampled(step + 1, batch.groups, batch.decisions))
+        return batch
 
     def close(self) -> None:
         """Close the environments and the engine."""
@@ -162,135 +245,80 @@ class TrlRun:
             player.close()
         self._policy.close()
 
-    def _play(self, split: str, requests: list[EpisodeRequest], settled: Settled | None = None) -> list[Episode]:
+    @contextmanager
+    def _playing(self) -> Iterator[None]:
+        """The policy plays: without dropout, and with the engine's memory freed afterwards."""
         model: Any = self.trl.model
         training = model.training
         model.eval()
         try:
-            return self._players[split].play(requests, settled=settled)
+            yield
         finally:
             model.train(training)
             self._policy.rest()
 
-    def _play_groups(self, count: int) -> list[list[Episode]]:
-        config, step = self.config, self.trl.state.global_step
-        self._policy.update()
-        state = processes()
-        first = state.process_index * count
-        starts = self._sampler.starts(step, count * state.num_processes)[first : first + count]
-        size = config.group_size * (config.oversample or 1)
-        requests = [
-            EpisodeRequest(
-                group=first + group,
-                seed=start.seed,
-                options=start.options,
-                sampling_seed=_seed(config.seed, step, first + group, member),
-            )
-            for group, start in enumerate(starts)
-            for member in range(size)
-        ]
-        episodes = self._play("train", requests, self._settled)
-        return [episodes[at : at + size] for at in range(0, len(episodes), size)]
-
-    @property
-    def _settled(self) -> Settled | None:
-        selector = self.trl.selector
-        if not self.config.early_stop or not isinstance(selector, Settles):
-            return None
-        return lambda group: selector.settled(group, self.config.group_size)
-
-    def _on_batch(self, batch: Batch) -> dict[str, float]:
-        step = self.trl.state.global_step
-        kept = [row for row in batch.rows if row is not None]
-        trained = {id(episode) for episode in kept}
-        self._files.episodes(f"train-{step:06d}", batch.played, lambda episode: id(episode) in trained)
-        figures = {f"rollout/{name}": value for name, value in metrics(batch.played).items()}
-        figures |= {f"kept/{name}": value for name, value in metrics(kept).items()}
-        figures["rollout/groups_rejected"] = batch.groups_rejected / batch.groups
-        return {name: value for name, value in figures.items() if not math.isnan(value)}
-
-    def _make_sampler(self, options: Mapping[str, Any], seed: int) -> Sampler:
-        env = make_env(self.config.env, **options)
-        try:
-            source = getattr(env.unwrapped, "problems", None)
-            return ProblemSampler(source.ids, seed) if isinstance(source, FiniteSource) else SeedSampler(seed)
-        finally:
-            env.close()
+    def _write_tokens(self, step: int, row: Row, member: int, logps: FloatArray | None) -> None:
+        sampled_logps = np.array(row.logprobs)
+        entry = TokensEntry(
+            step=step,
+            group=row.episode.group,
+            member=member,
+            prompt_ids=row.prompt_ids,
+            completion_ids=row.completion_ids,
+            mask=row.mask,
+            logprobs=row.logprobs,
+            advantages=np.broadcast_to(row.advantage, len(row.mask)).tolist(),
+            ratios=[] if logps is None else np.exp((logps - sampled_logps) * np.array(row.mask)).tolist(),
+        )
+        self._files.tokens([entry])
 
     def _save(self, folder: str) -> None:
         self.trl.save_model(folder)
-        if self.trl.accelerator.is_main_process:
+        if not self._ranks.rank:
             self.tokenizer.save_pretrained(folder)
+            self._files.event("saved", self.trl.state.global_step, path=Path(folder).name)
 
-    def _write_config(self) -> None:
-        if self.trl.accelerator.is_main_process:
-            record = {"trainer": self.name, **self.config.record()}
-            (self._folder / "config.json").write_text(json.dumps(record, indent=2, default=str))
+    def _log_evaluation(self, figures: dict[str, float]) -> None:
+        self.trl.log_apart(figures)
+        plain = {name.removeprefix("eval/"): value for name, value in figures.items()}
+        self._files.event("evaluation", self.trl.state.global_step, figures=plain)
 
-    def _find_checkpoint(self) -> str | None:
-        exists = self._folder.exists()
-        checkpoint = get_last_checkpoint(str(self._folder)) if exists else None
-        if self.config.resume:
-            return checkpoint
-        if exists and (checkpoint or (self._folder / "metrics.jsonl").exists()):
+    def _write_cards(self) -> None:
+        if not self._ranks.rank:
+            write_cards(self._folder)
+
+    def _begin(self) -> None:
+        """Begin the run's folder, or go on with it, before any process writes to it."""
+        resumed = None if self._checkpoint is None else step_of(self._checkpoint)
+        self._ranks.wait()  # until every process has read what is there
+        self._files.begin(self._record(), resumed=resumed, processes=self._ranks.size)
+        self._ranks.wait()
+
+    def _record(self) -> dict[str, Any]:
+        return {"trainer": self.name, **self.config.record()}
+
+    def _find_checkpoint(self) -> Path | None:
+        if self.config.run.resume:
+            return checkpoint_to_resume(self._folder, self._record(), steps=self.config.run.steps)
+        if newest_checkpoint(self._folder) is not None:
             raise ConfigurationError(
                 f"{self._folder} holds a run already: choose another folder, or continue it.", option="resume"
             )
+        if (self._folder / "run.json").exists():
+            raise ConfigurationError(
+                f"{self._folder} holds a run already, which has no checkpoint to continue from: choose another folder, "
+                "or remove this one.",
+                option="output_dir",
+            )
         return None
 
-    def _arguments(self, shape: tuple[int, int]) -> GRPOConfig:
-        config = self.config
-        rows, accumulation = shape
-        options: dict[str, Any] = {
-            "output_dir": config.output_dir,
-            "seed": config.seed,
-            "max_steps": config.steps,
-            "per_device_train_batch_size": rows,
-            "gradient_accumulation_steps": accumulation,
-            "steps_per_generation": accumulation,
-            "num_generations": config.group_size,
-            "num_iterations": config.updates_per_rollout,
-            "learning_rate": config.learning_rate,
-            "warmup_steps": config.warmup_steps,
-            "lr_scheduler_type": config.lr_scheduler,
-            "weight_decay": config.weight_decay,
-            "max_grad_norm": config.max_grad_norm,
-            "epsilon": config.clip_low,
-            "epsilon_high": config.clip_high,
-            "beta": config.kl,
-            "loss_type": config.loss,
-            "temperature": config.temperature,
-            "top_p": config.top_p,
-            "top_k": config.top_k,
-            "max_completion_length": config.max_episode_tokens,
-            "logging_steps": config.log_every,
-            "logging_nan_inf_filter": False,
-            "save_strategy": "steps",
-            "save_steps": config.save_every or config.steps,
-            "save_total_limit": config.keep_checkpoints,
-            "report_to": config.report_to,
-            "disable_tqdm": True,
-            "ignore_data_skip": True,
-            "dataloader_pin_memory": False,
-            **precision_options(config),
-        }
-        return GRPOConfig(**{**options, **config.trl_options})
 
-
-def batch_shape(config: TrainConfig, processes: int) -> tuple[int, int]:
-    """Return the rows of one forward pass on one process, and the forward passes in one optimizer step.
-
-    Raises:
-        ConfigurationError: ``problems_per_step`` is not a multiple of the number of processes.
-    """
-    if config.problems_per_step % processes:
-        raise ConfigurationError(
-            f"problems_per_step={config.problems_per_step} groups cannot be shared by {processes} processes without "
-            f"splitting one; use a multiple of {processes}."
-        )
-    rows = config.problems_per_step // processes * config.group_size
-    each = max(size for size in range(1, min(config.rows_per_device, rows) + 1) if rows % size == 0)
-    return each, rows // each
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep back what transformers warns about arguments that TRL itself sets."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        yield
 
 
 def _seed(*words: int) -> int:

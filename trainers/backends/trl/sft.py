@@ -6,7 +6,6 @@ on the token sequences that the cold start taught. Not covered: packing several 
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -14,20 +13,51 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate.utils import gather_object
 from datasets import Dataset
-from transformers import PrinterCallback
-from transformers.trainer_utils import get_last_checkpoint
+from transformers import PrinterCallback, Trainer
 from trl import SFTConfig, SFTTrainer
 
 from rstar2_env.core.episode import Message
 from rstar2_env.core.errors import ConfigurationError, ProblemFormatError
+from rstar2_env.core.run_folder import RunWriter
 from rstar2_env.rollout import ChatCodec
 
+from ...checkpoints import drop_old, mark_unfinished, mark_whole, newest_checkpoint, step_of
 from ...cold_start import SftOptions
-from ...config import TrainConfig
-from .callbacks import Console, RunFiles
+from ...config import ModelOptions
+from ...model_card import write_cards
+from ...resume import checkpoint_to_resume
+from .callbacks import Console, RunEvents
 from .checks import check_trackers
-from .model import codec, load_policy, lora, precision_options
+from .model import codec, load_policy, precision_options, processes
+from .stopping import Stopping
+
+OPTIONS_FILE = "sft.json"
+_KEEP = 2
+_OF_THE_MODEL = (
+    "revision",
+    "chat_template",
+    "dtype",
+    "attn_implementation",
+    "trust_remote_code",
+    "lora_rank",
+    "lora_alpha",
+    "lora_targets",
+    "lora_dropout",
+    "gradient_checkpointing",
+)
+_MAY_CHANGE = (
+    "output_dir",
+    "steps",
+    "epochs",
+    "resume",
+    "save_every",
+    "threads",
+    "report_to",
+    "progress",
+    "gradient_checkpointing",
+)
 
 
 def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
@@ -44,19 +74,22 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
     if options.threads is not None:
         torch.set_num_threads(options.threads)
     check_trackers(options.report_to)
-    folder = Path(options.output_dir)
-    config = TrainConfig(
-        model=options.model,
-        chat_template=options.chat_template,
-        dtype=options.dtype,
-        lora_rank=options.lora_rank,
-        gradient_checkpointing=options.gradient_checkpointing,
+    folder, state = Path(options.output_dir), processes()
+    policy = ModelOptions(
+        path=options.model,
+        **{name: getattr(options, name) for name in _OF_THE_MODEL},
     )
-    model, tokenizer = load_policy(config)
-    rows = encode_traces(traces, codec(config, tokenizer, model), options.max_length)
-    accumulation = max(1, options.batch_size // options.rows_per_device)
-    console = Console(
-        "cold start", RunFiles(folder, rank=0, keep_episodes=False), visible=options.progress, shown=[("loss", "loss")]
+    checkpoint = _checkpoint(folder, options)
+    model, tokenizer = load_policy(policy, folder, seed=options.seed, dropout=True)
+    rows = encode_traces(traces, codec(policy, tokenizer, model), options.max_length)
+    each, accumulation = passes_of(options.batch_size, options.rows_per_device)
+    files = RunWriter(folder, kind="sft", rank=state.process_index, episodes=False)
+    console = Console("cold start", files, visible=options.progress, shown=[("loss", "loss")])
+    stopping = Stopping(
+        folder,
+        lambda number: max(gather_object([number])),
+        alone=state.num_processes == 1,
+        speaks=state.is_main_process,
     )
     with warnings.catch_warnings():
         # transformers warns about arguments that TRL itself sets.
@@ -66,7 +99,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
             seed=options.seed,
             max_steps=-1 if options.steps is None else options.steps,
             num_train_epochs=options.epochs,
-            per_device_train_batch_size=min(options.rows_per_device, options.batch_size),
+            per_device_train_batch_size=each,
             gradient_accumulation_steps=accumulation,
             learning_rate=options.learning_rate,
             warmup_steps=options.warmup_ratio,
@@ -75,35 +108,88 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
             max_length=None,
             train_sampling_strategy="group_by_length",
             logging_steps=10,
-            save_strategy="steps" if options.save_every else "no",
-            save_steps=options.save_every or 500,
-            save_total_limit=2,
+            save_strategy="no" if options.save_every == 0 else "steps",
+            # A fraction is of all steps, which are known when the traces are counted.
+            save_steps=options.save_every or 0.1,
             report_to=options.report_to,
             disable_tqdm=True,
             dataloader_pin_memory=False,
-            **precision_options(config),
+            **precision_options(policy),
         )
-        trainer = SFTTrainer(
+        trainer = _Trainer(
             model=model,
             args=arguments,
             train_dataset=Dataset.from_list(rows),
             processing_class=tokenizer,
-            peft_config=lora(config),
-            callbacks=[console],
+            callbacks=[console, RunEvents(files), stopping],
         )
     trainer.remove_callback(PrinterCallback)
-    checkpoint = get_last_checkpoint(options.output_dir) if options.resume and folder.exists() else None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)
-            trainer.train(resume_from_checkpoint=checkpoint)
-    finally:
-        console.close()
-    trainer.save_model(options.output_dir)
-    if trainer.accelerator.is_main_process:
-        tokenizer.save_pretrained(options.output_dir)
-        (folder / "sft.json").write_text(json.dumps(asdict(options), indent=2))
+    resumed = None if checkpoint is None else step_of(checkpoint)
+    # config.json is the model's: the folder is both the run's and the model's.
+    files.begin(asdict(options), resumed=resumed, config_file=OPTIONS_FILE, traces=len(rows))
+    with stopping.listening():
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FutureWarning)
+                trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+        finally:
+            console.close()
+        if stopping.early(trainer):
+            files.event("interrupted", trainer.state.global_step)
+            stopping.end_early(trainer)
+        trainer.save_model(options.output_dir)
+        if trainer.accelerator.is_main_process:
+            tokenizer.save_pretrained(options.output_dir)
+            files.event("finished", trainer.state.global_step)
+            write_cards(folder)
+        stopping.end()
     return folder
+
+
+def passes_of(batch: int, most: int) -> tuple[int, int]:
+    """Divide a batch into passes of equal size.
+
+    Args:
+        batch: Rows of the batch.
+        most: Most rows of one pass.
+
+    Returns:
+        Rows of a pass, and passes; their product is the batch.
+    """
+    passes = next(count for count in range(-(-batch // most), batch + 1) if batch % count == 0)
+    return batch // passes, passes
+
+
+class _Trainer(SFTTrainer):
+    """Marks its checkpoints once they are whole, so that nothing is resumed that a kill left half done."""
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        run = Path(self._get_output_dir(trial))
+        folder = run / f"checkpoint-{self.state.global_step}"
+        if self.accelerator.is_main_process:
+            mark_unfinished(folder)
+        Trainer._save_checkpoint(self, model, trial)  # TRL's own adds a model card that knows nothing of the run
+        self.accelerator.wait_for_everyone()
+        if self.accelerator.is_main_process:
+            mark_whole(folder, self.accelerator.num_processes)
+            drop_old(run, _KEEP)
+
+
+def _checkpoint(folder: Path, options: SftOptions) -> Path | None:
+    """The checkpoint to go on from, or ``None`` for a new run.
+
+    Raises:
+        ConfigurationError: There is none to resume, or there is one and ``resume`` is off.
+    """
+    if options.resume:
+        return checkpoint_to_resume(
+            folder, asdict(options), steps=options.steps, record=OPTIONS_FILE, may_change=_MAY_CHANGE
+        )
+    if newest_checkpoint(folder) is not None:
+        raise ConfigurationError(
+            f"{folder} holds a run already: choose another folder, or continue it.", option="resume"
+        )
+    return None
 
 
 def encode_traces(traces: Iterable[Mapping[str, Any]], chat: ChatCodec, max_length: int) -> list[dict[str, Any]]:

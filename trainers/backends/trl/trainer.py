@@ -1,201 +1,365 @@
-"""``RolloutGRPOTrainer``: feeds this package's rollouts, selection and advantages into ``trl.GRPOTrainer``.
+"""``CollectorTrainer``: TRL's GRPO trainer with batches from a collector and the loss from parts.
 
-It uses two extension points. ``rollout_func`` must return exactly as many rows as there are prompts; it plays the
-episodes, selects, and returns the rows with a mask of the policy's tokens. An override of
-``_generate_and_score_completions`` replaces TRL's advantages with those of the recipe, which account for groups,
-selection and ``unavailable`` episodes. Both are experimental in TRL; no code of TRL is copied here. Tested with TRL
-1.16.
+TRL, transformers and accelerate keep the optimizer, the schedule, precision, data parallelism, checkpoints and logging.
+Overridden are what feeds the loss (``get_train_dataloader``, ``_prepare_inputs``), the loss (``training_step``), and
+what TRL logs and saves of its own. One item of the data loader is one optimizer step. Tested with TRL 1.16.
 """
 
 from __future__ import annotations
 
-import os
+import time
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from accelerate import PartialState
+from datasets import Dataset
 from torch import Tensor
 from transformers import Trainer
-
-os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
 
 with warnings.catch_warnings():
     # TRL warns about every vLLM version that it does not support; this package never uses vLLM through TRL.
     warnings.filterwarnings("ignore", message="TRL currently supports vLLM")
     from trl import GRPOTrainer
 
-from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.row import FloatArray, Row
 
-from ...advantages.base import Advantage
-from ...selectors.base import Selector
-
-REWARD_COLUMN = "env_reward"
-
-
-@dataclass(slots=True)
-class Batch:
-    """The rows of one step on one process.
-
-    Attributes:
-        rows: The selected episodes, group after group; ``None`` is a filler, a row without a token in the loss.
-        advantages: Advantage of each row, 0 for a filler.
-        rewards: Reward of each row; a filler repeats the mean of its group, so that TRL's own statistics stay right.
-        played: Every episode of the step.
-        groups_rejected: Number of groups of which no episode was selected.
-        groups: Number of groups.
-    """
-
-    rows: list[Episode | None]
-    advantages: list[float]
-    rewards: list[float]
-    played: list[Episode]
-    groups_rejected: int
-    groups: int
+from ...checkpoints import drop_old, mark_unfinished, mark_whole
+from ...losses.mismatch import summary
+from ...sums import Sums
+from .flops import flops_of, peak_of
+from .micro_batches import MicroBatch, in_step, lay_out, pack, taken_out
+from .objective import Objective
+from .passes import Reference, score
+from .pending import Pending, Shape, optimizer_batches
+from .protocols import Collects, Stateful
+from .ranks import AccelerateRanks
 
 
-PlayGroups = Callable[[int], list[list[Episode]]]
-"""Plays the given number of groups and returns the episodes of each."""
+class Steps:
+    """The data loader: the numbers of the optimizer steps still to be taken."""
+
+    def __init__(self, trainer: Trainer, steps: int) -> None:
+        self._trainer, self._steps = trainer, steps
+
+    def __len__(self) -> int:
+        return self._steps
+
+    def __iter__(self) -> Iterator[dict[str, int]]:
+        # The trainer's state says where a resumed run goes on.
+        for step in range(self._trainer.state.global_step, self._steps):
+            yield {"step": step}
 
 
-def select(
-    groups: Sequence[Sequence[Episode]],
-    group_size: int,
-    selector: Selector,
-    advantage: Advantage,
-    rng: np.random.Generator,
-) -> Batch:
-    """Select episodes of each group, compute their advantages, and pad each group with filler rows.
+class CollectorTrainer(GRPOTrainer):
+    """TRL's GRPO trainer on the rows of a collector.
 
     Args:
-        groups: The episodes of each group.
-        group_size: Rows per group; at most as many episodes are selected.
-        selector: Chooses the episodes.
-        advantage: Turns the rewards of the selected episodes into advantages.
-        rng: Source of the selector's random draws.
-
-    Returns:
-        Exactly ``group_size`` rows per group.
-    """
-    kept: list[list[Episode]] = []
-    for group in groups:
-        # Each group gets a generator of its own, so that what a selector draws for one does not affect the others.
-        own = np.random.default_rng(rng.integers(2**63))
-        chosen = [group[position] for position in selector(group, group_size, own)]
-        trainable = [episode for episode in chosen if episode.policy_tokens]
-        kept.append(trainable if len(trainable) > 1 else [])
-    values = advantage([np.array([episode.reward for episode in episodes]) for episodes in kept])
-    rows: list[Episode | None] = []
-    scores: list[float] = []
-    rewards: list[float] = []
-    for group, episodes, own_scores in zip(groups, kept, values, strict=True):
-        fillers = group_size - len(episodes)
-        rows += [*episodes, *[None] * fillers]
-        scores += [*map(float, own_scores), *[0.0] * fillers]
-        usable = [episode.reward for episode in group if episode.available] or [0.0]
-        rewards += [*(episode.reward for episode in episodes), *[sum(usable) / len(usable)] * fillers]
-    return Batch(
-        rows=rows,
-        advantages=scores,
-        rewards=rewards,
-        played=[episode for group in groups for episode in group],
-        groups_rejected=sum(not episodes for episodes in kept),
-        groups=len(groups),
-    )
-
-
-class RolloutGRPOTrainer(GRPOTrainer):
-    """TRL's GRPO trainer on the rollouts of this package.
-
-    Args:
-        play: Plays groups of episodes.
-        selector: Chooses which episodes of a group are trained on.
-        advantage: Turns rewards into advantages.
-        group_size: Rows per group; TRL's ``num_generations``.
-        on_batch: Called with every batch before its loss is computed; returns metrics to log.
-        correct_importance: Weight each token by its probability under the trainer divided by that under the engine.
-        importance_cap: Largest such weight.
-        rng_seed: Seed of the selection, combined with the step.
+        collector: Gives the rows of each rollout.
+        objective: The loss.
+        shape: How rows become optimizer steps and micro-batches.
+        reference: The reference model; needed when a term of the loss needs it.
+        stateful: What else goes into checkpoints, by name, on each process: the collector, hooks.
+        keep_checkpoints: How many checkpoints are kept.
+        on_trained: Called once for each row of a rollout, when it was first trained on: with the step, the row, the
+            number of its episode in its group, and the log-probabilities of its completion before that step (``None``
+            if it was not computed).
         **kwargs: Arguments of ``trl.GRPOTrainer``.
     """
 
     def __init__(
         self,
         *,
-        play: PlayGroups,
-        selector: Selector,
-        advantage: Advantage,
-        group_size: int,
-        on_batch: Callable[[Batch], dict[str, float]],
-        correct_importance: bool,
-        importance_cap: float,
-        rng_seed: int,
+        collector: Collects,
+        objective: Objective,
+        shape: Shape,
+        reference: Reference | None = None,
+        stateful: Mapping[str, Stateful] | None = None,
+        keep_checkpoints: int = 2,
+        on_trained: Callable[[int, Row, int, FloatArray | None], None] | None = None,
         **kwargs: Any,
     ) -> None:
-        self._play, self.selector, self._advantage = play, selector, advantage
-        self._group_size, self._on_batch, self._rng_seed = group_size, on_batch, rng_seed
-        self._correct_importance, self._importance_cap = correct_importance, importance_cap
-        self._batch: Batch | None = None
-        super().__init__(rollout_func=_rollout, reward_funcs=[_env_reward], **kwargs)
+        self.collector, self.objective, self.shape, self.reference = collector, objective, shape, reference
+        self.sums = Sums()
+        self.pending: Pending | None = None
+        self._on_trained, self._keep_checkpoints = on_trained, keep_checkpoints
+        self._without_gradient = 0
+        self._nothing = False
+        # TRL insists on a dataset and on a reward function: neither is used.
+        super().__init__(train_dataset=Dataset.from_dict({"prompt": [""]}), reward_funcs=[_no_reward], **kwargs)
+        self.ranks = AccelerateRanks(PartialState())
+        self._stateful: dict[str, Stateful] = {"sums": self.sums, "objective": objective, **(stateful or {})}
+        if reference is not None:
+            reference.to(self.accelerator.device)
 
-    def rollout(self, rows: int) -> dict[str, Any]:
-        """Play and select episodes; return exactly ``rows`` rows in the form that TRL expects."""
-        rng = np.random.default_rng([self._rng_seed, self.state.global_step, self.accelerator.process_index])
-        groups = self._play(rows // self._group_size)
-        self._batch = select(groups, self._group_size, self.selector, self._advantage, rng)
-        for name, value in self._on_batch(self._batch).items():
-            self._log_metric(name, value)
-        # A filler is one masked token, since TRL does not support empty rows.
-        blank = int(self.processing_class.pad_token_id)
-        return {
-            "prompt_ids": [row.prompt_ids if row else [blank] for row in self._batch.rows],
-            "completion_ids": [row.completion_ids if row else [blank] for row in self._batch.rows],
-            "env_mask": [row.mask if row else [0] for row in self._batch.rows],
-            "logprobs": [row.logprobs if row else [0.0] for row in self._batch.rows],
-            REWARD_COLUMN: self._batch.rewards,
-        }
+    def keep(self, name: str, part: Stateful) -> None:
+        """Put the state of a part into checkpoints, and give it back when a run goes on; before training begins."""
+        self._stateful[name] = part
+
+    def get_train_dataloader(self) -> Any:
+        """Return the numbers of the steps; the rows come from the collector."""
+        return Steps(self, self.args.max_steps)
+
+    def training_step(self, model: Any, inputs: dict[str, int], num_items_in_batch: Any = None) -> Tensor:
+        """Collect rows if the last rollout is used up, and compute the gradients of one optimizer step.
+
+        Returns:
+            The loss of this process times the number of processes, whose mean over them is the loss.
+        """
+        model.train()
+        if hasattr(self.optimizer, "train"):
+            self.optimizer.train()
+        batches = self._prepare_inputs(inputs)
+        started = time.perf_counter()
+        # Without a gradient on any process, neither momentum nor weight decay may move the weights.
+        self._nothing = not batches
+        self.accelerator.gradient_state._set_sync_gradients(not self._nothing)
+        loss = self.accumulate(model, batches, self._loss)
+        self._account(batches, float(loss), started)
+        return loss * self.ranks.size
+
+    def accumulate(
+        self, model: Any, batches: Sequence[MicroBatch], loss_of: Callable[[Any, MicroBatch], Tensor]
+    ) -> Tensor:
+        """Add up the gradients of micro-batches, of which every process has as many.
+
+        Args:
+            model: The policy as the loop of transformers wraps it.
+            batches: The micro-batches of this process.
+            loss_of: The share of a micro-batch in a loss that is a sum over all processes.
+
+        Returns:
+            The share of this process.
+        """
+        loss = torch.zeros((), device=self.accelerator.device)
+        for number, batch in enumerate(batches, start=1):
+            last = number == len(batches)
+            self.accelerator.gradient_state._set_sync_gradients(last)
+            with nullcontext() if last else self.accelerator.no_sync(model):
+                share = loss_of(model, batch)
+                # Data parallelism takes the mean of the processes' gradients; the loss is a sum over them.
+                self.accelerator.backward(share * self.ranks.size)
+            loss += share.detach()
+        return loss
+
+    def _prepare_inputs(self, inputs: dict[str, int]) -> list[MicroBatch]:
+        """The micro-batches of one optimizer step, as many on every process; none when no process has a row."""
+        if self.pending is None:
+            self.pending = self._rollout(inputs["step"])
+        pending, chosen = self.pending, self.pending.batch
+        rows = [pending.rows[position] for position in chosen]
+        batches = self.micro_batches(
+            rows,
+            weights=self.objective.weights(rows, self.ranks),
+            old=[pending.old[position] for position in chosen] if pending.done else None,
+            reference=[pending.reference[position] for position in chosen],
+        )
+        if self.aux_loss_enabled:
+            self._share(batches)
+        return batches
+
+    def _rollout(self, step: int) -> Pending:
+        batch = self.collector.collect(step)
+        shape = self.shape
+        rng = np.random.default_rng([shape.seed, step, self.ranks.rank])
+        groups = [row.episode.group for row in batch.rows]
+        places = {id(episode): place for group in batch.groups for place, episode in enumerate(group)}
+        pending = Pending(
+            batch.rows,
+            optimizer_batches(groups, shape.passes, shape.minibatches, rng),
+            [places.get(id(row.episode), 0) for row in batch.rows],
+        )
+        if "reference" in self.objective.needs:
+            self._compare(pending)
+        if shape.minibatches > 1:
+            # Those of the first update are found by that update itself: the weights have not moved yet.
+            later = sorted(set(range(len(pending.rows))) - set(pending.batches[0]))
+            self._score(pending, later, pending.old, lambda model, batch: score(model, batch, self._autocast).logp)
+        return pending
+
+    def reset_reference(self) -> None:
+        """Make the reference model a copy of the policy, for the rows that are still to be trained on too.
+
+        Raises:
+            ConfigurationError: There is no reference model.
+        """
+        if self.reference is None:
+            raise ConfigurationError("There is no reference model to reset: no term of the loss needs one.")
+        self.reference.reset(self.model)
+        if self.pending is not None and "reference" in self.objective.needs:
+            self._compare(self.pending)
+
+    def _compare(self, pending: Pending) -> None:
+        """Compute the log-probabilities of a rollout under the reference model."""
+        if self.reference is None:
+            raise ConfigurationError("A term of the loss needs a reference model, and the trainer was given none.")
+        compare = self.reference.score
+        every = range(len(pending.rows))
+        self._score(pending, every, pending.reference, lambda model, batch: compare(model, batch, self._autocast))
+
+    def _score(
+        self,
+        pending: Pending,
+        positions: Sequence[int],
+        into: list[FloatArray | None],
+        scorer: Callable[[Any, MicroBatch], Tensor],
+    ) -> None:
+        """Compute log-probabilities without a gradient, in the same kind of micro-batches."""
+        rows = [pending.rows[position] for position in positions]
+        with torch.no_grad():
+            for batch in self.micro_batches(rows):
+                self._without_gradient += batch.computed
+                found = taken_out(scorer(self.model_wrapped, batch), batch, rows)
+                for place, values in zip(batch.rows, found, strict=True):
+                    into[positions[place]] = values
+
+    def micro_batches(self, rows: Sequence[Row], **columns: Any) -> list[MicroBatch]:
+        """Pack rows into micro-batches, as many on every process; see ``lay_out`` for the columns."""
+        # A row without an advantage has no gradient under policy gradients; it stays in the aggregation's counts.
+        learns = [at for at, row in enumerate(rows) if row.trains or not self.objective.only_policy_gradient]
+        packed = [
+            [learns[place] for place in batch]
+            for batch in pack([rows[at].tokens for at in learns], self.shape.tokens_per_device)
+        ]
+        count = max(self.ranks.gather(len(packed)))
+        pad, device = self.processing_class.pad_token_id, self.accelerator.device
+        return [lay_out(batch, rows, pad=pad, device=device, **columns) for batch in in_step(packed, count)]
+
+    def _share(self, batches: Sequence[MicroBatch]) -> None:
+        """Give each micro-batch its share of the tokens of the optimizer batch, for the load-balancing loss."""
+        tokens = [float(batch.attention.sum()) if batch.rows else 0.0 for batch in batches]
+        total = self.ranks.sum(np.array([sum(tokens)]))[0]
+        for batch, own in zip(batches, tokens, strict=True):
+            batch.share = own / max(total, 1.0)
+
+    def _loss(self, model: Any, batch: MicroBatch) -> Tensor:
+        scores = score(model, batch, self._autocast, balance=self.aux_loss_enabled)
+        pending = self.pending
+        assert pending is not None  # ``_prepare_inputs`` has just set it
+        if not pending.done and (self.shape.updates > 1 or self._on_trained is not None):
+            rows = [pending.rows[position] for position in pending.batch]
+            for place, values in zip(batch.rows, taken_out(scores.logp, batch, rows), strict=True):
+                pending.old[pending.batch[place]] = values
+        loss = self.objective.loss(batch, scores)
+        if scores.balance is not None and batch.rows:
+            loss = loss + self.router_aux_loss_coef * scores.balance * batch.share
+        return loss
+
+    def _autocast(self) -> Any:
+        return self.accelerator.autocast()
+
+    def _account(self, batches: Sequence[MicroBatch], loss: float, started: float) -> None:
+        """Add up what the step cost and showed, and go on to the next update of the rollout."""
+        pending = self.pending
+        assert pending is not None
+        rows = [pending.rows[position] for position in pending.batch]
+        figures = self.objective.take_figures()
+        seconds = time.perf_counter() - started
+        self.sums.merge(figures)
+        if self.objective.adapts:
+            self.objective.observe(_together(self.ranks.gather(figures)))
+        once = float(self.ranks.rank == 0)  # sums are over processes, the steps are those of one
+        computed = sum(batch.computed for batch in batches)
+        trained = sum(row.tokens for row in rows if row.trains)
+        real = [rows[position].tokens for batch in batches for position in batch.rows]
+        self.sums.add("loss", loss, once)
+        self.sums.add("tokens/computed", computed, once)
+        self.sums.add("tokens/trained", trained, once)
+        self.sums.add("tokens/share_trained", trained, computed)
+        self.sums.add("tokens/no_grad", self._without_gradient, once)
+        self.sums.add("seconds/train", seconds)
+        self.sums.add("speed/train_tokens_per_second", sum(real), seconds / self.ranks.size if real else 0.0)
+        peak, flops = peak_of(self.accelerator), flops_of(self.model, real)
+        if peak is not None and flops is not None:
+            self.sums.add("speed/mfu", flops, seconds * peak)
+        versions = [turn.version for row in rows for turn in row.episode.steps]
+        self.sums.add("policy/lag", sum(self.state.global_step - version for version in versions), len(versions))
+        self._without_gradient = 0
+        if self._on_trained is not None and pending.done < self.shape.minibatches:
+            for place in pending.batch:
+                self._on_trained(
+                    self.state.global_step + 1, pending.rows[place], pending.members[place], pending.old[place]
+                )
+        pending.done += 1
+        if pending.over:
+            self.pending = None
+
+    def _clip_grad_norm(self, model: Any) -> Any:
+        return 0.0 if self._nothing else super()._clip_grad_norm(model)
+
+    def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
+        return 0.0 if self._nothing else super()._get_grad_norm(model, grad_norm)
+
+    def floating_point_ops(self, inputs: Any) -> int:
+        """Return nothing: the input of a step is its number; ``speed/mfu`` says what was computed."""
+        return 0
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Log a line; that of a step gets the figures of all processes since the last, not TRL's of each process."""
+        if "loss" in logs:
+            logs = {**logs, **summary(self.sums.take(self.ranks))}
+        Trainer.log(self, logs, start_time)
 
     def log_apart(self, figures: dict[str, float]) -> None:
-        """Log metrics on a line of their own; ``log`` would move the step's metrics to that line."""
+        """Log metrics on a line of their own."""
         Trainer.log(self, figures)
 
-    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
-        output: dict[str, Any] = super()._generate_and_score_completions(inputs)
-        assert self._batch is not None  # TRL has just called the rollout
-        mask = output["completion_mask"] * output["tool_mask"]
-        advantages = torch.tensor(self._batch.advantages, dtype=torch.float32, device=mask.device)
-        if self._correct_importance:
-            advantages = advantages[:, None] * self._importance(output, mask)
-        output["advantages"] = advantages
-        return output
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        """Save a checkpoint, without TRL's model card; its marker comes last, after the part of every process."""
+        run = Path(self._get_output_dir(trial))
+        folder = run / f"checkpoint-{self.state.global_step}"
+        if self.accelerator.is_main_process:
+            mark_unfinished(folder)
+        Trainer._save_checkpoint(self, model, trial)
+        state = {name: part.state_dict() for name, part in self._stateful.items()}
+        state["pending"] = None if self.pending is None else self.pending.state_dict()
+        torch.save(state, folder / _state_file(self.ranks.rank))
+        if self.reference is not None and self.reference.moved and self.accelerator.is_main_process:
+            torch.save(self.reference.state_dict(), folder / _REFERENCE)
+        self.ranks.wait()
+        if self.accelerator.is_main_process:
+            mark_whole(folder, self.ranks.size)
+            drop_old(run, self._keep_checkpoints)
 
-    def _importance(self, output: dict[str, Any], mask: Tensor) -> Tensor:
-        """Truncated importance ratio of each token, (B, T), 1 outside the mask.
-
-        Multiplying the advantage by it multiplies the clipped surrogate by it, as the ratio is positive. It is
-        truncated token by token: a ratio of whole sequences would drop long episodes.
-        """
-        old = output.get("old_per_token_logps")
-        if old is None:
-            ids = torch.cat([output["prompt_ids"], output["completion_ids"]], dim=1)
-            attention = torch.cat([output["prompt_mask"], output["completion_mask"]], dim=1)
-            with torch.no_grad():
-                old = self._get_per_token_logps_and_entropies(
-                    self.model, ids, attention, mask.shape[1], batch_size=self.args.per_device_train_batch_size
-                )[0]
-            output["old_per_token_logps"] = old
-        difference = torch.where(mask.bool(), old - output["sampling_per_token_logps"], 0.0)
-        total = mask.sum().clamp(min=1)
-        self._metrics["train"]["sampling_logp_difference"].append((difference.abs().sum() / total).item())
-        return difference.exp().clamp(max=self._importance_cap)
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        super()._load_optimizer_and_scheduler(checkpoint)
+        if checkpoint is None:
+            return
+        path = Path(checkpoint) / _state_file(self.ranks.rank)
+        if not path.exists():
+            raise ConfigurationError(
+                f"{checkpoint} has no state of process {self.ranks.rank}: it was written by fewer processes. Resume "
+                "with as many as before."
+            )
+        state = torch.load(path, map_location="cpu", weights_only=True)
+        for name, part in self._stateful.items():
+            part.load_state_dict(state[name])
+        self.pending = None if state["pending"] is None else Pending.from_state(state["pending"])
+        moved = Path(checkpoint) / _REFERENCE
+        if self.reference is not None and moved.exists():
+            self.reference.load_state_dict(torch.load(moved, map_location="cpu", weights_only=True))
 
 
-def _rollout(prompts: Sequence[Any], trainer: RolloutGRPOTrainer) -> dict[str, Any]:
-    return trainer.rollout(len(prompts))
+_REFERENCE = "reference.pt"
+"""File of the reference model in a checkpoint; there is none while it is the model that the run began with."""
 
 
-def _env_reward(**columns: Any) -> list[float]:
-    """Return the reward of each episode, as the environment gave it."""
-    return list(columns[REWARD_COLUMN])
+def _state_file(rank: int) -> str:
+    return f"run_state_{rank}.pt"
+
+
+def _together(figures: Sequence[Mapping[str, tuple[float, float]]]) -> dict[str, tuple[float, float]]:
+    sums = Sums()
+    for own in figures:
+        sums.merge(own)
+    return sums.take()
+
+
+def _no_reward(**columns: Any) -> list[float]:
+    """Never called: TRL's constructor insists on a reward function."""
+    raise AssertionError("Rewards come from the collector.")

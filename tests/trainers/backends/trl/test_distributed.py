@@ -1,6 +1,5 @@
 """Training on two processes: groups stay whole, the processes agree, one that is gone ends the other with an error."""
 
-import contextlib
 import gzip
 import json
 import os
@@ -11,6 +10,7 @@ import sys
 
 import pytest
 from places import SUPPORT
+from two_launched import launch_two
 
 pytestmark = [pytest.mark.train, pytest.mark.slow]
 
@@ -59,12 +59,11 @@ def options_of(folder, tiny_model, **changes):
         "steps": 2,
         "problems_per_step": 4,
         "group_size": 4,
-        "rows_per_device": 8,
+        "tokens_per_device": 8 * 16,
         "learning_rate": 1e-2,
         "max_episode_tokens": 16,
         "max_turn_tokens": 2,
-        "eval_every": 1,
-        "eval_episodes": 7,
+        "eval": {"every": 1, "episodes": 7},
         "threads": 1,
         "progress": False,
         **changes,
@@ -87,22 +86,7 @@ def runs(tmp_path_factory, tiny_model):
         "uneven": {"env_options": {"uneven": True}, "max_episode_tokens": 200},
     }
     options = {name: options_of(folder / name, tiny_model, **changes) for name, changes in named.items()}
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-    launcher = subprocess.Popen(
-        [*command, str(script_in(folder)), json.dumps(options)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=ENVIRONMENT,
-        start_new_session=True,
-    )
-    try:
-        stdout, stderr = launcher.communicate(timeout=240)
-    finally:
-        # The launcher's children are in its session: none may outlive the test.
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(launcher.pid, signal.SIGKILL)
-    assert launcher.returncode == 0, stderr[-3000:]
+    stdout = launch_two(script_in(folder), json.dumps(options))
     told = [json.loads(line.partition("RESULT ")[2]) for line in stdout.splitlines() if "RESULT " in line]
     return folder, {name: [said for _, said in sorted(t[1:] for t in told if t[0] == name)] for name in named}
 
@@ -118,7 +102,7 @@ def test_two_processes_train_whole_groups_and_agree(runs):
     folder, told = runs
     one, other = told["even"]
     assert one == other
-    played = list(episodes_of(folder / "even", 0))
+    played = list(episodes_of(folder / "even", 1))
     assert [len(episodes) for episodes in played] == [2 * 8, 2 * 8]
     assert [{episode["group"] for episode in episodes} for episodes in played] == [{0, 1}, {2, 3}]
 
@@ -133,9 +117,11 @@ def test_processes_whose_episodes_differ_in_turns_and_whose_groups_are_rejected_
     folder, told = runs
     one, other = told["uneven"]
     assert one == other
-    played = list(episodes_of(folder / "uneven", 1))
-    assert [{episode["turns"] for episode in episodes} for episodes in played] == [{1}, {4}]
-    assert any(episode["kept"] for episode in played[0])
+    steps = [list(episodes_of(folder / "uneven", step)) for step in (1, 2)]
+    for played in steps:
+        assert [{episode["turns"] for episode in episodes} for episodes in played] == [{1}, {4}]
+        assert not any(episode["kept"] for episode in played[1]), "nothing of the second process trains"
+    assert any(episode["kept"] for played in steps for episode in played[0])
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +134,7 @@ def left(tmp_path_factory, tiny_model):
     try:
         for how in GONE:
             folder = tmp_path_factory.mktemp(how.name)
-            changes = {"env_options": {"signal": int(how)}, "eval_every": 0, "process_timeout_s": 20}
+            changes = {"env_options": {"signal": int(how)}, "eval": {"every": 0}, "process_timeout_s": 20}
             options = {"gone": options_of(folder / "run", tiny_model, **changes)}
             with socket.create_server(("127.0.0.1", 0)) as server:
                 port = server.getsockname()[1]

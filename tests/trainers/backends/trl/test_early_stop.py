@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.trainers.base import TRAINERS, Recipe, make_selector
-from rstar2_env.trainers.selectors.base import SELECTORS
+from rstar2_env.trainers.base import TRAINERS, Recipe
 
 
 def test_a_trainer_refuses_early_stop_with_a_selector_that_cannot_say_when() -> None:
@@ -16,13 +15,12 @@ def test_a_trainer_refuses_early_stop_with_a_selector_that_cannot_say_when() -> 
         def __call__(self, group: Any, keep: int, rng: Any) -> list[int]:
             return []
 
-    SELECTORS.register("blunt-for-a-test", Blunt)
-    recipe = Recipe(name="x", summary="", selector="blunt-for-a-test")
+    recipe = Recipe(name="x", selector=Blunt)
     recipe.configure({"model": "m"})
-    with pytest.raises(ConfigurationError, match=r"early_stop.*blunt-for-a-test.*settled"):
+    with pytest.raises(ConfigurationError, match=r"early_stop.*Blunt.*settled"):
         recipe.configure({"model": "m", "early_stop": True})
     for name in ("grpo", "grpo_roc"):
-        make_selector(TRAINERS.get(name).configure({"model": "m", "early_stop": True}))
+        TRAINERS.get(name).configure({"model": "m", "early_stop": True})
 
 
 def test_a_run_that_stops_early_counts_what_it_cancelled_nowhere(letter_options: dict[str, Any]) -> None:

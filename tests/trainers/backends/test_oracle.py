@@ -1,0 +1,122 @@
+"""The TRL backend's optimizer steps equal those of the reference backend, however they are computed.
+
+A covering set of cases: every pair of a way to compute (micro-batches, processes, fillers, LoRA, recomputation, ...)
+and a part of the loss occurs, and so does every pair of parts.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+from oracle_cases import FACTORS, covering, processes_of
+from places import SUPPORT
+
+pytestmark = pytest.mark.train
+
+TOLERANCE = 1e-5
+"""Of the loss relative to itself, of a gradient relative to the largest entry of its tensor; in float32."""
+CASES = covering(FACTORS)
+
+
+def ids(case):
+    return "-".join(str(value) for value in case.values())
+
+
+def run(cases, processes, folder):
+    """Start the processes once, for all cases."""
+    (folder / "cases.json").write_text(json.dumps(cases))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    world = {"WORLD_SIZE": str(processes), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    here = {
+        "PYTHONPATH": str(SUPPORT),
+        "CUDA_VISIBLE_DEVICES": "",
+        "ACCELERATE_USE_CPU": "true",
+        "OMP_NUM_THREADS": "1",
+    }
+    started = []
+    for rank in range(processes):
+        own = {"RANK": str(rank), "LOCAL_RANK": str(rank)} | world if processes > 1 else {}
+        with open(folder / f"{rank}.log", "w") as log:
+            command = [sys.executable, str(SUPPORT / "oracle_cases.py"), str(folder / "cases.json"), str(folder)]
+            started.append(subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **here, **own}))
+    try:
+        codes = [process.wait(300) for process in started]
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+    assert not any(codes), "\n".join((folder / f"{rank}.log").read_text()[-3000:] for rank in range(processes))
+    return json.loads((folder / "found.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    """What was found in each case."""
+    results = {}
+    for processes in (1, 2):
+        cases = [case for case in CASES if processes_of(case) == processes]
+        told = run(cases, processes, tmp_path_factory.mktemp(f"processes{processes}"))
+        results |= {ids(case): each for case, each in zip(cases, told, strict=True)}
+    return results
+
+
+def test_the_cases_hold_every_pair_of_values():
+    names = list(FACTORS)
+    for at, one in enumerate(names):
+        for other in names[at + 1 :]:
+            seen = {(case[one], case[other]) for case in CASES}
+            assert len(seen) == len(FACTORS[one]) * len(FACTORS[other]), (one, other)
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids)
+def test_the_backend_equals_the_reference(case, found):
+    steps = found[ids(case)]["steps"]
+    assert len(steps) == 2 * case["minibatches"]
+    for step in steps:
+        assert step["loss"] < TOLERANCE
+        assert {name: apart for name, apart in step["gradients"].items() if not apart < TOLERANCE} == {}
+    assert steps[0]["tensors"] == len(steps[0]["gradients"]), "every tensor has a gradient"
+
+
+def test_rows_are_computed_as_the_case_says(found):
+    for case in CASES:
+        for step in found[ids(case)]["steps"]:
+            if case["minibatches"] == 1:
+                assert step["micro_batches"][0] == case["micro_batches"]
+            assert len(set(step["micro_batches"])) == 1, "processes are in step"
+            for rows, computed, count, fillers in zip(
+                step["rows"], step["computed"], step["micro_batches"], step["fillers"], strict=True
+            ):
+                assert computed <= rows
+                assert fillers == max(0, count - computed), "fillers only keep processes in step"
+            assert case["processes"] != "2-idle" or step["rows"][1] == 0
+    few = [case for case in CASES if case["processes"] == "2-some" and case["micro_batches"] == 4]
+    fillers = [step["fillers"][1] for case in few for step in found[ids(case)]["steps"]]
+    assert sum(count > 0 for count in fillers) > len(fillers) / 2
+
+
+def test_clips_and_corrections_are_at_work(found):
+    """A case in which nothing is clipped, or everything is dropped, would prove little."""
+    steps = [step for each in found.values() for step in each["steps"]]
+    assert sum(step["tensors"] == 0 for step in steps) < len(steps) / 50
+    shares = {}
+    for case in CASES:
+        for name, (total, count) in found[ids(case)]["figures"].items():
+            shares.setdefault((name, case["policy"]), []).append(total / count)
+            shares.setdefault((name, case["correction"]), []).append(total / count)
+    for policy in ("token", "turn", "sequence", "two_sided", "dual"):
+        for name in ("clip/low", "clip/high"):
+            clipped = shares[name, policy]
+            assert max(clipped) < 0.6
+            assert sum(share > 0.02 for share in clipped) >= len(clipped) / 2, (name, policy, clipped)
+    for policy in ("two_sided", "dual"):
+        clipped = shares["clip/outer", policy]
+        assert sum(share > 0 for share in clipped) >= len(clipped) / 2
+    for correction in ("mask-token", "mask-sequence", "geometric-turn"):
+        masked = shares["mismatch/masked", correction]
+        assert min(masked) > 0, (correction, masked)
+        assert max(masked) < 0.9, (correction, masked)

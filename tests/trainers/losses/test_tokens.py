@@ -1,0 +1,53 @@
+"""What a ratio belongs to: a token, a turn, a sequence."""
+
+import pytest
+import torch
+from loss_tokens import tokens
+
+from rstar2_env.core.errors import ConfigurationError
+
+TWO = {
+    "logp": [[0.1, 0.3, 9.0, 0.8, 1.0, 1.2], [0.5]],
+    "mask": [[1, 1, 0, 1, 1, 1], [1]],
+    "turn": [[0, 0, -1, 1, 1, 1], [0]],
+}
+
+
+@pytest.mark.parametrize(
+    ("level", "reduce", "first"),
+    [
+        ("token", "mean", [0.1, 0.3, 0, 0.8, 1.0, 1.2]),
+        ("token", "sum", [0.1, 0.3, 0, 0.8, 1.0, 1.2]),
+        ("turn", "mean", [0.2, 0.2, 0, 1.0, 1.0, 1.0]),
+        ("turn", "sum", [0.4, 0.4, 0, 3.0, 3.0, 3.0]),
+        ("sequence", "mean", [0.68, 0.68, 0, 0.68, 0.68, 0.68]),
+        ("sequence", "sum", [3.4, 3.4, 0, 3.4, 3.4, 3.4]),
+    ],
+)
+def test_values_are_taken_together_over_the_tokens_of_the_policy(level, reduce, first):
+    batch = tokens(**TWO)
+    pooled = batch.pooled(batch.logp, level, reduce)
+    torch.testing.assert_close(pooled, torch.tensor([first, [0.5, 0, 0, 0, 0, 0]], dtype=torch.float64))
+
+
+def test_a_gradient_reaches_every_token_that_was_taken_together():
+    batch = tokens(**TWO)
+    batch.pooled(batch.logp, "turn")[0, 0].backward()
+    assert batch.logp.grad.tolist() == [[0.5, 0.5, 0, 0, 0, 0], [0] * 6]
+
+
+def test_a_row_without_a_token_of_the_policy_is_nothing():
+    batch = tokens([[1.0, 2.0]], mask=[[0, 0]], turn=[[-1, -1]])
+    for level in ("token", "turn", "sequence"):
+        assert batch.pooled(batch.logp, level).tolist() == [[0, 0]]
+
+
+def test_infinities_off_the_mask_stay_there():
+    batch = tokens([[1.0, float("inf")]], mask=[[1, 0]], turn=[[0, -1]], old=[[0.5, float("-inf")]])
+    assert batch.log_ratio.tolist() == [[0.5, 0.0]]
+
+
+def test_an_unknown_level_is_refused():
+    batch = tokens([[1.0]])
+    with pytest.raises(ConfigurationError, match="token, turn or sequence"):
+        batch.pooled(batch.logp, "episode")

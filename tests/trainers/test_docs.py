@@ -1,0 +1,61 @@
+"""The page on recipes and steps says what the code does."""
+
+from __future__ import annotations
+
+import re
+
+from places import DOCS, ROOT
+
+from rstar2_env.trainers import TRAINERS
+from rstar2_env.trainers.config_files import read_config
+from rstar2_env.trainers.parts import make_parts
+
+PAGE = (DOCS / "trainers.md").read_text()
+
+
+def table(after):
+    """The cells of the first table after a text."""
+    lines = PAGE.split(after, 1)[1].split("\n\n")
+    rows = next(part for part in lines if part.lstrip().startswith("|")).strip().splitlines()[2:]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+
+
+def test_every_recipe_is_in_the_table_with_its_parts_and_its_paper():
+    rows = {row[0].strip("`"): row for row in table("lists the parts.")}
+    files = {path.stem for path in (ROOT / "trainers/recipes").glob("[a-z]*.py")}
+    assert rows.keys() == files
+    for name, (_, selector, advantage, loss, mean, source) in rows.items():
+        recipe = TRAINERS.get(name)
+        config = recipe.configure({"model": "m"})
+        parts = make_parts(config, shares_weights=True)
+        assert selector.startswith(f"`{config.parts.selector.name}`")
+        assert advantage.startswith(f"`{config.parts.advantage.name}`")
+        assert mean == f"`{config.parts.aggregation.name}`"
+        assert loss.startswith(f"`{config.parts.loss[0].name}`")
+        bounds = [float(number) for number in re.findall(r"[\d.]+(?:e-\d)?", loss.partition("`, ")[2] or loss)]
+        term = parts.terms[0]
+        if hasattr(term, "low"):
+            assert bounds[-2:] == [term.low, term.high]
+            assert ("of sequences" in loss) == (term.level == "sequence")
+        assert source.startswith(recipe.paper)
+
+
+def test_every_reason_that_the_code_gives_is_explained():
+    words = {row[0].strip("`") for row in table("share of all episodes:")}
+    code = "".join(path.read_text() for path in (ROOT / "trainers").glob("s*.py"))
+    code += "".join(path.read_text() for path in (ROOT / "trainers/selectors").glob("*.py"))
+    code += (ROOT / "trainers/collector.py").read_text()
+    assert {word for word in words if f'"{word}"' not in code} == {"unavailable", "cancelled"}
+    told = set(re.findall(r'"(quota|penalty|draw|equal|rejected|unselected|no_tokens|alone|surplus)"', code))
+    assert told == words - {"unavailable", "cancelled"}
+
+
+def test_the_rewards_of_the_page_are_read(tmp_path):
+    (tmp_path / "run.toml").write_text(PAGE.split("```toml\n")[1].split("```")[0])
+    config = TRAINERS.get("grpo").configure({"model": "m"}, read_config(tmp_path / "run.toml"))
+    components = make_parts(config, shares_weights=True).rewards
+    assert [(one.name, one.weight, one.gate) for one in components] == [
+        ("return", 1.0, "always"),
+        ("overlong", 0.5, "always"),
+        ("tool_use", 1.0, "correct"),
+    ]

@@ -1,0 +1,45 @@
+"""Every registered part of every slot, and every recipe, keeps its contract."""
+
+import pytest
+
+from rstar2_env import testing
+from rstar2_env.trainers.base import TRAINERS
+from rstar2_env.trainers.slots import FIELDS
+
+WITH = {
+    ("aggregation", "const_len"): [{"length": 64}],
+    ("advantage", "group_mean_batch_std"): [{}, {"of": "centred"}],
+    ("advantage", "reinforce"): [{}, {"normalize": True}, {"baseline": "none", "zero_when_equal": False}],
+    ("correction", "geometric"): [{}, {"level": "turn"}, {"mask": False}],
+    ("correction", "mask"): [{}, {"level": "turn"}, {"level": "sequence"}],
+    ("correction", "truncate"): [{}, {"level": "turn"}, {"level": "sequence"}],
+    ("hook", "reference_reset"): [{}, {"most_kl": 0.3, "patience": 1}, {"optimizer": False}],
+    ("loss", "kl"): [{}, *({"estimator": name} for name in ("k1", "k2", "k3+", "unbiased"))],
+    ("loss", "ppo_clip"): [{}, {"level": "turn"}, {"level": "sequence"}, {"dual": 3.0}, {"two_sided": 4.0}],
+    ("reward", "cosine_length"): [{"longest": 100}],
+    ("reward", "overlong"): [{"limit": 16, "buffer": 4}],
+    ("selector", "all"): [{}, {"reject_equal": True}],
+    ("selector", "roc"): [{}, {"mode": "rank"}, {"spare": 1.0}],
+}
+"""Options with which a part is checked; without any where it is not named."""
+PARTS = [
+    pytest.param(slot, name, options, id=" ".join([slot, name, *(f"{key}={value}" for key, value in options.items())]))
+    for slot, registry in FIELDS.items()
+    for name in registry
+    for options in WITH.get((slot, name), [{}])
+]
+
+
+@pytest.mark.parametrize(("slot", "name", "options"), PARTS)
+def test_every_part_keeps_the_contract_of_its_slot(slot, name, options):
+    made = getattr(testing, f"check_{slot}")(name, **options)
+    assert made == list(getattr(testing, f"{slot.upper()}_CHECKS"))
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_every_recipe_keeps_its_contract(name):
+    assert testing.check_recipe(name) == list(testing.RECIPE_CHECKS)
+
+
+def test_no_part_is_checked_that_is_not_there():
+    assert all(name in FIELDS[slot] for slot, name in WITH)

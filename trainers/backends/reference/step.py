@@ -1,0 +1,170 @@
+"""One optimizer step, as simply as it can be written: what the other backends must equal.
+
+Rows are computed one at a time, without padding, with the logits of every token and the whole graph in memory. Covered:
+the loss of a list of rows, its gradients, and AdamW. Not covered: everything that makes it fast (micro-batches, several
+processes, mixed precision, recomputation), and playing episodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from rstar2_env.core.row import Row
+
+from ...losses.base import Aggregation, Correction, Term
+from ...losses.tokens import Tokens
+from ...ranks import ONE
+
+Gradients = dict[str, Tensor]
+"""The gradient of each parameter that trains, by its name in the model."""
+
+
+def distributions(model: PreTrainedModel, row: Row, temperature: float = 1.0) -> Tensor:
+    """Logarithms of the probabilities of every token of the vocabulary at each completion token.
+
+    Args:
+        model: A causal language model.
+        row: The row; its prompt holds at least one token.
+        temperature: What the logits are divided by: the policy is the distribution that was sampled from.
+
+    Returns:
+        (completion tokens, vocabulary).
+    """
+    ids = torch.tensor([[*row.prompt_ids, *row.completion_ids]], device=model.device)
+    logits: Tensor = model(input_ids=ids).logits[0] / temperature
+    # The logits at one position are about the token at the next.
+    return logits[len(row.prompt_ids) - 1 : -1].log_softmax(-1)
+
+
+def log_probs(model: PreTrainedModel, row: Row, temperature: float = 1.0) -> Tensor:
+    """Log-probability of each completion token, (completion tokens,)."""
+    return _chosen(distributions(model, row, temperature), row)
+
+
+def gradients(
+    model: PreTrainedModel,
+    rows: Sequence[Row],
+    terms: Sequence[Term],
+    aggregation: Aggregation,
+    correction: Correction,
+    *,
+    temperature: float = 1.0,
+    old: Sequence[Tensor] | None = None,
+    reference: Sequence[Tensor] | None = None,
+) -> tuple[float, Gradients]:
+    """Compute the loss of an optimizer batch, and its gradients.
+
+    Args:
+        model: The policy.
+        rows: All rows of the batch.
+        terms: The terms of the loss.
+        aggregation: How tokens are averaged.
+        correction: Weights of tokens in the terms that are policy gradients.
+        temperature: Temperature of the sampling.
+        old: Log-probabilities of each row, (completion tokens,), under the weights that sampled it; without them, the
+            policy's own.
+        reference: Log-probabilities of each row under the reference model.
+
+    Returns:
+        The loss, and the gradient of each parameter that has one.
+    """
+    model.zero_grad()
+    lengths = np.array([row.policy_tokens for row in rows], dtype=np.int64)
+    groups = np.array([row.episode.group for row in rows], dtype=np.int64)
+    weights = aggregation(lengths, groups, ONE)
+    total = 0.0
+    for number, row in enumerate(rows):
+        every = distributions(model, row, temperature)
+        tokens = _tokens(
+            row,
+            every,
+            old=None if old is None else old[number],
+            reference=None if reference is None else reference[number],
+        )
+        corrected = correction(tokens)
+        policy = [term(tokens) * corrected for term in terms if term.policy_gradient]
+        others = [term(tokens) for term in terms if not term.policy_gradient]
+        loss = weights[number] * sum(losses[tokens.mask].sum() for losses in policy + others)
+        loss.backward()
+        total += loss.item()
+    return total, {name: parameter.grad for name, parameter in _trained(model).items() if parameter.grad is not None}
+
+
+@dataclass
+class AdamW:
+    """Decoupled weight decay (arXiv 1711.05101, algorithm 2), with the gradients' norm clipped before.
+
+    Attributes:
+        learning_rate: The step size of this step.
+        betas: Decay of the means of the gradients and of their squares.
+        epsilon: Added to the root of the mean square.
+        weight_decay: Share of a weight, times the step size, that is taken off.
+        max_grad_norm: Largest norm of all gradients together; 0 for any.
+    """
+
+    learning_rate: float = 1e-6
+    betas: tuple[float, float] = (0.9, 0.999)
+    epsilon: float = 1e-8
+    weight_decay: float = 0.01
+    max_grad_norm: float = 1.0
+    _steps: int = 0
+    _means: Gradients = field(default_factory=dict, repr=False)
+    _squares: Gradients = field(default_factory=dict, repr=False)
+
+    def step(self, model: PreTrainedModel, found: Mapping[str, Tensor]) -> None:
+        """Change the weights of a model by one step along the gradients that were found."""
+        self._steps += 1
+        norm = torch.stack([gradient.square().sum() for gradient in found.values()]).sum().sqrt()
+        scale = float((self.max_grad_norm / (norm + 1e-6)).clamp(max=1.0)) if self.max_grad_norm else 1.0
+        first, second = self.betas
+        with torch.no_grad():
+            for name, parameter in _trained(model).items():
+                if name not in found:
+                    continue
+                gradient = found[name] * scale
+                zeros = torch.zeros_like(gradient)
+                mean = self._means[name] = first * self._means.get(name, zeros) + (1 - first) * gradient
+                square = second * self._squares.get(name, zeros) + (1 - second) * gradient.square()
+                self._squares[name] = square
+                mean, square = mean / (1 - first**self._steps), square / (1 - second**self._steps)
+                parameter.mul_(1 - self.learning_rate * self.weight_decay)
+                parameter.sub_(self.learning_rate * mean / (square.sqrt() + self.epsilon))
+
+
+def _tokens(row: Row, every: Tensor, *, old: Tensor | None, reference: Tensor | None) -> Tokens:
+    """What the terms see of one row, (1, completion tokens)."""
+    logp = _chosen(every, row)
+
+    def numbers(values: object) -> Tensor:
+        array = np.broadcast_to(np.asarray(values, dtype=np.float64), (len(row.completion_ids),))
+        return torch.tensor(array, dtype=logp.dtype, device=logp.device)[None]
+
+    return Tokens(
+        logp=logp[None],
+        old=(logp if old is None else old).detach()[None],
+        sampled=numbers(row.logprobs),
+        advantage=numbers(row.advantage),
+        mask=numbers(row.mask).bool(),
+        turn=numbers(row.turn_of()).long(),
+        depth=numbers(row.depth_of()).long(),
+        entropy=-(every.exp() * every).sum(-1)[None],
+        reference=None if reference is None else reference.detach()[None],
+        teacher=numbers(row.columns["teacher"]) if "teacher" in row.columns else None,
+        columns={name: numbers(values) for name, values in row.columns.items()},
+    )
+
+
+def _chosen(every: Tensor, row: Row) -> Tensor:
+    """The column of the token that stands there, of each row of (completion tokens, vocabulary)."""
+    ids = torch.tensor(row.completion_ids, device=every.device)
+    return every.gather(1, ids[:, None])[:, 0]
+
+
+def _trained(model: PreTrainedModel) -> dict[str, torch.nn.Parameter]:
+    return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}

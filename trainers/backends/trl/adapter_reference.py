@@ -1,0 +1,69 @@
+"""``AdapterReference``: a policy of adapters as the run began with it, to measure how far it has gone (KL).
+
+It is the start model: where a run takes up an adapter, the model with that adapter as it was, not the model below it.
+It shares the policy's weights and costs the size of the adapter. Not covered: policies whose weights are sharded over
+processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from peft import PeftModel
+from torch import Tensor, nn
+
+
+class AdapterReference:
+    """What the adapter was at the start of the run, or when the reference was last reset.
+
+    Args:
+        policy: The policy at the start; ``None`` where it will get a new adapter, which changes nothing at first.
+    """
+
+    def __init__(self, policy: PeftModel | None = None) -> None:
+        self._start: dict[str, Tensor] = {}
+        if policy is not None and _changes_the_model(policy):
+            self.reset(policy)
+
+    @contextmanager
+    def active(self, policy: PeftModel) -> Iterator[None]:
+        """Let the policy compute as the reference while this lasts; for passes without gradients."""
+        if not self._start:
+            with policy.disable_adapter():
+                yield
+            return
+        # The parameters themselves stay, for the optimizer and for data parallelism; only what they hold is exchanged.
+        trained = dict(_trained(policy))
+        now = {name: weights.data for name, weights in trained.items()}
+        try:
+            for name, weights in trained.items():
+                weights.data = self._start[name].to(weights.device)
+            yield
+        finally:
+            for name, weights in trained.items():
+                weights.data = now[name]
+
+    def reset(self, policy: PeftModel) -> None:
+        """Make the policy as it is now the reference."""
+        self._start = {name: weights.detach().clone() for name, weights in _trained(policy)}
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return the adapter's values; nothing where the reference is the model without it."""
+        return dict(self._start)
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from a state."""
+        self._start = dict(state)
+
+
+def _trained(policy: PeftModel) -> Iterator[tuple[str, nn.Parameter]]:
+    return ((name, weights) for name, weights in policy.named_parameters() if weights.requires_grad)
+
+
+def _changes_the_model(policy: PeftModel) -> bool:
+    """Whether the adapter changes what the model computes; a new one does not, since one of its factors is zero."""
+    return any(
+        ".lora_A." not in name and (".lora_B." not in name or bool(weights.detach().any()))
+        for name, weights in _trained(policy)
+    )

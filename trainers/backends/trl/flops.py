@@ -1,0 +1,69 @@
+"""Floating-point operations of training, and the peaks of devices, for the model FLOPs utilization (MFU)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import torch
+from trl.trainer.utils import compute_flops_per_token, get_peak_flops
+
+PEAKS = {
+    # AMD's data sheets of the Instinct accelerators: peak dense matrix operations. The names are those that torch
+    # gives; TRL's table, which follows TorchTitan, knows NVIDIA's.
+    "MI300X": {torch.float16: 1307.4e12, torch.bfloat16: 1307.4e12, torch.float32: 163.4e12},
+    "MI325X": {torch.float16: 1307.4e12, torch.bfloat16: 1307.4e12, torch.float32: 163.4e12},
+    "MI355X": {torch.float16: 2516.6e12, torch.bfloat16: 2516.6e12, torch.float32: 157.3e12},
+}
+"""Operations per second of devices that TRL's table lacks or rounds, by precision."""
+
+
+def peak(name: str, dtype: torch.dtype) -> float | None:
+    """Return the peak of a device in operations per second, or ``None`` where it is not known.
+
+    Args:
+        name: Name of the device, as torch gives it.
+        dtype: Precision of the matrix products.
+    """
+    for known, peaks in PEAKS.items():
+        if known.casefold() in name.casefold():
+            return peaks.get(dtype)
+    found = get_peak_flops(name, str(dtype).removeprefix("torch."))
+    return None if found is None else float(found)
+
+
+def peak_of(accelerator: Any) -> float | None:
+    """Return the peak of a process's device in the precision of its training; ``None`` on CPU."""
+    if accelerator.device.type != "cuda":  # a ROCm build of torch names its devices so too
+        return None
+    dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(accelerator.mixed_precision, torch.float32)
+    return _peak_of(accelerator.device, dtype)
+
+
+@cache
+def _peak_of(device: torch.device, dtype: torch.dtype) -> float | None:
+    return peak(torch.cuda.get_device_name(device), dtype)
+
+
+def flops_of(model: Any, lengths: Sequence[int]) -> float | None:
+    """Floating-point operations that training on rows needs: neither padding nor recomputation count.
+
+    TRL's count (products of weights, and of attention over every pair of tokens) less the half of attention that a
+    causal model leaves out. With adapters, the frozen weights have no gradient: a third less.
+
+    Args:
+        model: The policy.
+        lengths: Tokens of each row.
+
+    Returns:
+        The count; ``None`` for an architecture whose sizes TRL cannot read.
+    """
+    config = model.config.get_text_config()
+    size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    pairs = 3 * 2 * config.num_hidden_layers * config.num_attention_heads * size
+    try:
+        total = sum(length * (compute_flops_per_token(config, length) - pairs * length) for length in lengths)
+    except AttributeError:  # an architecture whose sizes have other names
+        return None
+    return float(total) * (2 / 3 if hasattr(model, "peft_config") else 1.0)

@@ -1,0 +1,140 @@
+"""``Objective``: the loss of a run on micro-batches, made of its terms, its correction and its aggregation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.row import Row
+
+from ...losses.base import Adapts, Aggregation, Correction, Figures, Measures, Term, needs_of, token_losses
+from ...losses.mismatch import mismatch
+from ...losses.tokens import Tokens
+from ...ranks import Ranks
+from .micro_batches import MicroBatch
+from .passes import Scores
+
+
+@dataclass
+class Objective:
+    """The loss of a run.
+
+    Attributes:
+        terms: Terms that are added up.
+        aggregation: Weight of a token of each row.
+        correction: Weights of tokens in the terms that are policy gradients.
+    """
+
+    terms: Sequence[Term]
+    aggregation: Aggregation
+    correction: Correction
+    _figures: dict[str, list[tuple[Tensor, Tensor]]] = field(default_factory=dict, repr=False)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What the parts read beyond the policy's own log-probabilities."""
+        return frozenset(needs_of(self.terms, self.correction))
+
+    @property
+    def only_policy_gradient(self) -> bool:
+        """Whether a row without an advantage has no gradient, so that it need not be computed."""
+        return all(term.policy_gradient for term in self.terms)
+
+    def weights(self, rows: Sequence[Row], ranks: Ranks) -> NDArray[np.float64]:
+        """Weight of a policy token of each row of the optimizer batch; all processes call together."""
+        lengths = np.array([row.policy_tokens for row in rows], dtype=np.int64)
+        groups = np.array([row.episode.group for row in rows], dtype=np.int64)
+        return self.aggregation(lengths, groups, ranks)
+
+    def loss(self, batch: MicroBatch, scores: Scores) -> Tensor:
+        """The share of a micro-batch in the loss of the optimizer batch; connected to the model for a filler too."""
+        tokens = tokens_of(batch, scores, self.needs)
+        corrected = self.correction(tokens)
+        loss = (token_losses(tokens, self.terms, corrected) * batch.weight).sum()
+        if batch.rows:
+            with torch.no_grad():
+                self._measure(tokens, corrected)
+        # A filler's tokens are all off the mask: its loss is zero, and its backward pass still takes part.
+        return loss + scores.logp.sum() * 0
+
+    def take_figures(self) -> dict[str, tuple[float, float]]:
+        """Return sums and counts of the parts' metrics since the last call, in one transfer from the device."""
+        if not self._figures:
+            return {}
+        names = list(self._figures)
+        totals = [torch.stack([torch.stack(pair).double() for pair in self._figures[name]]).sum(0) for name in names]
+        self._figures = {}
+        return {name: (total, count) for name, (total, count) in zip(names, torch.stack(totals).tolist(), strict=True)}
+
+    def observe(self, figures: dict[str, tuple[float, float]]) -> None:
+        """Tell the parts that adapt the figures of an optimizer step, summed over all processes."""
+        for part in self._adapting():
+            part.observe(figures)
+
+    @property
+    def adapts(self) -> bool:
+        """Whether any part changes from step to step."""
+        return bool(self._adapting())
+
+    def state_dict(self) -> list[Any]:
+        """Return the state of every part that adapts."""
+        return [part.state_dict() for part in self._adapting()]
+
+    def load_state_dict(self, state: Sequence[Any]) -> None:
+        """Continue from a state."""
+        for part, own in zip(self._adapting(), state, strict=True):
+            part.load_state_dict(own)
+
+    def _adapting(self) -> list[Adapts]:
+        return [part for part in (*self.terms, self.correction) if isinstance(part, Adapts)]
+
+    def _measure(self, tokens: Tokens, weights: Tensor) -> None:
+        count = tokens.mask.sum()
+        figures: Figures = mismatch(tokens, weights)
+        figures["policy/ratio"] = (tokens.log_ratio.exp().masked_fill(~tokens.mask, 0.0).sum(), count)
+        if tokens.entropy is not None:
+            figures["policy/entropy"] = (tokens.entropy.masked_fill(~tokens.mask, 0.0).sum(), count)
+        for part in (*self.terms, self.correction):
+            if isinstance(part, Measures):
+                figures |= part.figures(tokens)
+        for name, (total, number) in figures.items():
+            self._figures.setdefault(name, []).append((total.detach(), number.detach()))
+
+
+def tokens_of(batch: MicroBatch, scores: Scores, needs: frozenset[str]) -> Tokens:
+    """What the parts of the loss see of a micro-batch.
+
+    Raises:
+        ConfigurationError: A term needs a teacher, and the rows have no column ``teacher``.
+    """
+    if "teacher" in needs and "teacher" not in batch.columns and batch.rows:
+        raise ConfigurationError(
+            "A term of the loss needs a teacher's log-probabilities: no row has the column 'teacher'. A rollout part "
+            "gives rows their columns (`rows`)."
+        )
+    logp = scores.logp
+    return Tokens(
+        logp=logp,
+        old=logp.detach() if batch.old is None else batch.old,
+        sampled=batch.sampled,
+        advantage=batch.advantage,
+        mask=batch.mask,
+        turn=batch.turn,
+        depth=batch.depth,
+        entropy=scores.entropy,
+        reference=_or_zeros(batch.reference, logp) if "reference" in needs else None,
+        teacher=_or_zeros(batch.columns.get("teacher"), logp) if "teacher" in needs else None,
+        columns=batch.columns,
+    )
+
+
+def _or_zeros(values: Tensor | None, like: Tensor) -> Tensor:
+    """Only a filler, whose tokens are all off the mask, comes without them."""
+    return torch.zeros_like(like) if values is None else values

@@ -1,0 +1,62 @@
+"""The players of a run, for training and for evaluation, and the problems that each plays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Literal
+
+from rstar2_env.problems import FiniteSource
+from rstar2_env.rollout import Budget, ChatCodec, Engine, EnvFactory, Player, SamplingParams
+from rstar2_env.wrappers.make import make_env
+
+from ...config import TrainConfig
+
+Split = Literal["train", "eval"]
+
+
+def make_player(config: TrainConfig, split: Split, engine: Engine, chat: ChatCodec) -> Player:
+    """Make the player of one split; evaluation has limits of its own where the options give it some."""
+    rollout = config.rollout
+    value = partial(getattr, rollout) if split == "train" else config.in_evaluation
+    return Player(
+        env_factory(config, split),
+        engine,
+        chat,
+        sampling=SamplingParams(
+            max_tokens=1, temperature=value("temperature"), top_p=rollout.top_p, top_k=rollout.top_k
+        ),
+        budget=Budget(
+            tokens=value("max_episode_tokens"),
+            turn_tokens=value("max_turn_tokens"),
+            wall_s=value("max_episode_seconds"),
+        ),
+        max_in_flight=rollout.max_in_flight,
+        max_failed=rollout.max_failed,
+    )
+
+
+def env_factory(config: TrainConfig, split: Split, overriding: Mapping[str, Any] | None = None) -> EnvFactory:
+    """What makes the environments of a split.
+
+    Args:
+        config: Options of the run.
+        split: Which environments.
+        overriding: Options that go over the run's own.
+    """
+    wrappers = config.rollout.wrappers if split == "train" else config.eval.wrappers
+    return partial(make_env, config.rollout.env, wrappers=wrappers, **{**_options(config, split), **(overriding or {})})
+
+
+def problem_ids(config: TrainConfig, split: Split) -> Sequence[str] | None:
+    """Ids of the problems of a split; ``None`` where the environment draws them by the seed."""
+    env = make_env(config.rollout.env, **_options(config, split))
+    try:
+        source = getattr(env.unwrapped, "problems", None)
+        return source.ids if isinstance(source, FiniteSource) else None
+    finally:
+        env.close()
+
+
+def _options(config: TrainConfig, split: Split) -> dict[str, Any]:
+    return config.rollout.env_options if split == "train" else config.eval_env_options

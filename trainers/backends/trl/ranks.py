@@ -1,0 +1,48 @@
+"""``AccelerateRanks``: what the parts need of the other processes, over accelerate (gloo, NCCL or RCCL)."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+from accelerate import PartialState
+from accelerate.utils import gather_object
+from numpy.typing import NDArray
+
+T = TypeVar("T")
+
+
+class AccelerateRanks:
+    """The processes of this run; see ``Ranks``.
+
+    Args:
+        state: accelerate's view of the processes.
+    """
+
+    def __init__(self, state: PartialState) -> None:
+        self._state = state
+        self.rank, self.size = int(state.process_index), int(state.num_processes)
+
+    def sum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Add up arrays of one shape over the processes, in float64 where the device has it."""
+        if self.size == 1:
+            return values
+        # Objects, not an all-reduce: not every accelerator adds up float64, and these arrays are small.
+        gathered: list[NDArray[np.float64]] = gather_object([np.asarray(values, dtype=np.float64)])
+        total: NDArray[np.float64] = np.sum(gathered, axis=0)
+        return total
+
+    def gather(self, value: T) -> list[T]:
+        """Return one entry per process, in order."""
+        gathered: list[T] = gather_object([value]) if self.size > 1 else [value]
+        return gathered
+
+    def wait(self) -> None:
+        """Return once every process has called it."""
+        if self.size > 1:
+            self._state.wait_for_everyone()
+
+
+def any_on(ranks: AccelerateRanks, flag: bool) -> bool:
+    """Whether the flag is set on any process."""
+    return any(ranks.gather(flag))

@@ -1,0 +1,113 @@
+"""``SampledEpisodes``: a few episodes of each rollout as a table in the experiment trackers that can show one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+from transformers import TrainerCallback
+from transformers.integrations.integration_utils import TensorBoardCallback
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.run_folder import Decision
+
+COLUMNS = ("step", "problem", "reward", "correct", "end", "kept", "reason", "advantage", "conversation")
+ROWS = 8
+"""Episodes in a table."""
+
+Row = tuple[Any, ...]
+
+
+def sampled(
+    step: int, groups: Sequence[Sequence[Episode]], decisions: Sequence[Sequence[Decision]], count: int = ROWS
+) -> list[Row]:
+    """Choose episodes evenly over all that were played, in their order; one row each, as ``COLUMNS``."""
+    pairs = [
+        pair for group, decided in zip(groups, decisions, strict=True) for pair in zip(group, decided, strict=True)
+    ]
+    chosen = [pairs[at * len(pairs) // min(count, len(pairs))] for at in range(min(count, len(pairs)))]
+    return [
+        (
+            step,
+            episode.problem_id,
+            episode.reward,
+            episode.correct,
+            episode.end,
+            decision.kept,
+            decision.reason,
+            decision.advantage,
+            "\n\n".join(f"[{message.role}]\n{message.content}" for message in episode.messages),
+        )
+        for episode, decision in pairs and chosen
+    ]
+
+
+class SampledEpisodes(TrainerCallback):
+    """Sends the newest table with the next line of metrics.
+
+    Args:
+        trackers: Names of the trackers of the run.
+        callbacks: The callbacks of the trainer, among which is that of TensorBoard.
+    """
+
+    def __init__(self, trackers: Sequence[str], callbacks: Callable[[], Sequence[Any]]) -> None:
+        self._trackers, self._callbacks = trackers, callbacks
+        self._rows: list[Row] = []
+
+    def show(self, rows: list[Row]) -> None:
+        """Take a table to send."""
+        self._rows = rows
+
+    def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Send the table to every tracker that is in use."""
+        rows, self._rows = self._rows, []
+        if not rows or not state.is_world_process_zero:
+            self._rows = rows if "loss" not in kwargs.get("logs", {}) else []
+            return
+        for name, send in _SENDERS.items():
+            if name in self._trackers or "all" in self._trackers:
+                send(rows, state.global_step, self._callbacks())
+
+
+def as_markdown(rows: Sequence[Row]) -> str:
+    """The table as Markdown; what a program printed cannot break out of its cell."""
+    lines = ["| " + " | ".join(COLUMNS) + " |", "|" + " --- |" * len(COLUMNS)]
+    for row in rows:
+        cells = ["" if value is None else str(value) for value in row]
+        lines.append("| " + " | ".join(_cell(text) for text in cells) + " |")
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("|", "&#124;")
+    return escaped.replace("\n", "<br>")
+
+
+def _to_tensorboard(rows: Sequence[Row], step: int, callbacks: Sequence[Any]) -> None:
+    for callback in callbacks:
+        writer = getattr(callback, "tb_writer", None)
+        if isinstance(callback, TensorBoardCallback) and writer is not None:
+            writer.add_text("episodes", as_markdown(rows), step)
+
+
+def _to_wandb(rows: Sequence[Row], step: int, callbacks: Sequence[Any]) -> None:
+    wandb = sys.modules.get("wandb")  # its callback has imported it
+    if wandb is not None and wandb.run is not None:
+        table = wandb.Table(columns=list(COLUMNS), data=[list(row) for row in rows])
+        wandb.log({"episodes": table, "train/global_step": step})
+
+
+def _to_trackio(rows: Sequence[Row], step: int, callbacks: Sequence[Any]) -> None:
+    trackio = sys.modules.get("trackio")
+    if trackio is not None:
+        frame = import_module("pandas").DataFrame(rows, columns=list(COLUMNS))  # trackio needs it too
+        trackio.log({"episodes": trackio.Table(dataframe=frame)}, step=step)
+
+
+_SENDERS: Mapping[str, Callable[[Sequence[Row], int, Sequence[Any]], None]] = {
+    "tensorboard": _to_tensorboard,
+    "wandb": _to_wandb,
+    "trackio": _to_trackio,
+}

@@ -1,0 +1,95 @@
+"""``Batch``: what a collector returns for one step, and the names of what it measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.row import Row
+from rstar2_env.core.run_folder import Decision
+
+from .samplers.base import Outcome, Start
+
+
+@dataclass(slots=True)
+class Group:
+    """One group of a step, from its start to what became of its episodes.
+
+    Attributes:
+        number: Its number in the step, over all processes and rounds.
+        round: Round of refill in which it was played; 0 for the first.
+        start: Where its episodes started.
+        episodes: All that were played.
+        kept: Positions of those that train, ascending; none if the group is rejected.
+        reasons: Why each episode does not train; "" for those that do.
+        advantages: Of each episode that trains, in the order of ``kept``: its advantage, or the mean of the absolute
+            ones of its tokens.
+    """
+
+    number: int
+    round: int
+    start: Start
+    episodes: list[Episode]
+    kept: list[int] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    advantages: list[float] = field(default_factory=list)
+
+    @property
+    def chosen(self) -> list[Episode]:
+        """The episodes that train."""
+        return [self.episodes[position] for position in self.kept]
+
+    def drop(self, reason: str) -> None:
+        """Let none of its episodes train."""
+        for position in self.kept:
+            self.reasons[position] = reason
+        self.kept = []
+
+    def decisions(self) -> list[Decision]:
+        """What became of each episode."""
+        advantages = dict(zip(self.kept, self.advantages, strict=False))
+        return [
+            Decision(position in self.kept, reason, self.round, advantages.get(position))
+            for position, reason in enumerate(self.reasons)
+        ]
+
+    def outcome(self) -> Outcome:
+        """How it went, for the sampler."""
+        counted = [episode for episode in self.episodes if episode.available]
+        sizes = [abs(value) for value in self.advantages] if self.kept else []
+        return Outcome(
+            start=self.start,
+            group=self.number,
+            episodes=len(counted),
+            successes=sum(episode.correct for episode in counted),
+            reward=sum(episode.reward for episode in counted) / max(len(counted), 1),
+            advantage=sum(sizes) / max(len(counted), 1),
+            kept=len(self.kept),
+            task=next((episode.task for episode in counted if episode.task), ""),
+        )
+
+
+@dataclass(slots=True)
+class Batch:
+    """The rows of one step on one process, and how they came about.
+
+    Attributes:
+        rows: What trains, group after group. Nothing else is in it: no filler, and nothing of a rejected group.
+        groups: The episodes of each group that this process played, refills included.
+        decisions: What became of each episode, as ``groups``.
+        rejected: Groups of this process of which no episode trains.
+        refilled: Groups of this process that were played in place of rejected ones.
+        missing: Groups that are missing from ``problems_per_step``, over all processes, when the rounds of refill were
+            used up.
+        seconds: Wall-clock seconds of ``rollout``, ``reward``, ``select`` and ``advantage``.
+        figures: Sum and count of each metric, over the episodes of this process.
+    """
+
+    rows: list[Row]
+    groups: list[list[Episode]]
+    decisions: list[list[Decision]]
+    rejected: int = 0
+    refilled: int = 0
+    missing: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+    figures: dict[str, tuple[float, float]] = field(default_factory=dict)

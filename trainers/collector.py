@@ -1,0 +1,288 @@
+"""``Collector``: plays, scores and selects the episodes of a step, and makes the rows that train; no TRL, no torch.
+
+A step goes so: draw starts, the same on every process, each of which takes its share; play them; score; select; play
+fresh groups in place of rejected ones, for as many rounds as are allowed; compute the advantages of all kept groups at
+once; make rows; tell the sampler how the groups of all processes went.
+
+Episodes stay on their process. Only outcomes and counts are exchanged, and if one process raises, all do.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any, Protocol
+
+import numpy as np
+
+from rstar2_env.core.blocking import run_blocking
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.row import FloatArray, Row
+from rstar2_env.rewards.base import Judge
+from rstar2_env.rewards.component import Component
+
+from .advantages.base import Advantage, as_number, check_advantages
+from .batch import Batch, Group
+from .play import GroupPlay, Player
+from .ranks import ONE, Ranks, Together
+from .rollouts.base import MakesRows, Rollout
+from .samplers.base import Sampler, Start
+from .scoring import check_components, score
+from .selection import select
+from .selectors.base import Selector, Settles
+from .step_figures import step_figures, words_of
+
+SURPLUS = "surplus"
+"""Reason of a group that came out of the last round of refill beyond ``problems_per_step``."""
+
+
+class CollectorParts(Protocol):
+    """The parts of a trainer that a collector works with."""
+
+    @property
+    def rollout(self) -> Rollout:
+        """Plays the groups."""
+        ...
+
+    @property
+    def rewards(self) -> Sequence[Component]:
+        """Score the episodes."""
+        ...
+
+    @property
+    def selector(self) -> Selector:
+        """Chooses the episodes of a group that train."""
+        ...
+
+    @property
+    def advantage(self) -> Advantage:
+        """Turns rewards into advantages."""
+        ...
+
+
+class Collector:
+    """Collects the rows of one step after another; every process of a run has one, and all collect together.
+
+    Args:
+        parts: Rollout, reward components, selector and advantage.
+        player: Plays single episodes.
+        problems_per_step: Groups that train in a step, over all processes.
+        group_size: Episodes of a group that train, at most.
+        oversample: Episodes played for each of them.
+        refill: Rounds in which rejected groups are replaced by fresh ones.
+        seed: Seed from which the draws of policy, rollout part and selector are derived.
+        ranks: The processes.
+        sampler: Draws the starts of the groups.
+        early_stop: Cancel the rest of a group once its selector has enough episodes.
+        on_groups: Called with the groups of this process and the round, whenever a round has been played and scored.
+        judge: For reward components that need one.
+
+    Raises:
+        ConfigurationError: ``problems_per_step`` is no multiple of the number of processes, groups are too small for
+            the advantage, the reward cannot be computed, or ``early_stop`` is on and the selector has no ``settled``.
+    """
+
+    def __init__(
+        self,
+        parts: CollectorParts,
+        player: Player,
+        *,
+        problems_per_step: int,
+        group_size: int,
+        sampler: Sampler,
+        oversample: int = 1,
+        refill: int = 0,
+        seed: int = 0,
+        ranks: Ranks = ONE,
+        early_stop: bool = False,
+        on_groups: Callable[[Sequence[Sequence[Episode]], int], None] | None = None,
+        judge: Judge | None = None,
+    ) -> None:
+        if problems_per_step % ranks.size:
+            raise ConfigurationError(
+                f"problems_per_step={problems_per_step} groups cannot be shared by {ranks.size} processes without "
+                f"splitting one; use a multiple of {ranks.size}."
+            )
+        if early_stop and not isinstance(parts.selector, Settles):
+            raise ConfigurationError(
+                "early_stop needs a selector that can tell when a group has enough episodes; "
+                f"{type(parts.selector).__name__} has no `settled`."
+            )
+        if group_size < (least := getattr(parts.advantage, "least", 1)):
+            raise ConfigurationError(
+                f"The advantage {type(parts.advantage).__name__} compares the episodes of a group and needs at least "
+                f"{least}, not {group_size}.",
+                option="group_size",
+            )
+        check_components(parts.rewards, judge)
+        self.parts, self.player, self.sampler = parts, player, sampler
+        self._wanted, self._keep, self._size = problems_per_step, group_size, group_size * oversample
+        self._refill, self._seed, self._ranks, self._early_stop = refill, seed, ranks, early_stop
+        self._on_groups, self._judge = on_groups, judge
+        self._counts = dict.fromkeys(("steps", "groups", "rejected", "refilled"), 0)
+        self._words: set[tuple[str, str]] = set()
+
+    def collect(self, step: int) -> Batch:
+        """Play, score and select the episodes of a step.
+
+        Args:
+            step: Number of optimizer steps so far.
+
+        Returns:
+            The rows and the groups of this process.
+
+        Raises:
+            OtherProcessError: Another process failed.
+        """
+        clock = _Clock()
+        with Together(self._ranks) as ranks:
+            groups, missing = self._play_rounds(step, ranks, clock)
+            with clock.of("advantage"):
+                advantages = self._advantages(groups, missing, ranks)
+                rows = [
+                    row for group, values in zip(groups, advantages, strict=True) for row in self._rows(group, values)
+                ]
+            told = ranks.gather(([group.outcome() for group in groups], words_of(groups)))
+            outcomes = sorted(chain.from_iterable(own for own, _ in told), key=lambda outcome: outcome.group)
+            self._words.update(*(words for _, words in told))
+            self.sampler.observe(outcomes)
+            self._counts["steps"] += 1
+            self._counts["groups"] += len(outcomes)
+            self._counts["rejected"] += sum(not outcome.kept for outcome in outcomes)
+            self._counts["refilled"] += max(0, len(outcomes) - self._wanted)
+            return Batch(
+                rows=rows,
+                groups=[group.episodes for group in groups],
+                decisions=[group.decisions() for group in groups],
+                rejected=sum(not group.kept for group in groups),
+                refilled=sum(group.round > 0 for group in groups),
+                missing=missing,
+                seconds=clock.seconds,
+                figures=step_figures(groups, missing, self._words, first=ranks.rank == 0),
+            )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the sampler's cursor, the states of parts that have one, and counters, as JSON can hold them."""
+        parts = {name: part.state_dict() for name, part in self._stateful()}
+        return {"sampler": self.sampler.state_dict(), "parts": parts, "counts": dict(self._counts)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state that ``state_dict`` returned."""
+        self.sampler.load_state_dict(state["sampler"])
+        for name, part in self._stateful():
+            if name in state["parts"]:
+                part.load_state_dict(state["parts"][name])
+        self._counts.update(state["counts"])
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Steps, groups, rejected and refilled groups so far, over all processes."""
+        return dict(self._counts)
+
+    def _stateful(self) -> Iterator[tuple[str, Any]]:
+        parts = self.parts
+        named = {"rollout": parts.rollout, "selector": parts.selector, "advantage": parts.advantage}
+        named |= {f"reward.{component.name}": component.score for component in parts.rewards}
+        return ((name, part) for name, part in named.items() if hasattr(part, "state_dict"))
+
+    def _play_rounds(self, step: int, ranks: Together, clock: _Clock) -> tuple[list[Group], int]:
+        """Play until there are enough groups; return this process's, and how many are missing on all together."""
+        groups: list[Group] = []
+        begun, kept = 0, 0
+        for number in range(self._refill + 1):
+            # As many on each process, so that none waits for another longer than for one group more.
+            each = -(-(self._wanted - kept) // ranks.size)
+            starts = self.sampler.draw(each * ranks.size)
+            first = begun + ranks.rank * each
+            begun += len(starts)
+            groups += self._play_round(step, number, first, starts[ranks.rank * each :][:each], clock)
+            accepted = sorted(chain.from_iterable(ranks.gather([group.number for group in groups if group.kept])))
+            kept = len(accepted)
+            if kept >= self._wanted:
+                break
+        surplus = set(accepted[self._wanted :])
+        for group in groups:
+            if group.number in surplus:
+                group.drop(SURPLUS)
+        return groups, max(0, self._wanted - kept)
+
+    def _play_round(self, step: int, number: int, first: int, starts: Sequence[Start], clock: _Clock) -> list[Group]:
+        async def play_and_score() -> list[list[Episode]]:
+            selector = self.parts.selector
+            settled = None
+            if self._early_stop and isinstance(selector, Settles):
+                settled = lambda group: selector.settled(group, self._keep)  # noqa: E731
+            play = GroupPlay(self.player, seed=self._seed, step=step, first=first, size=self._size, settled=settled)
+            with clock.of("rollout"):
+                played = [list(group) for group in await self.parts.rollout(starts, self._size, play)]
+            if len(played) != len(starts):
+                raise ConfigurationError(
+                    f"The rollout part {type(self.parts.rollout).__name__} returned {len(played)} groups for "
+                    f"{len(starts)} starts; it must return one for each, in their order."
+                )
+            play.name_parents(played)
+            self.player.check([episode for group in played for episode in group])
+            with clock.of("reward"):
+                for group in played:
+                    await score(group, self.parts.rewards, play, self._judge)
+            return played
+
+        episodes = run_blocking(play_and_score)
+        if self._on_groups is not None:
+            self._on_groups(episodes, number)
+        groups = []
+        with clock.of("select"):
+            for at, (start, group) in enumerate(zip(starts, episodes, strict=True)):
+                # A generator of its own, so that what a selector draws for one group does not affect the others.
+                rng = np.random.default_rng(np.random.SeedSequence([self._seed, step, first + at], spawn_key=(2,)))
+                least = getattr(self.parts.advantage, "least", 1)
+                kept, reasons = select(group, self.parts.selector, self._keep, rng, least)
+                groups.append(Group(first + at, number, start, group, kept, reasons))
+        return groups
+
+    def _advantages(self, groups: Sequence[Group], missing: int, ranks: Together) -> list[list[float | FloatArray]]:
+        """The advantages of each group's kept episodes; every process computes them, one without a group too."""
+        part = self.parts.advantage
+        training = [group for group in groups if group.kept]
+        last = max((group.round for group in groups), default=0)
+        # Groups that were rejected and not replaced belong to the batch, though they do not train.
+        beside = [group for group in groups if not group.kept and group.round == last] if missing else []
+        others = [_usable(group.episodes)[: self._keep] for group in beside] if getattr(part, "of_batch", False) else []
+        values = part([*(group.chosen for group in training), *others], ranks)
+        check_advantages(part, [*(group.chosen for group in training), *others], values)
+        found = dict(zip((group.number for group in training), values, strict=False))
+        for group in training:
+            group.advantages = [
+                as_number(value, episode) for value, episode in zip(found[group.number], group.chosen, strict=True)
+            ]
+        return [found.get(group.number, []) for group in groups]
+
+    def _rows(self, group: Group, advantages: Sequence[float | FloatArray]) -> list[Row]:
+        rollout = self.parts.rollout
+        rows: list[Row] = []
+        for episode, advantage in zip(group.chosen, advantages, strict=True):
+            rows += rollout.rows(episode, advantage) if isinstance(rollout, MakesRows) else [Row.of(episode, advantage)]
+        return rows
+
+
+class _Clock:
+    """Adds up seconds of wall-clock time by name."""
+
+    def __init__(self) -> None:
+        self.seconds = dict.fromkeys(("rollout", "reward", "select", "advantage"), 0.0)
+
+    @contextmanager
+    def of(self, name: str) -> Iterator[None]:
+        """Add the time that the block takes."""
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] += time.perf_counter() - begun
+
+
+def _usable(group: Sequence[Episode]) -> list[Episode]:
+    return [episode for episode in group if episode.available and episode.policy_tokens]

@@ -1,0 +1,1 @@
+"""Hooks: change a run between its steps."""

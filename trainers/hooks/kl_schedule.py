@@ -1,0 +1,48 @@
+"""``kl_schedule``: the coefficient of the KL term moves on a line and stays at its end (KDRL, arXiv 2506.02208)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rstar2_env.core.options import CheckedOptions, option
+
+from .base import HOOKS
+from .state import RunState
+
+
+@dataclass
+class KlSchedule(CheckedOptions):
+    """Move the coefficient of a term of the loss on a line over the steps, then keep it.
+
+    The defaults are those of KDRL (arXiv 2506.02208): from 5e-3 down by 5e-5 a step to 1e-3, which step 80 reaches.
+
+    Args:
+        start: Coefficient of the first step.
+        end: Coefficient after the last of the steps.
+        steps: Steps from one to the other; ``None`` takes all steps of the run.
+        term: Name of the term of the loss.
+    """
+
+    start: float = option(5e-3, least=0)
+    end: float = option(1e-3, least=0)
+    steps: int | None = option(80, least=1)
+    term: str = "kl"
+
+    def bind(self, run: RunState) -> None:
+        """See ``Binds``.
+
+        Raises:
+            ConfigurationError: The loss has no such term.
+        """
+        run.coefficient(self.term)
+        self._run = run
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Set the coefficient of the step."""
+        run = self._run
+        done = min(1.0, run.step / (self.steps or run.steps))
+        run.set_coefficient(self.start + (self.end - self.start) * done, self.term)
+
+
+HOOKS.register("kl_schedule", KlSchedule)

@@ -1,0 +1,89 @@
+"""``reference_reset``: the reference model becomes the current policy when a run stalls (ProRL, arXiv 2505.24864)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import CheckedOptions, option
+
+from .base import HOOKS
+from .state import RunState
+
+
+@dataclass
+class ReferenceReset(CheckedOptions):
+    """Reset the reference model to the policy, and the optimizer with it (ProRL, arXiv 2505.24864).
+
+    The paper resets by hand when validation stalls; here that is ``patience`` evaluations without an improvement.
+
+    Args:
+        patience: Evaluations in a row that are no better than the best since the last reset.
+        delta: An evaluation is better if its figure is higher by more than this.
+        metric: The figure of the evaluation; higher is better.
+        most_kl: Reset also when the logged divergence from the reference model exceeds this; ``None`` never does.
+        optimizer: Whether to forget the optimizer's moments too, as the paper does.
+    """
+
+    patience: int = option(2, least=1)
+    delta: float = option(0.0, least=0)
+    metric: str = "eval/pass_rate"
+    most_kl: float | None = option(None, above=0)
+    optimizer: bool = True
+
+    def __post_init__(self) -> None:
+        """Check the options; nothing was seen yet."""
+        CheckedOptions.__post_init__(self)
+        self._best, self._stale = -math.inf, 0
+
+    def bind(self, run: RunState) -> None:
+        """See ``Binds``.
+
+        Raises:
+            ConfigurationError: The run has no reference model.
+        """
+        if not run.has_reference:
+            raise ConfigurationError(
+                "The hook 'reference_reset' needs a reference model, and no term of the loss has one: add a KL term "
+                "(loss.kl.coef=1e-4)."
+            )
+        self._run = run
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Mapping[str, float], **kwargs: Any) -> None:
+        """Count evaluations without an improvement."""
+        figure = metrics.get(self.metric, math.nan)
+        if math.isnan(figure):
+            return
+        if figure > self._best + self.delta:
+            self._best, self._stale = figure, 0
+            return
+        self._stale += 1
+        if self._stale >= self.patience:
+            self._best = figure
+            self._reset()
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, float], **kwargs: Any) -> None:
+        """Look at the divergence."""
+        if self.most_kl is not None and logs.get("kl", 0.0) > self.most_kl:
+            self._reset()
+
+    def _reset(self) -> None:
+        self._stale = 0
+        self._run.reset_reference()
+        if self.optimizer:
+            self._run.reset_optimizer()
+
+    def state_dict(self) -> dict[str, Any]:
+        """See ``KeepsState``."""
+        return {"best": None if math.isinf(self._best) else self._best, "stale": self._stale}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """See ``KeepsState``."""
+        self._best = -math.inf if state["best"] is None else state["best"]
+        self._stale = state["stale"]
+
+
+HOOKS.register("reference_reset", ReferenceReset)

@@ -1,0 +1,120 @@
+"""``RunState``: what a hook may read and change of a run, whatever backend runs it. No torch.
+
+Changes of limits and temperature hold from the next rollout on, so that the rows of one rollout are always trained as
+they were drawn; the others hold at once. All of them are kept in checkpoints. Every method must be called alike on
+every process of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+from rstar2_env.core.episode import Message
+from rstar2_env.core.options import check_options, option
+
+Conversation: TypeAlias = Sequence[Message | Mapping[str, str]]
+"""Messages with ``role`` and ``content``, the system message first if there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of the episodes that are trained on; evaluation keeps those of the run's options.
+
+    Attributes:
+        max_episode_tokens: Tokens of an episode after its prompt.
+        max_turn_tokens: Tokens of one turn; ``None`` allows what is left of the episode.
+        env_options: Options of the environment that override the run's own, such as ``{"max_turns": 8}``.
+    """
+
+    max_episode_tokens: int = option(4096, least=1)
+    max_turn_tokens: int | None = option(None, least=1)
+    env_options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check that every limit is positive.
+
+        Raises:
+            ConfigurationError: A limit is not a positive integer.
+        """
+        check_options(self, "Limits.")
+
+
+class RunState(Protocol):
+    """A run, as a hook sees it.
+
+    Attributes:
+        limits: Limits of later episodes; assign a changed record (``dataclasses.replace(run.limits, ...)``).
+        temperature: Sampling temperature of later episodes, at which they are also trained.
+    """
+
+    limits: Limits
+    temperature: float
+
+    @property
+    def step(self) -> int:
+        """Optimizer steps that are done."""
+        ...
+
+    @property
+    def steps(self) -> int:
+        """Optimizer steps of the whole run."""
+        ...
+
+    @property
+    def figures(self) -> Mapping[str, float]:
+        """The newest logged value of each metric, the same on every process; empty before the first."""
+        ...
+
+    @property
+    def has_reference(self) -> bool:
+        """Whether the loss compares the policy with a reference model."""
+        ...
+
+    def coefficient(self, term: str = "kl") -> float:
+        """The coefficient ``coef`` of a term of the loss.
+
+        Raises:
+            ConfigurationError: The loss has no such term, or the term has no coefficient.
+        """
+        ...
+
+    def set_coefficient(self, value: float, term: str = "kl") -> None:
+        """Set the coefficient ``coef`` of a term of the loss.
+
+        Args:
+            value: The coefficient; finite and at least 0.
+            term: Name of the term.
+
+        Raises:
+            ConfigurationError: As ``coefficient``, or the value is out of its range.
+        """
+        ...
+
+    def reset_reference(self) -> None:
+        """Make the reference model a copy of the current policy.
+
+        Raises:
+            ConfigurationError: The run has no reference model.
+        """
+        ...
+
+    def reset_optimizer(self) -> None:
+        """Forget the optimizer's moments. The learning rate's schedule goes on."""
+        ...
+
+    def sft_step(self, conversations: Sequence[Conversation], *, learning_rate: float | None = None) -> float:
+        """Take one optimizer step on given conversations: the mean of -log p over the tokens of the policy's turns.
+
+        Args:
+            conversations: The same on every process, which share the work.
+            learning_rate: Learning rate of this step; ``None`` takes the schedule's.
+
+        Returns:
+            The loss before the step, in nats per token.
+
+        Raises:
+            ConfigurationError: There is no conversation, or none has a turn of the policy.
+        """
+        ...

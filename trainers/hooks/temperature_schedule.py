@@ -1,0 +1,42 @@
+"""``temperature_schedule``: the sampling temperature moves on a line from one value to another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rstar2_env.core.options import CheckedOptions, option
+
+from .base import HOOKS
+from .state import RunState
+
+
+@dataclass
+class TemperatureSchedule(CheckedOptions):
+    """Move the sampling temperature on a line over the steps, then keep it.
+
+    A policy sharpens while it trains; raising the temperature keeps its rollouts diverse (Polaris, 2025,
+    hkunlp.github.io/blog/2025/Polaris, which raises it between stages).
+
+    Args:
+        start: Temperature of the first step.
+        end: Temperature after the last of the steps.
+        steps: Steps from one to the other; ``None`` takes all steps of the run.
+    """
+
+    start: float = option(1.0, above=0)
+    end: float = option(1.2, above=0)
+    steps: int | None = option(None, least=1)
+
+    def bind(self, run: RunState) -> None:
+        """See ``Binds``."""
+        self._run = run
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Set the temperature of the next rollout."""
+        run = self._run
+        done = min(1.0, run.step / (self.steps or run.steps))
+        run.temperature = self.start + (self.end - self.start) * done
+
+
+HOOKS.register("temperature_schedule", TemperatureSchedule)

@@ -1,0 +1,89 @@
+"""Aggregations: the mean over what? ``token_mean``, ``seq_mean``, ``prompt_mean``, ``const_len``.
+
+All count the real rows of the whole optimizer batch on all processes, so a gradient depends neither on how the rows are
+split into micro-batches and processes nor on rows that only keep processes in step.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+
+from rstar2_env.core.option_rules import Rule
+from rstar2_env.core.options import CheckedOptions
+
+from .base import AGGREGATIONS, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from ..ranks import Ranks
+
+
+@dataclass(frozen=True)
+class TokenMean(CheckedOptions):
+    """Every token weighs the same: 1 / tokens (DAPO, arXiv 2503.14476, section 3.3)."""
+
+    def __call__(self, lengths: IntArray, groups: IntArray, ranks: Ranks) -> FloatArray:
+        """See ``Aggregation``."""
+        return _each(lengths, 1 / _most(ranks.sum(np.array([lengths.sum()], float))[0]))
+
+
+@dataclass(frozen=True)
+class SeqMean(CheckedOptions):
+    """Every row weighs the same: the mean over rows of the mean over a row's tokens (GRPO, arXiv 2402.03300, Eq. 3)."""
+
+    def __call__(self, lengths: IntArray, groups: IntArray, ranks: Ranks) -> FloatArray:
+        """See ``Aggregation``."""
+        return _each(lengths, 1 / (_rows(lengths, ranks) * np.maximum(lengths, 1)))
+
+
+@dataclass(frozen=True)
+class PromptMean(CheckedOptions):
+    """Every group weighs the same: the mean over groups of the mean over all tokens of the group."""
+
+    def __call__(self, lengths: IntArray, groups: IntArray, ranks: Ranks) -> FloatArray:
+        """See ``Aggregation``."""
+        own: Counter[int] = Counter()
+        for group, length in zip(groups.tolist(), lengths.tolist(), strict=True):
+            own[group] += length
+        total: Counter[int] = Counter()
+        for counted in ranks.gather(dict(own)):
+            total.update(counted)
+        tokens = np.array([total[group] for group in groups.tolist()], float)
+        return _each(lengths, 1 / (_most(sum(count > 0 for count in total.values())) * np.maximum(tokens, 1)))
+
+
+@dataclass(frozen=True)
+class ConstLen(CheckedOptions):
+    """1 / (rows * length): a token's weight depends on no episode's length (Dr. GRPO, arXiv 2503.20783, section 3.2).
+
+    Args:
+        length: The constant, in tokens; usually the budget of an episode.
+    """
+
+    length: Annotated[int, Rule(least=1)]
+
+    def __call__(self, lengths: IntArray, groups: IntArray, ranks: Ranks) -> FloatArray:
+        """See ``Aggregation``."""
+        return _each(lengths, 1 / (_rows(lengths, ranks) * self.length))
+
+
+def _each(lengths: IntArray, weight: float | FloatArray) -> FloatArray:
+    weights: FloatArray = np.where(lengths > 0, weight, 0.0)
+    return weights
+
+
+def _rows(lengths: IntArray, ranks: Ranks) -> float:
+    return _most(ranks.sum(np.array([np.count_nonzero(lengths)], float))[0])
+
+
+def _most(count: float) -> float:
+    return max(float(count), 1.0)
+
+
+AGGREGATIONS.register("token_mean", TokenMean)
+AGGREGATIONS.register("seq_mean", SeqMean)
+AGGREGATIONS.register("prompt_mean", PromptMean)
+AGGREGATIONS.register("const_len", ConstLen)

@@ -1,0 +1,111 @@
+"""Corrections for what engine and trainer compute differently: ``none``, ``truncate``, ``mask``, ``geometric``.
+
+The ratio of a token is its probability under the trainer over that under the engine, both with the weights that sampled
+it; that of a turn or a sequence is the product over its tokens, or their geometric mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from rstar2_env.core.options import CheckedOptions, option
+
+from .base import CORRECTIONS, Need
+from .tokens import LARGEST_LOG, Level, Tokens
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class NoCorrection(CheckedOptions):
+    """The engine's probabilities are taken for the trainer's."""
+
+    needs: ClassVar[frozenset[Need]] = frozenset()
+
+    def __call__(self, tokens: Tokens) -> Tensor:
+        """See ``Correction``."""
+        return tokens.sampled.new_ones(tokens.sampled.shape)
+
+
+@dataclass(frozen=True)
+class Truncate(CheckedOptions):
+    """min(ratio, cap): truncated importance sampling (TIS; Ionides 2008; https://fengyao.notion.site/off-policy-rl).
+
+    Args:
+        level: Whether a ratio belongs to a token, a turn or a sequence. Products over many tokens spread widely, so
+            that of a sequence mutes or caps most long episodes.
+        cap: Largest weight.
+    """
+
+    level: Level = "token"
+    cap: float = option(2.0, least=1)
+
+    needs: ClassVar[frozenset[Need]] = frozenset({"old"})
+
+    def __call__(self, tokens: Tokens) -> Tensor:
+        """See ``Correction``."""
+        return _product(tokens, self.level).clamp(max=self.cap)
+
+
+@dataclass(frozen=True)
+class Mask(CheckedOptions):
+    """The ratio where it lies in [low, high], else 0: IcePop (Ring-1T, arXiv 2510.18855).
+
+    Args:
+        level: Whether a ratio belongs to a token, a turn or a sequence.
+        low: Smallest ratio that trains.
+        high: Largest ratio that trains.
+    """
+
+    level: Level = "token"
+    low: float = option(0.5, least=0, most=1)
+    high: float = option(5.0, least=1)
+
+    needs: ClassVar[frozenset[Need]] = frozenset({"old"})
+
+    def __call__(self, tokens: Tokens) -> Tensor:
+        """See ``Correction``."""
+        ratio = _product(tokens, self.level)
+        return ratio.masked_fill((ratio < self.low) | (ratio > self.high), 0.0)
+
+
+@dataclass(frozen=True)
+class Geometric(CheckedOptions):
+    """The geometric mean of the ratios of a turn or a sequence, in narrow bounds that do not depend on its length.
+
+    Args:
+        level: Whether the mean is over a turn or a sequence.
+        low: Smallest mean that trains.
+        high: Largest mean that trains.
+        mask: Drop a turn or sequence out of the bounds; otherwise its weight is the bound.
+    """
+
+    level: Literal["turn", "sequence"] = "sequence"
+    low: float = option(0.99, least=0, most=1)
+    high: float = option(1.01, least=1)
+    mask: bool = True
+
+    needs: ClassVar[frozenset[Need]] = frozenset({"old"})
+
+    def __call__(self, tokens: Tokens) -> Tensor:
+        """See ``Correction``."""
+        mean = _bounded(tokens.pooled(tokens.log_mismatch, self.level, "mean"))
+        if self.mask:
+            return mean.masked_fill((mean < self.low) | (mean > self.high), 0.0)
+        return mean.clamp(self.low, self.high)
+
+
+def _product(tokens: Tokens, level: Level) -> Tensor:
+    return _bounded(tokens.pooled(tokens.log_mismatch, level, "sum"))
+
+
+def _bounded(log_ratio: Tensor) -> Tensor:
+    return log_ratio.clamp(-LARGEST_LOG, LARGEST_LOG).exp()
+
+
+CORRECTIONS.register("none", NoCorrection)
+CORRECTIONS.register("truncate", Truncate)
+CORRECTIONS.register("mask", Mask)
+CORRECTIONS.register("geometric", Geometric)

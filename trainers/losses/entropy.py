@@ -1,0 +1,119 @@
+"""``entropy`` and ``adaptive_entropy``: a bonus on the entropy of the policy, fixed or steered to a target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import CheckedOptions, option
+
+from .base import LOSSES, Figures, Need
+from .tokens import Tokens
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Entropy(CheckedOptions):
+    """-coef times the entropy of the distribution at each token (A3C, arXiv 1602.01783, section 4).
+
+    Args:
+        coef: Its weight in the loss; a negative one lowers the entropy.
+    """
+
+    coef: float = 1e-3
+
+    needs: ClassVar[frozenset[Need]] = frozenset({"entropy"})
+    policy_gradient: ClassVar[bool] = False
+
+    def __call__(self, tokens: Tokens) -> Tensor:
+        """See ``Term``."""
+        return -self.coef * _entropy(tokens)
+
+    def figures(self, tokens: Tokens) -> Figures:
+        """The entropy, in nats."""
+        return {"entropy": (_total(tokens), tokens.mask.sum())}
+
+
+@dataclass
+class AdaptiveEntropy(CheckedOptions):
+    """An entropy bonus that acts while the entropy is at most a target: Skywork-OR1 (arXiv 2505.22312).
+
+    After a step in which the mean entropy of all policy tokens was below the target, the coefficient grows by
+    ``delta``; above it, it shrinks by as much. A step goes by the entropy of the step before, so the first one has no
+    bonus.
+
+    Args:
+        target: Entropy to hold, in nats.
+        delta: Change of the coefficient in one step.
+        start: Coefficient of the first step.
+        most: Largest coefficient; the smallest is 0.
+    """
+
+    target: float = option(0.2, least=0)
+    delta: float = option(0.005, least=0)
+    start: float = option(0.0, least=0)
+    most: float = option(1.0, least=0)
+    _coef: float = field(init=False, repr=False)
+    _active: bool = field(init=False, repr=False, default=False)
+
+    needs: ClassVar[frozenset[Need]] = frozenset({"entropy"})
+    policy_gradient: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        """Check every option, and start.
+
+        Raises:
+            ConfigurationError: One is out of its range.
+        """
+        self._coef = self.start
+        super().__post_init__()
+
+    @property
+    def coef(self) -> float:
+        """The coefficient of this step: 0 while the entropy is above the target."""
+        return self._coef if self._active else 0.0
+
+    def __call__(self, tokens: Tokens) -> Tensor:
+        """See ``Term``."""
+        return -self.coef * _entropy(tokens)
+
+    def figures(self, tokens: Tokens) -> Figures:
+        """The entropy, in nats, and the coefficient."""
+        count = tokens.mask.sum()
+        return {"entropy": (_total(tokens), count), "entropy_coef": (self.coef * count, count)}
+
+    def observe(self, figures: Mapping[str, tuple[float, float]]) -> None:
+        """See ``Adapts``."""
+        total, count = figures.get("entropy", (0.0, 0.0))
+        if not count:
+            return
+        entropy = total / count
+        self._active = entropy <= self.target
+        change = self.delta if entropy < self.target else -self.delta if entropy > self.target else 0.0
+        self._coef = min(max(self._coef + change, 0.0), self.most)
+
+    def state_dict(self) -> dict[str, Any]:
+        """See ``Adapts``."""
+        return {"coef": self._coef, "active": self._active}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See ``Adapts``."""
+        self._coef, self._active = float(state["coef"]), bool(state["active"])
+
+
+def _entropy(tokens: Tokens) -> Tensor:
+    if tokens.entropy is None:
+        raise ConfigurationError("An entropy term needs the entropy of each distribution; there is none.")
+    return tokens.entropy
+
+
+def _total(tokens: Tokens) -> Tensor:
+    return _entropy(tokens).detach().masked_fill(~tokens.mask, 0.0).sum()
+
+
+LOSSES.register("entropy", Entropy)
+LOSSES.register("adaptive_entropy", AdaptiveEntropy)

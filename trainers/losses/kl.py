@@ -1,0 +1,83 @@
+"""``kl``: the divergence from a reference model, by one of five estimators, which differ most in their gradients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import CheckedOptions, option
+
+from .base import LOSSES, Figures, Need
+from .tokens import LARGEST_LOG, Tokens
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Estimator = Literal["k1", "k2", "k3", "k3+", "unbiased"]
+
+
+@dataclass(frozen=True)
+class Kl(CheckedOptions):
+    """coef times an estimate of KL(policy, reference) at each token (Schulman, "Approximating KL divergence", 2020).
+
+    With d = log pi - log pi_ref: k1 = d, k2 = d^2 / 2, k3 = exp(-d) - 1 + d. On tokens that the policy drew itself, the
+    gradient of k2 is that of the divergence in expectation, that of k1 is zero, and that of k3 is another one, that of
+    KL(reference, policy) (arXiv 2512.21852).
+
+    Args:
+        coef: Its weight in the loss.
+        estimator: ``"k1"``, ``"k2"``, ``"k3"``; ``"k3+"`` has the value of k3 and the gradient of k2 (verl);
+            ``"unbiased"`` is k3 times the ratio of ``logp`` and ``old``, whose gradient is that of the divergence
+            (DeepSeek-V3.2, arXiv 2512.02556).
+    """
+
+    coef: float = option(1e-3, least=0)
+    estimator: Estimator = "k3"
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """See ``Term``."""
+        return frozenset({"reference", "old"} if self.estimator == "unbiased" else {"reference"})
+
+    @property
+    def policy_gradient(self) -> bool:
+        """See ``Term``."""
+        return False
+
+    def __call__(self, tokens: Tokens) -> Tensor:
+        """See ``Term``."""
+        difference = _difference(tokens)
+        match self.estimator:
+            case "k1":
+                divergence = difference
+            case "k2":
+                divergence = _k2(difference)
+            case "k3":
+                divergence = _k3(difference)
+            case "k3+":
+                divergence = _k2(difference) + (_k3(difference) - _k2(difference)).detach()
+            case "unbiased":
+                divergence = _k3(difference) * tokens.log_ratio.clamp(-LARGEST_LOG, LARGEST_LOG).exp()
+        return self.coef * divergence
+
+    def figures(self, tokens: Tokens) -> Figures:
+        """The divergence, by k3, whichever estimator trains."""
+        return {"kl": (_k3(_difference(tokens).detach()).masked_fill(~tokens.mask, 0.0).sum(), tokens.mask.sum())}
+
+
+def _difference(tokens: Tokens) -> Tensor:
+    if tokens.reference is None:
+        raise ConfigurationError("The loss term kl needs the log-probabilities of a reference model; there are none.")
+    return (tokens.logp - tokens.reference).masked_fill(~tokens.mask, 0.0)
+
+
+def _k2(difference: Tensor) -> Tensor:
+    return difference.square() / 2
+
+
+def _k3(difference: Tensor) -> Tensor:
+    return (-difference).clamp(-LARGEST_LOG, LARGEST_LOG).exp() - 1 + difference
+
+
+LOSSES.register("kl", Kl)

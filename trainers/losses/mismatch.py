@@ -1,0 +1,66 @@
+"""How far engine and trainer are apart, and what a correction makes of it: in all, and by tool calls before a token.
+
+Everything is a sum and a count, so it adds up over micro-batches, steps and processes; ``summary`` turns what was added
+up into metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from .base import Figures
+from .tokens import LARGEST_LOG, Tokens
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+DEPTHS = ("depth_0", "depth_1", "depth_2", "depth_3_or_more")
+"""Tool calls before a token, as they stand in the names of metrics."""
+_WEIGHT, _SQUARE = "weight", "weight_squared"
+
+
+def mismatch(tokens: Tokens, weights: Tensor) -> Figures:
+    """Figures of a micro-batch, each as ``mismatch/NAME`` and, by depth, as ``mismatch/NAME/depth_1``.
+
+    ``logp_difference`` is the mean of abs(log pi - log mu), ``kl`` estimates KL(mu, pi) by k3, ``chi2`` the chi-squared
+    divergence, where mu is the engine and pi the trainer; ``masked`` is the share of tokens of weight 0, ``weight`` the
+    mean weight; ``weight_squared`` serves the effective sample size.
+
+    Args:
+        tokens: The micro-batch.
+        weights: What the correction gave for these tokens, (B, T).
+    """
+    log_ratio = tokens.log_mismatch.clamp(-LARGEST_LOG, LARGEST_LOG)
+    ratio = log_ratio.exp()
+    values = {
+        "logp_difference": log_ratio.abs(),
+        "kl": ratio - 1 - log_ratio,
+        "chi2": ratio.square() - 1,
+        "masked": (weights == 0).to(ratio.dtype),
+        _WEIGHT: weights,
+        _SQUARE: weights.square(),
+    }
+    depth = tokens.depth.clamp(min=0, max=len(DEPTHS) - 1)
+    where = {"": tokens.mask} | {f"/{name}": tokens.mask & (depth == at) for at, name in enumerate(DEPTHS)}
+    return {
+        f"mismatch/{name}{suffix}": (value.masked_fill(~chosen, 0.0).sum(), chosen.sum())
+        for suffix, chosen in where.items()
+        for name, value in values.items()
+    }
+
+
+def summary(figures: Mapping[str, tuple[float, float]]) -> dict[str, float]:
+    """Means of what was added up, and ``mismatch/ess``: the effective share of the tokens, (sum w)^2 / (n sum w^2).
+
+    What nobody observed is absent.
+    """
+    means = {name: total / count for name, (total, count) in figures.items() if count}
+    for name in list(means):
+        head, _, suffix = name.partition(f"mismatch/{_SQUARE}")
+        if head or not name.startswith(f"mismatch/{_SQUARE}"):
+            continue
+        square = means.pop(name)
+        weight = means[f"mismatch/{_WEIGHT}{suffix}"]
+        means[f"mismatch/ess{suffix}"] = weight * weight / square if square else 0.0
+    return means

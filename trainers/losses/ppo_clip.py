@@ -1,0 +1,74 @@
+"""``ppo_clip``: the clipped surrogate, with ratios of tokens, turns or sequences, and further bounds on request."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from rstar2_env.core.options import CheckedOptions, option
+
+from .base import LOSSES, Figures, Need
+from .tokens import LARGEST_LOG, Level, Tokens
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class PpoClip(CheckedOptions):
+    """-min(ratio A, clip(ratio, 1 - low, 1 + high) A): PPO (arXiv 1707.06347, equation 7).
+
+    Ratios of sequences are GSPO's, exp(mean of the log-ratios) (arXiv 2507.18071), whose bounds are some 3e-4 and
+    4e-4; those of turns are the same over each turn.
+
+    Args:
+        low: A ratio is clipped below at 1 - low, where the advantage is negative; ``None`` never clips it there.
+        high: A ratio is clipped above at 1 + high, where the advantage is positive; ``None`` never clips it there. The
+            default is larger than ``low``: clip-higher (DAPO, arXiv 2503.14476, section 3.1).
+        two_sided: Largest ratio, whatever the sign of the advantage (INTELLECT-2, arXiv 2505.07291); TRL's ``delta``.
+        dual: Where the advantage is negative, the loss is at most this many times its size (dual clip, arXiv
+            1912.09729, with 3).
+        level: Whether a ratio belongs to a token, a turn or a sequence.
+    """
+
+    low: float | None = option(0.2, least=0, most=1)
+    high: float | None = option(0.28, least=0)
+    two_sided: float | None = option(None, above=1)
+    dual: float | None = option(None, above=1)
+    level: Level = "token"
+
+    needs: ClassVar[frozenset[Need]] = frozenset({"old"})
+    policy_gradient: ClassVar[bool] = True
+
+    def __call__(self, tokens: Tokens) -> Tensor:
+        """See ``Term``."""
+        ratio, advantage = self._ratio(tokens), tokens.advantage
+        free = ratio if self.two_sided is None else ratio.clamp(max=self.two_sided)
+        gain = (free * advantage).minimum(ratio.clamp(*self._bounds) * advantage)
+        if self.dual is not None:
+            gain = gain.where(advantage >= 0, gain.maximum(self.dual * advantage))
+        return -gain
+
+    def figures(self, tokens: Tokens) -> Figures:
+        """Shares of the policy's tokens that do not train: clipped below, above, or by the outer bound."""
+        ratio, advantage = self._ratio(tokens).detach(), tokens.advantage
+        least, most = self._bounds
+        outer = min((bound for bound in (self.two_sided, self.dual) if bound is not None), default=math.inf)
+        clipped = {
+            "clip/low": (ratio < least) & (advantage < 0),
+            "clip/high": (ratio > most) & (advantage > 0),
+            "clip/outer": (ratio > outer) & (advantage < 0),
+        }
+        count = tokens.mask.sum()
+        return {name: ((where & tokens.mask).sum(), count) for name, where in clipped.items()}
+
+    @property
+    def _bounds(self) -> tuple[float, float]:
+        return (0.0 if self.low is None else 1 - self.low, math.inf if self.high is None else 1 + self.high)
+
+    def _ratio(self, tokens: Tokens) -> Tensor:
+        return tokens.pooled(tokens.log_ratio, self.level).clamp(-LARGEST_LOG, LARGEST_LOG).exp()
+
+
+LOSSES.register("ppo_clip", PpoClip)

@@ -1,0 +1,29 @@
+"""``reinforce``: the plain policy gradient."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from rstar2_env.core.options import CheckedOptions
+
+from .base import LOSSES, Need
+from .tokens import Tokens
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Reinforce(CheckedOptions):
+    """-A log pi: REINFORCE (Williams 1992). It has no ratio, so it is meant for one update a rollout."""
+
+    needs: ClassVar[frozenset[Need]] = frozenset()
+    policy_gradient: ClassVar[bool] = True
+
+    def __call__(self, tokens: Tokens) -> Tensor:
+        """See ``Term``."""
+        return -tokens.advantage * tokens.logp
+
+
+LOSSES.register("reinforce", Reinforce)

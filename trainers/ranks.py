@@ -1,0 +1,128 @@
+"""The processes of a run as its parts see them: sums and lists over all of them, the identity on one.
+
+Covered: collective calls that stay in step when a process fails, so that every process raises and none hangs
+(``Together``). Not covered: how processes exchange data, which each backend does with what it has.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rstar2_env.core.errors import Rstar2Error
+
+T = TypeVar("T")
+
+
+class Ranks(Protocol):
+    """All processes of a run. Every process must make the same calls in the same order."""
+
+    @property
+    def rank(self) -> int:
+        """Number of this process, from 0."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Number of processes."""
+        ...
+
+    def sum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the elementwise sum over all processes; every process gives an array of the same shape."""
+        ...
+
+    def gather(self, value: T) -> list[T]:
+        """Return the values of all processes, in the order of their ranks. A value must be picklable."""
+        ...
+
+
+class OneProcess:
+    """A run in a single process."""
+
+    rank = 0
+    size = 1
+
+    def sum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See ``Ranks``."""
+        return values
+
+    def gather(self, value: T) -> list[T]:
+        """See ``Ranks``."""
+        return [value]
+
+
+ONE = OneProcess()
+
+
+class OtherProcessError(Rstar2Error, RuntimeError):
+    """Another process of the run failed, and this one ends with it instead of waiting for it."""
+
+
+class Together:
+    """A section of code that all processes enter and that ends on all of them in the same way.
+
+    If the code of one process raises, the others learn it at their next collective call or at the end of the section,
+    and raise too. For this to hold, the section must make its collective calls through this object.
+
+    Example::
+
+        with Together(ranks) as together:
+            counts = together.gather(work())
+
+    Args:
+        ranks: The processes.
+    """
+
+    def __init__(self, ranks: Ranks) -> None:
+        self._ranks = ranks
+
+    @property
+    def rank(self) -> int:
+        """Number of this process."""
+        return self._ranks.rank
+
+    @property
+    def size(self) -> int:
+        """Number of processes."""
+        return self._ranks.size
+
+    def sum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See ``Ranks``.
+
+        Raises:
+            OtherProcessError: A process failed before it came here.
+        """
+        return np.sum(self.gather(np.asarray(values, dtype=np.float64)), axis=0)  # type: ignore[no-any-return]
+
+    def gather(self, value: T) -> list[T]:
+        """See ``Ranks``.
+
+        Raises:
+            OtherProcessError: A process failed before it came here.
+        """
+        heard = self._ranks.gather((None, value))
+        for rank, (failed, _) in enumerate(heard):
+            if failed is not None:
+                raise OtherProcessError(f"Process {rank} of {self.size} failed: {failed}")
+        return [each for _, each in heard]
+
+    def __enter__(self) -> Self:
+        """Begin the section."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        """Wait for all processes; tell them if this one failed.
+
+        Raises:
+            OtherProcessError: Another process failed.
+        """
+        if error is None:
+            self.gather(None)
+        elif isinstance(error, Exception) and not isinstance(error, OtherProcessError):
+            # What interrupts a process (Ctrl-C, a signal) reaches all of them, so nobody waits for this one.
+            self._ranks.gather((f"{type(error).__name__}: {error}", None))

@@ -1,0 +1,21 @@
+"""``gspo``: ratios and clipping of whole answers (GSPO, arXiv 2507.18071, section 4).
+
+The ratio of an answer is the geometric mean of its tokens' ratios, so its bounds are far narrower than those of a
+token: 3e-4 and 4e-4. Every answer weighs the same. The groups of a rollout are divided into four optimizer steps: after
+the first of them the ratios are no longer 1. Nothing is left out of the mean, and there is no KL term.
+"""
+
+from __future__ import annotations
+
+from ..base import TRAINERS, Recipe
+
+GSPO = Recipe(
+    name="gspo",
+    summary="GSPO: importance ratios and clipping of whole answers instead of tokens",
+    paper="arXiv 2507.18071",
+    loss=("ppo_clip:level=sequence,low=3e-4,high=4e-4",),
+    aggregation="seq_mean",
+    defaults={"optim": {"minibatches": 4}},
+)
+
+TRAINERS.register("gspo", GSPO)

@@ -1,0 +1,21 @@
+"""``rloo``: REINFORCE with the mean of the group's other episodes as baseline (RLOO, arXiv 2402.14740, section 3).
+
+An answer is one action, so its tokens' log-probabilities are summed, here over a constant that only scales the step.
+The paper subtracts a KL term from the reward, since its reward is a model's; here rewards are verified, and there is
+none. ``--set loss.kl.coef=0.05`` adds one to the loss.
+"""
+
+from __future__ import annotations
+
+from ..base import TRAINERS, Recipe
+
+RLOO = Recipe(
+    name="rloo",
+    summary="REINFORCE with a leave-one-out baseline: the mean of the group's other episodes",
+    paper="arXiv 2402.14740",
+    advantage="rloo",
+    loss=("reinforce",),
+    aggregation="const_len",
+)
+
+TRAINERS.register("rloo", RLOO)

@@ -1,0 +1,1 @@
+"""Rollouts: play the episodes of each group."""

@@ -1,0 +1,83 @@
+"""What a sampler is: a cursor that hands out the starts of groups, and may learn from how they went.
+
+A sampler's state is part of a checkpoint, so that a resumed run draws what the unbroken one would have drawn. Every
+process has a sampler of its own; all of them make the same draws and observe the same outcomes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from rstar2_env.core.own_code import Shape, is_class_with
+from rstar2_env.core.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The arguments of the ``reset`` with which every episode of a group starts."""
+
+    seed: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def problem_id(self) -> str:
+        """Id of the problem; empty where the environment chooses it by the seed."""
+        return str(self.options.get("problem_id", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one group went. Episodes that ended as ``unavailable`` or ``cancelled`` are in none of its numbers.
+
+    Attributes:
+        start: Where the group started.
+        group: Number of the group in its step, over all processes.
+        episodes: Episodes that count; where it is 0, the rest says nothing.
+        successes: Correct ones among them.
+        reward: Mean reward.
+        advantage: Mean absolute advantage over the episodes that count; 0 for those that do not train.
+        kept: Episodes that train.
+        task: Kind of problem, as the episodes name it.
+    """
+
+    start: Start
+    group: int
+    episodes: int
+    successes: int
+    reward: float
+    advantage: float
+    kept: int
+    task: str = ""
+
+
+class Sampler(Protocol):
+    """Chooses the starts of groups. The order of its draws depends on its seed, its state and nothing else."""
+
+    def draw(self, n: int) -> list[Start]:
+        """Return the next ``n`` starts and move on."""
+        ...
+
+    def observe(self, outcomes: Sequence[Outcome]) -> None:
+        """Learn how the groups of a step went: those of all processes, in the order of ``Outcome.group``."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state as JSON can hold it."""
+        ...
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state that ``state_dict`` returned."""
+        ...
+
+
+SamplerFactory = Callable[..., Sampler]
+"""Makes a sampler: called with ``ids`` (the problems of a finite source, else ``None``), ``seed``, and its options."""
+
+SAMPLERS: Registry[SamplerFactory] = Registry(
+    "sampler",
+    "rstar2_env.trainers.samplers",
+    "rstar2_env.samplers",
+    shape=Shape(is_class_with("draw", "state_dict"), "a class with draw, observe, state_dict and load_state_dict"),
+)

@@ -1,0 +1,69 @@
+"""``uniform``: every problem equally often, in shuffled passes; without a list of problems, a fresh seed each time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import Seed, checked
+
+from .base import SAMPLERS, Outcome, Start
+
+
+class Uniform:
+    """Goes through the problems again and again, each pass in a new random order, and gives every group a fresh seed.
+
+    The draw at position ``n`` depends on the seed and ``n`` alone, so no problem repeats within a pass, however many
+    starts each step draws.
+
+    Args:
+        ids: Ids of the problems; ``None`` leaves the choice to the environment, by the seed.
+        seed: Seed from which orders and seeds are derived.
+
+    Raises:
+        ConfigurationError: The list of problems is empty, or the seed is negative.
+    """
+
+    @checked
+    def __init__(self, ids: Sequence[str] | None = None, seed: Seed = 0) -> None:
+        if ids is not None and not ids:
+            raise ConfigurationError("There is no problem to draw: the list of problem ids is empty.")
+        self._ids = None if ids is None else list(ids)
+        self._seed = seed
+        self._cursor = 0
+        self._pass: tuple[int, list[int]] = (-1, [])
+
+    def draw(self, n: int) -> list[Start]:
+        """See ``Sampler``."""
+        first, self._cursor = self._cursor, self._cursor + n
+        return [Start(self._seed_at(position), self._options_at(position)) for position in range(first, self._cursor)]
+
+    def observe(self, outcomes: Sequence[Outcome]) -> None:
+        """Learn nothing: how a problem went does not change how often it comes."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """See ``Sampler``."""
+        return {"cursor": self._cursor}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See ``Sampler``."""
+        self._cursor = int(state["cursor"])
+
+    def _seed_at(self, position: int) -> int:
+        word = np.random.SeedSequence([self._seed, position]).generate_state(1, np.uint64)[0]
+        return int(word >> np.uint64(1))
+
+    def _options_at(self, position: int) -> dict[str, Any]:
+        if self._ids is None:
+            return {}
+        number, within = divmod(position, len(self._ids))
+        if self._pass[0] != number:
+            rng = np.random.default_rng(np.random.SeedSequence([self._seed, number, 1]))
+            self._pass = (number, rng.permutation(len(self._ids)).tolist())
+        return {"problem_id": self._ids[self._pass[1][within]]}
+
+
+SAMPLERS.register("uniform", Uniform)
