@@ -21,7 +21,8 @@ import numpy as np
 
 from rstar2_env.core.episode import Episode, Group
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.trainers.advantages.group import group_norm
+from rstar2_env.trainers.advantages.group import GroupNorm
+from rstar2_env.trainers.ranks import ONE
 from rstar2_env.trainers.selectors.base import Selector, all_equal
 from rstar2_env.trainers.selectors.keep_all import KeepAll
 from rstar2_env.trainers.selectors.resample_on_correct import ResampleOnCorrect, penalty, quotas
@@ -96,7 +97,7 @@ def simulate(arm: Arm, steps: int, seed: int, on_step: Callable[[int, float], No
         for _ in range(PROMPTS):
             group = play(rate, arm.played, rng, arm.error_cost)
             kept = [group[i] for i in arm.selector(group, arm.kept, rng)]
-            advantages = group_norm([np.array([episode.reward for episode in kept])])[0]
+            advantages = GroupNorm()([kept], ONE)[0]
             # The score of a call that failed with that chance is 1 - rate, of one that did not -rate.
             gradient += sum(a * (e - CALLS * rate) for a, e in zip(advantages, errors(kept), strict=True))
             calls += CALLS * len(kept)

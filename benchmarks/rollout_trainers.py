@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import tempfile
 import time
@@ -27,9 +28,16 @@ from trl.chat_template_utils import qwen3_template
 
 from rstar2_env.adapters.trl import environment_factory, hand_in
 from rstar2_env.core.episode import Episode
-from rstar2_env.trainers.backends.trl.trainer import REWARD_COLUMN, RolloutGRPOTrainer
+from rstar2_env.core.row import Row
+from rstar2_env.trainers.backends.trl.arguments import arguments
+from rstar2_env.trainers.backends.trl.objective import Objective
+from rstar2_env.trainers.backends.trl.pending import Shape
+from rstar2_env.trainers.backends.trl.trainer import CollectorTrainer
 from rstar2_env.trainers.base import TRAINERS
-from rstar2_env.trainers.metrics import metrics
+from rstar2_env.trainers.batch import Batch
+from rstar2_env.trainers.collector import Collector
+from rstar2_env.trainers.parts import make_parts
+from rstar2_env.trainers.samplers.uniform import Uniform
 
 STEPS = 3
 """Optimizer steps of one run, of which the first is not counted."""
@@ -112,6 +120,35 @@ class _Clock(TrainerCallback):
         self.steps.append(time.process_time() - self._began)
 
 
+class _Recorded:
+    """A rollout part that plays nothing, and a player that is asked for nothing: the same groups at every step."""
+
+    max_in_flight = 1
+
+    def __init__(self, groups: Sequence[Sequence[Episode]]) -> None:
+        self._groups = groups
+
+    async def __call__(self, starts: Sequence[Any], size: int, play: Any) -> list[list[Episode]]:
+        return [list(group) for group in self._groups]
+
+    def check(self, episodes: Sequence[Episode]) -> None:
+        """Nothing failed."""
+
+
+class _Kept:
+    """A collector, and the rows that it gave at each step."""
+
+    def __init__(self, collector: Collector) -> None:
+        self._collector = collector
+        self.rows: list[list[Row]] = []
+
+    def collect(self, step: int) -> Batch:
+        """Collect, and keep the rows."""
+        batch = self._collector.collect(step)
+        self.rows.append(batch.rows)
+        return batch
+
+
 class EpisodeSteps:
     """Optimizer steps on recorded episodes: by GRPO-RoC, which chooses, and by TRL, which is given the chosen.
 
@@ -124,64 +161,101 @@ class EpisodeSteps:
 
     def __init__(self, policy: Path, recorded: Sequence[Sequence[Episode]], group_size: int, tokens: int) -> None:
         self._policy, self._recorded, self._size, self._tokens = policy, recorded, group_size, tokens
-        self._kept: list[Any] = []
+        self._kept: list[list[Row]] = []
 
     def ours(self) -> float:
         """Mean CPU seconds of a step of GRPO-RoC."""
-        from rstar2_env.trainers.base import make_advantage, make_selector
-
-        recipe = TRAINERS.get("grpo_roc").configure({"model": str(self._policy)})
-
-        def on_batch(batch: Any) -> dict[str, float]:
-            self._kept.append(batch)
-            figures = metrics(batch.played)
-            return {name: value for name, value in figures.items() if value == value}
-
-        def build(**options: Any) -> GRPOTrainer:
-            return RolloutGRPOTrainer(
-                play=lambda count: [list(group) for group in self._recorded],
-                selector=make_selector(recipe),
-                advantage=make_advantage(recipe),
+        config = TRAINERS.get("grpo_roc").configure({"model": str(self._policy)})
+        recorded = _Recorded(self._recorded)
+        parts = dataclasses.replace(make_parts(config), rollout=recorded)
+        count = len(self._recorded) * self._size
+        collector = _Kept(
+            Collector(
+                parts,
+                recorded,  # type: ignore[arg-type]  # it plays nothing
+                problems_per_step=len(self._recorded),
                 group_size=self._size,
-                on_batch=on_batch,
-                correct_importance=False,
-                importance_cap=2.0,
-                rng_seed=0,
+                oversample=2,
+                sampler=Uniform(),
+            )
+        )
+        found = self._run(
+            lambda folder, **options: CollectorTrainer(
+                collector=collector,
+                objective=Objective(parts.terms, parts.aggregation, parts.correction),
+                shape=Shape(count * (self._tokens + max(len(one.prompt_ids) for one in self._recorded[0]))),
+                args=arguments(folder, **PLAIN, max_steps=STEPS),
                 **options,
             )
-
-        self._kept.clear()
-        return self._run(build)
+        )
+        self._kept = collector.rows
+        return found
 
     def trl(self) -> float:
         """Mean CPU seconds of a step of TRL's trainer on the rows that the steps of ``ours`` kept."""
+        count = len(self._recorded) * self._size
 
         def rows(prompts: Sequence[Any], trainer: GRPOTrainer) -> dict[str, Any]:
-            batch = self._kept[trainer.state.global_step]
-            return {
-                "prompt_ids": [row.prompt_ids for row in batch.rows],
-                "completion_ids": [row.completion_ids for row in batch.rows],
-                "env_mask": [row.mask for row in batch.rows],
-                "logprobs": [row.logprobs for row in batch.rows],
-                REWARD_COLUMN: batch.rewards,
-            }
+            return given_rows(self._kept[trainer.state.global_step], count)
 
-        def reward(**columns: Any) -> list[float]:
-            return list(columns[REWARD_COLUMN])
-
-        return self._run(lambda **options: GRPOTrainer(rollout_func=rows, reward_funcs=[reward], **options))
-
-    def _run(self, build: Callable[..., Any]) -> float:
-        clock = _Clock()
-        count = len(self._recorded) * self._size
-        with tempfile.TemporaryDirectory() as folder:
-            trainer = build(
-                model=AutoModelForCausalLM.from_pretrained(self._policy),
-                processing_class=AutoTokenizer.from_pretrained(self._policy, padding_side="left"),
+        return self._run(
+            lambda folder, **options: GRPOTrainer(
+                rollout_func=rows,
+                reward_funcs=[given_reward],
                 args=trl_config(count, self._size, self._tokens, output_dir=folder, max_steps=STEPS),
                 train_dataset=Dataset.from_dict({"prompt": ["-"] * count}),
-                callbacks=[clock],
+                **options,
             )
-            trainer.remove_callback(PrinterCallback)
-            trainer.train()
-        return sum(clock.steps[1:]) / (len(clock.steps) - 1)
+        )
+
+    def _run(self, build: Callable[..., Any]) -> float:
+        return step_seconds(self._policy, build)
+
+
+PLAIN: dict[str, Any] = {
+    "use_cpu": True,
+    "bf16": False,
+    "gradient_checkpointing": False,
+    "save_strategy": "no",
+    "report_to": [],
+    "logging_steps": 1000,
+    "log_level": "error",
+}
+"""Arguments of transformers for one process on a CPU that only trains."""
+
+
+def given_rows(rows: Sequence[Row], count: int) -> dict[str, Any]:
+    """What TRL's ``rollout_func`` returns for these rows; those that are missing are rows of one masked token."""
+    missing = count - len(rows)
+    return {
+        "prompt_ids": [row.prompt_ids for row in rows] + [[0]] * missing,
+        "completion_ids": [row.completion_ids for row in rows] + [[0]] * missing,
+        "env_mask": [row.mask for row in rows] + [[0]] * missing,
+        "logprobs": [row.logprobs for row in rows] + [[0.0]] * missing,
+        "reward": [float(row.advantage) for row in rows] + [0.0] * missing,
+    }
+
+
+def given_reward(**columns: Any) -> list[float]:
+    """The reward of each row that ``given_rows`` gave."""
+    return list(columns["reward"])
+
+
+def step_seconds(policy: Path, build: Callable[..., Any]) -> float:
+    """Mean CPU seconds of the steps of a trainer, but for the first.
+
+    Args:
+        policy: Folder of the model.
+        build: Makes the trainer, of a folder, a model, its tokenizer and callbacks.
+    """
+    clock = _Clock()
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = build(
+            folder,
+            model=AutoModelForCausalLM.from_pretrained(policy),
+            processing_class=AutoTokenizer.from_pretrained(policy, padding_side="left"),
+            callbacks=[clock],
+        )
+        trainer.remove_callback(PrinterCallback)
+        trainer.train()
+    return sum(clock.steps[1:]) / (len(clock.steps) - 1)

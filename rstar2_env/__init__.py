@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rstar2_env.agents.base import make as make_agent
     from rstar2_env.core.episode import Episode
     from rstar2_env.core.errors import ConfigurationError, Rstar2Error
+    from rstar2_env.core.run_folder.reader import read_run
     from rstar2_env.core.status import ToolStatus
     from rstar2_env.dialects.base import DIALECTS as _DIALECTS
     from rstar2_env.env.agent import Agent
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from rstar2_env.problems.load import load_problems
     from rstar2_env.problems.problem import Problem
     from rstar2_env.problems.procedural import Draft, ProceduralSource
+    from rstar2_env.rewards.base import REWARDS as _REWARDS
     from rstar2_env.sandbox.job import Job, Limits
     from rstar2_env.sandbox.providers import PROVIDERS as _PROVIDERS
     from rstar2_env.sandbox.providers import make_sandbox
@@ -52,7 +54,6 @@ if TYPE_CHECKING:
     from rstar2_env.verification.api import verify
     from rstar2_env.verification.named import VERIFIERS as _VERIFIERS
     from rstar2_env.verification.verdict import Verdict
-    from rstar2_env.wrappers.components import COMPONENTS as _COMPONENTS
     from rstar2_env.wrappers.make import make_env
     from rstar2_env.wrappers.registry import WRAPPERS as _WRAPPERS
 
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
     register_dialect = _DIALECTS.register
     register_problems = _FAMILIES.register
     register_sandbox = _PROVIDERS.register
-    register_reward = _COMPONENTS.register
+    register_reward = _REWARDS.register
     register_verifier = _VERIFIERS.register
     register_wrapper = _WRAPPERS.register
 
@@ -98,6 +99,7 @@ __all__ = [
     "make_env",
     "make_sandbox",
     "play_episode",
+    "read_run",
     "register_agent",
     "register_dialect",
     "register_env",
@@ -143,12 +145,13 @@ _WHERE = {
     "make_env": "wrappers.make",
     "make_sandbox": "sandbox.providers",
     "play_episode": "evaluation.play",
+    "read_run": "core.run_folder.reader",
     "register_agent": "agents.base:AGENTS.register",
     "register_dialect": "dialects.base:DIALECTS.register",
     "register_env": "env.registration",
     "register_problems": "problems.families:FAMILIES.register",
     "register_sandbox": "sandbox.providers:PROVIDERS.register",
-    "register_reward": "wrappers.components:COMPONENTS.register",
+    "register_reward": "rewards.base:REWARDS.register",
     "register_verifier": "verification.named:VERIFIERS.register",
     "register_wrapper": "wrappers.registry:WRAPPERS.register",
     "validate": "evaluation.validation",

@@ -54,15 +54,14 @@ def test_the_readmes_sandbox_prints_the_answer(capsys):
 
 
 def test_the_table_of_training_options_is_that_of_the_code():
-    from rstar2_env.trainers import TrainConfig
-    from rstar2_env.trainers.options_table import with_table
+    from rstar2_env.trainers.config import GROUPS
+    from rstar2_env.trainers.options_table import BEGIN, with_table
 
     page = (DOCS / "training.md").read_text("utf-8")
     fresh = with_table(page)
     assert page == fresh, "run: python -m rstar2_env.trainers.options_table docs/training.md"
-    rows = [line for line in fresh.splitlines() if line.startswith("| `")]
-    for field in dataclasses.fields(TrainConfig):
-        assert any(line.startswith(f"| `{field.name}` |") for line in rows), field.name
+    names = [f"{group}.{field.name}" for group, record in GROUPS.items() for field in dataclasses.fields(record)]
+    assert re.findall(r"^\| `(\w+\.\w+)` \|", fresh.partition(BEGIN)[2], re.MULTILINE) == names
 
 
 def test_a_page_without_a_place_for_the_options_is_refused():
@@ -80,16 +79,14 @@ def test_links_between_documents_lead_somewhere(document):
 
 
 def test_the_recipe_that_contributors_are_shown_is_a_trainer():
-    from rstar2_env.trainers import ADVANTAGES, SELECTORS, TRAINERS
+    from rstar2_env.trainers import TRAINERS
 
     try:
         exec(block((ROOT / "CONTRIBUTING.md").read_text(), "python"), {"__package__": "rstar2_env.trainers.recipes"})
-        config = TRAINERS.get("dr_grpo").configure({"model": "m"})
+        config = TRAINERS.get("grpo_turns").configure({"model": "m"})
     finally:
-        TRAINERS._parts.pop("dr_grpo", None)
-    assert (config.advantage, config.loss) == ("group_mean", "dr_grpo")
-    assert config.advantage in ADVANTAGES
-    assert config.selector in SELECTORS
+        TRAINERS._parts.pop("grpo_turns", None)
+    assert (config.parts.loss[0].options["level"], config.parts.aggregation.name) == ("turn", "prompt_mean")
 
 
 def leads_somewhere(name):

@@ -40,7 +40,18 @@ _COMMANDS: dict[str, tuple[str, str, str, str]] = {
         "rstar2 eval rstar2/MathTool-v0 --agent oracle --problems arithmetic:level=3 -n 100",
     ),
     "verify": ("verify", "verify_command", "Grade answers against gold answers.", "rstar2 verify 1/2 0.5"),
-    "trainers": ("trainers", "trainers_command", "List the trainers.", "rstar2 trainers"),
+    "trainers": (
+        "trainers",
+        "trainers_command",
+        "List the trainers, or show all parts and options of one.",
+        "rstar2 trainers grpo_roc",
+    ),
+    "parts": (
+        "parts",
+        "parts_command",
+        "List the parts that trainers are made of, by slot.",
+        "rstar2 parts selector",
+    ),
     "agents": ("agents", "agents_command", "List the agents.", "rstar2 agents"),
     "envs": (
         "envs",

@@ -60,8 +60,10 @@ def _told(ctx: typer.Context) -> Iterator[None]:
         _end(ctx, error.worded(lambda name, value: flag(ctx, name, value)), error)
     except (Rstar2Error, gym.error.UnregisteredEnv, gym.error.DependencyNotInstalled) as error:
         _end(ctx, str(error), error)
-    except KeyboardInterrupt:
-        typer.echo("Interrupted.", err=True)
+    except KeyboardInterrupt as interrupt:
+        # A run that stopped in order has said so itself, and how to go on.
+        if not getattr(interrupt, "told", False):
+            typer.echo("Interrupted.", err=True)
         ctx.exit(130)
     except OSError as error:
         named = None if error.errno in (None, errno.EPIPE) else _named(ctx, error)

@@ -94,28 +94,20 @@ def source_of(spec: str, split: str | None, default: str) -> ProblemSource:
     return source
 
 
-def training_options(written: Iterable[str] | None, config: type) -> dict[str, Any]:
-    """The training options that ``--set`` gave; those of a part (``env.max_turns=3``) are in its ``env_options``.
+def layers_of(written: Iterable[str] | None) -> list[dict[str, Any]]:
+    """What each ``--set NAME=VALUE`` gave, as a layer of options; a later one goes over those before it.
 
     Args:
         written: What was given.
-        config: The dataclass whose fields the options are.
 
     Raises:
-        ConfigurationError: One is not ``NAME=VALUE``.
+        ConfigurationError: One is not ``NAME=VALUE``, or a name comes twice.
     """
-    import dataclasses
-
+    from rstar2_env.core.errors import ConfigurationError
     from rstar2_env.core.options import parse_options
 
-    known = {field.name for field in dataclasses.fields(config)}
-    plain: list[str] = []
-    of_parts: dict[str, list[str]] = {}
-    for each in written or ():
-        part, dot, rest = each.partition("=")[0].partition(".")
-        name = next((name for name in (part, f"{part}_options") if dot and name in known and "_options" in name), None)
-        if name is None:
-            plain.append(each)
-        else:
-            of_parts.setdefault(name, []).append(rest + each[len(part) + 1 + len(rest) :])
-    return {**parse_options(plain), **{name: parse_options(options) for name, options in of_parts.items()}}
+    names = [each.partition("=")[0].strip() for each in written or ()]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigurationError(f"The option {name!r} is given twice.")
+    return [parse_options([each]) for each in written or ()]

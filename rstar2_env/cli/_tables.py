@@ -57,3 +57,11 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, title
     for row in rows:
         table.add_row(*map(escape, row))
     Console().print(table)
+
+
+def print_text(text: str) -> None:
+    """Print sentences, wrapped to the terminal."""
+    import shutil
+    import textwrap
+
+    print(textwrap.fill(text, max(40, shutil.get_terminal_size().columns), break_on_hyphens=False))

@@ -36,7 +36,12 @@ def eval_command(
         typer.Option(min=1, help="Threads, each with an environment [default: 4 per processor, at most 32]."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write one JSON line per episode.", dir_okay=False)
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="Write one JSON line per episode (NAME.jsonl), or the folder of a run (NAME).",
+        ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue where --out ends.")] = False,
     overwrite: Overwrite = False,

@@ -11,20 +11,34 @@ from rstar2_env.cli._options import ChatTemplate, LoraRank, ReportTo
 
 
 def sft_command(
-    model: Annotated[str, typer.Option(help="Folder or hub name of a causal language model.")],
     traces: Annotated[Path, typer.Option(help="File that `rstar2 traces` wrote.", exists=True, dir_okay=False)],
-    output_dir: Annotated[Path, typer.Option("--out", "-o", help="Folder of the model.")] = Path("runs/sft"),
+    model: Annotated[str | None, typer.Option(help="Folder or hub name of a causal language model.")] = None,
+    output_dir: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder of the model [default: runs/sft].")
+    ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Optimizer steps [default: from --epochs].")] = None,
-    epochs: Annotated[float, typer.Option(help="Passes over the traces.")] = 1.0,
-    batch_size: Annotated[int, typer.Option(min=1, help="Traces in one optimizer step.")] = 64,
-    rows_per_device: Annotated[int, typer.Option(min=1, help="Traces in one forward pass.")] = 8,
-    learning_rate: Annotated[float, typer.Option("--learning-rate", "--lr", help="Peak learning rate.")] = 2e-5,
-    max_length: Annotated[int, typer.Option(min=2, help="Longest trace in tokens; longer ones are left out.")] = 4096,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the order of the traces.")] = 0,
+    epochs: Annotated[float | None, typer.Option(help="Passes over the traces [default: 1].")] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Traces in one optimizer step [default: 64].")] = None,
+    rows_per_device: Annotated[int | None, typer.Option(min=1, help="Traces in one forward pass [default: 8].")] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option("--learning-rate", "--lr", help="Peak learning rate [default: 2e-5].")
+    ] = None,
+    max_length: Annotated[
+        int | None, typer.Option(min=2, help="Longest trace in tokens; longer ones are left out [default: 4096].")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the order of the traces [default: 0].")] = None,
     chat_template: ChatTemplate = None,
     lora_rank: LoraRank = None,
-    save_every: Annotated[int, typer.Option(min=0, help="Steps between checkpoints; 0: none.")] = 0,
+    save_every: Annotated[
+        int | None, typer.Option(min=0, help="Steps between checkpoints; 0: only the model [default: ten in a run].")
+    ] = None,
     report_to: ReportTo = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of options of the cold start (TOML, YAML); the other arguments override it.", dir_okay=False
+        ),
+    ] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option(
@@ -38,12 +52,13 @@ def sft_command(
     """Cold-start a model on tool-use traces, learning from the policy's own tokens alone."""
     import importlib
 
+    from rstar2_env.core.config_file import read_mapping
     from rstar2_env.core.options import parse_options
 
     trainers: Any = importlib.import_module("rstar2_env.trainers")
-    options = {
+    given = {
         "model": model,
-        "output_dir": str(output_dir),
+        "output_dir": str(output_dir) if output_dir else None,
         "steps": steps,
         "epochs": epochs,
         "batch_size": batch_size,
@@ -52,10 +67,12 @@ def sft_command(
         "max_length": max_length,
         "seed": seed,
         "chat_template": chat_template,
-        "lora_rank": lora_rank or 0,
+        "lora_rank": lora_rank,
         "save_every": save_every,
-        "report_to": report_to or [],
-        "resume": resume,
+        "report_to": report_to,
+        "resume": resume or None,
     }
-    folder = trainers.sft(trainers.read_traces(traces), **{**options, **parse_options(set_ or ())})
+    flags = {name: value for name, value in given.items() if value is not None}
+    options = {**(read_mapping(config) if config else {}), **flags, **parse_options(set_ or ())}
+    folder = trainers.sft(trainers.read_traces(traces), **options)
     typer.echo(f"The model is in {folder}.")

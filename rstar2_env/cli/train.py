@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rstar2_env.cli._options import ChatTemplate, LoraRank, ReportTo, Wrap
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 
 def train_command(
-    name: Annotated[str, typer.Argument(metavar="TRAINER", help="`rstar2 trainers` lists them.")],
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TRAINER",
+            help="A name that `rstar2 trainers` lists, your own recipe (./mine.py:MINE), a file (recipe.toml), or the "
+            "folder of a run [default: the trainer that --config names].",
+        ),
+    ] = None,
     model: Annotated[str | None, typer.Option(help="Folder or hub name of a causal language model.")] = None,
     problems: Annotated[
         str | None,
@@ -38,7 +48,9 @@ def train_command(
     group_size: Annotated[int | None, typer.Option(min=2, help="Episodes of a group to train on (G).")] = None,
     problems_per_step: Annotated[int | None, typer.Option(min=1, help="Groups in one step.")] = None,
     eval_every: Annotated[int | None, typer.Option(min=0, help="Steps between held-out evaluations; 0: none.")] = None,
-    save_every: Annotated[int | None, typer.Option(min=0, help="Steps between checkpoints; 0: only the last.")] = None,
+    save_every: Annotated[
+        int | None, typer.Option(min=0, help="Steps between checkpoints; 0: only the last [default: ten in a run].")
+    ] = None,
     chat_template: ChatTemplate = None,
     lora_rank: LoraRank = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of every random choice.")] = None,
@@ -46,8 +58,8 @@ def train_command(
     config: Annotated[
         Path | None,
         typer.Option(
-            help="TOML file of training options, or the config.json of a run; the other arguments override it.",
-            dir_okay=False,
+            help="File of training options (TOML, YAML), or the folder or config.json of a run; the other arguments "
+            "override it.",
         ),
     ] = None,
     set_: Annotated[
@@ -72,18 +84,20 @@ def train_command(
 ) -> None:
     """Train a model with the named trainer.
 
-    The run's folder gets the best and the last weights, checkpoints, every episode and the metrics. docs/training.md
-    lists every option that --set and --config take.
+    `--set` takes every other option. What people set most: `max_episode_tokens=8192`, `temperature=0.7`,
+    `tokens_per_device=32768`, `engine=vllm`, `oversample=2`, `refill=2`, `eval.episodes=512`; options of the
+    environment (`env.max_turns=4`) and the engine (`engine.sleep=true`); parts and their options (`selector=roc`,
+    `selector.mode=rank`, `advantage.eps=1e-6`, `loss.kl.coef=1e-3`).
+
+    `rstar2 trainers NAME` prints every option of a trainer, `rstar2 parts` lists the parts, docs/training.md says what
+    each is. The run's folder gets the best and the last weights, checkpoints, every episode and the metrics.
     """
     import importlib
 
-    from rstar2_env.cli._options import training_options
+    from rstar2_env.cli._options import layers_of
 
-    trainers = importlib.import_module("rstar2_env.trainers")
-    trainers.TRAINERS.get(name)
-    options: dict[str, Any] = trainers.read_config(config) if config else {}
-    for key, value in training_options(set_, trainers.TrainConfig).items():
-        options[key] = {**options.get(key, {}), **value} if isinstance(value, dict) else value
+    api = importlib.import_module("rstar2_env.trainers.api")
+    evaluation = {"every": eval_every, "wrappers": eval_wrap}
     given = {
         "model": model,
         "env": env,
@@ -92,58 +106,75 @@ def train_command(
         "learning_rate": learning_rate,
         "group_size": group_size,
         "problems_per_step": problems_per_step,
-        "eval_every": eval_every,
         "save_every": save_every,
         "chat_template": chat_template,
         "lora_rank": lora_rank,
         "seed": seed,
         "report_to": report_to,
         "wrappers": wrap,
-        "eval_wrappers": eval_wrap,
         "resume": resume or None,
+        "eval": {key: value for key, value in evaluation.items() if value is not None},
     }
-    options |= {key: value for key, value in given.items() if value is not None}
-    options.setdefault("output_dir", f"runs/{name}")
-    _add_problems(options, problems, eval_problems, holdout)
-    trainer = trainers.make(name, **options)
+    flags = {key: value for key, value in given.items() if value is not None}
+    name, layers = api.layers_of(name, config)
+    layers = [{"output_dir": f"runs/{Path(name).stem}"}, *layers, *layers_of(set_), flags]
+    layers.append(_problems(api.chosen(layers, "rollout", "env_options"), problems, eval_problems, holdout))
+    trainer = api.make_trainer(name, *layers)
+    folder = Path(trainer.config.run.output_dir)
     try:
         result = trainer.train()
-    except KeyboardInterrupt:
-        typer.echo(f"Interrupted. {_how_to_go_on(Path(options['output_dir']))}", err=True)
+    except KeyboardInterrupt as interrupt:
+        if not getattr(interrupt, "told", False):
+            typer.echo(f"Interrupted. {_how_to_go_on(folder)}", err=True)
         raise typer.Exit(130) from None
     finally:
         trainer.close()
     _report(result)
 
 
-def _add_problems(options: dict[str, Any], problems: str | None, eval_problems: str | None, holdout: float) -> None:
-    """Put the problems where the environments of training and of evaluation look for them."""
+def _problems(
+    training: Mapping[str, Any], problems: str | None, eval_problems: str | None, holdout: float
+) -> dict[str, Any]:
+    """The options that put the problems where the environments of training and of evaluation look for them.
+
+    Args:
+        training: Options of the environment that the user gives elsewhere.
+        problems: What ``--problems`` gave.
+        eval_problems: What ``--eval-problems`` gave.
+        holdout: What ``--holdout`` gave.
+    """
     from rstar2_env.problems import FAMILIES
 
-    training = options["env_options"] = dict(options.get("env_options", {}))
-    if problems is not None:
-        training["problems"] = problems
-    source = training.get("problems")
+    options: dict[str, Any] = {} if problems is None else {"problems": problems}
+    source = problems or training.get("problems")
     if eval_problems is not None:
-        evaluation = options.get("eval_env_options", {"split": "test"})
-        options["eval_env_options"] = {**evaluation, "problems": eval_problems, "holdout": 0.0}
-    elif isinstance(source, str) and source.partition(":")[0] not in FAMILIES and holdout:
-        training.setdefault("holdout", holdout)
+        return {"env": options, "eval": {"env": {"problems": eval_problems, "holdout": 0.0}}}
+    in_file = isinstance(source, str) and source.partition(":")[0] not in FAMILIES
+    if in_file and holdout and "holdout" not in training:
+        options["holdout"] = holdout
+    return {"env": options}
 
 
 def _how_to_go_on(folder: Path) -> str:
-    steps = sorted(int(found.name.rpartition("-")[2]) for found in folder.glob("checkpoint-*") if found.is_dir())
-    if steps:
-        return f"The same command with --resume continues after step {steps[-1]}, the newest checkpoint in {folder}."
+    import importlib
+
+    checkpoints = importlib.import_module("rstar2_env.trainers.checkpoints")
+    newest = checkpoints.newest_checkpoint(folder)
+    if newest is not None:
+        steps = checkpoints.step_of(newest)
+        return f"The same command with --resume continues after step {steps}, the newest checkpoint in {folder}."
     return f"There is no checkpoint in {folder} to continue from; --save-every N writes one every N steps."
 
 
 def _report(result: Any) -> None:
-    from rstar2_env.cli._tables import print_figures
+    from rstar2_env.cli._tables import print_figures, print_text
     from rstar2_env.cli.demo import FIGURES, figure_text
 
-    rows = {"run": str(result.output_dir), "model": str(result.model_dir), "best step": str(result.best_step)}
+    rows = {"run": str(result.output_dir), "model": str(result.model_dir)}
+    if result.best_step is not None:
+        rows["best step"] = str(result.best_step)
     if result.before and result.after:
         for figure, words in FIGURES.items():
             rows[words] = f"{figure_text(result.before, figure)} -> {figure_text(result.after, figure)}"
     print_figures("trained", rows)
+    print_text(result.outcome)

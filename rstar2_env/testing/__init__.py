@@ -1,6 +1,10 @@
 """Tools for testing your own parts: a check for each kind of part, and stubs for the sandbox and for tools.
 
-``check_text_env``, ``check_agent``, ``check_wrapper`` and ``check_sandbox`` name every clause that a part breaks.
+``check_text_env``, ``check_agent``, ``check_wrapper`` and ``check_sandbox`` name every clause that a part breaks. So do
+the checks of a trainer's parts, one for each slot: ``check_rollout``, ``check_reward``, ``check_selector``,
+``check_advantage``, ``check_loss``, ``check_aggregation``, ``check_correction``, ``check_sampler``, ``check_hook``; and
+``check_recipe``.
+``attack`` and ``attack_env`` count by cause the hacks that a verifier or an environment pays.
 
 pytest fixtures are in ``rstar2_env.testing.fixtures``; nothing else here needs pytest.
 """
@@ -11,6 +15,7 @@ from rstar2_env.testing.agent_checks import AGENT_CHECKS
 from rstar2_env.testing.agent_conformance import check_agent
 from rstar2_env.testing.checks import CHECKS
 from rstar2_env.testing.conformance import check_text_env
+from rstar2_env.testing.hacks import Hack, attack, attack_env
 from rstar2_env.testing.harness import ConformanceError
 from rstar2_env.testing.hostile import HOSTILE_TURNS
 from rstar2_env.testing.hostile_code import HOSTILE_LIMITS, HostileProgram, hostile_programs
@@ -20,25 +25,58 @@ from rstar2_env.testing.sandbox_conformance import check_sandbox
 from rstar2_env.testing.stub_sandbox import StubSandbox
 from rstar2_env.testing.stub_tool import StubTool
 from rstar2_env.testing.toy_env import ToyEnv, same_text
+from rstar2_env.testing.training.advantage import ADVANTAGE_CHECKS, check_advantage
+from rstar2_env.testing.training.aggregation import AGGREGATION_CHECKS, check_aggregation
+from rstar2_env.testing.training.correction import CORRECTION_CHECKS, check_correction
+from rstar2_env.testing.training.hook import HOOK_CHECKS, check_hook
+from rstar2_env.testing.training.loss import LOSS_CHECKS, check_loss
+from rstar2_env.testing.training.recipe import RECIPE_CHECKS, check_recipe
+from rstar2_env.testing.training.reward import REWARD_CHECKS, check_reward
+from rstar2_env.testing.training.rollout import ROLLOUT_CHECKS, check_rollout
+from rstar2_env.testing.training.sampler import SAMPLER_CHECKS, check_sampler
+from rstar2_env.testing.training.selector import SELECTOR_CHECKS, check_selector
 from rstar2_env.testing.wrapper_checks import WRAPPER_CHECKS
 from rstar2_env.testing.wrapper_conformance import check_wrapper
 
 __all__ = [
+    "ADVANTAGE_CHECKS",
     "AGENT_CHECKS",
+    "AGGREGATION_CHECKS",
     "CHECKS",
+    "CORRECTION_CHECKS",
+    "HOOK_CHECKS",
     "HOSTILE_LIMITS",
     "HOSTILE_TURNS",
+    "LOSS_CHECKS",
+    "RECIPE_CHECKS",
+    "REWARD_CHECKS",
+    "ROLLOUT_CHECKS",
+    "SAMPLER_CHECKS",
     "SANDBOX_CHECKS",
+    "SELECTOR_CHECKS",
     "WRAPPER_CHECKS",
     "ConformanceError",
+    "Hack",
     "HostileProgram",
     "PlainEnv",
     "PlainWrapper",
     "StubSandbox",
     "StubTool",
     "ToyEnv",
+    "attack",
+    "attack_env",
+    "check_advantage",
     "check_agent",
+    "check_aggregation",
+    "check_correction",
+    "check_hook",
+    "check_loss",
+    "check_recipe",
+    "check_reward",
+    "check_rollout",
+    "check_sampler",
     "check_sandbox",
+    "check_selector",
     "check_text_env",
     "check_wrapper",
     "hostile_programs",

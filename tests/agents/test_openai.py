@@ -139,11 +139,20 @@ def test_rstar2_eval_plays_against_a_real_server(vllm_server, tmp_path):
     options = [f"base_url={vllm_server}/v1", "model=policy", "max_tokens=40", "temperature=1.0", "timeout_s=120"]
     command = [sys.executable, "-c", "from rstar2_env.cli import main; main()", "eval", "rstar2/MathTool-v0"]
     command += ["--agent", "openai", "--json"]
-    command += ["--problems", "arithmetic:level=1", "--episodes", "6", "--workers", "3", "--out", str(tmp_path / "o")]
+    command += [
+        "--problems",
+        "arithmetic:level=1",
+        "--episodes",
+        "6",
+        "--workers",
+        "3",
+        "--out",
+        str(tmp_path / "o.jsonl"),
+    ]
     for option in options:
         command += ["--set", f"agent.{option}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["episodes"] == 6
-    lines = [json.loads(line) for line in (tmp_path / "o").read_text().splitlines()]
+    lines = [json.loads(line) for line in (tmp_path / "o.jsonl").read_text().splitlines()]
     assert all(line["messages"][2]["content"] for line in lines)

@@ -177,11 +177,11 @@ class TestSeveralCalls:
 
 
 class TestReward:
-    @pytest.mark.parametrize("right", ["42", "42.0", "\\frac{84}{2}", "6 \\cdot 7", " 42 ", "\\text{42}"])
+    @pytest.mark.parametrize("right", ["42", "42.0", "\\frac{42}{1}", " 42 ", "\\text{42}"])
     def test_one_for_the_right_answer_in_any_form(self, env, right):
         assert env.step(answer(right))[1:4] == (1.0, True, False)
 
-    @pytest.mark.parametrize("wrong", ["43", "4 2 x", "", "6 \\cdot 8", "the answer"])
+    @pytest.mark.parametrize("wrong", ["43", "4 2 x", "", "6 \\cdot 8", "6 \\cdot 7", "\\frac{84}{2}", "the answer"])
     def test_nothing_for_another(self, env, wrong):
         assert env.step(answer(wrong))[1:4] == (0.0, True, False)
 

@@ -22,7 +22,7 @@ FLOORS = (
     ("core",),
     ("verification", "sandbox"),
     ("problems", "tools"),
-    ("worlds", "dialects"),
+    ("worlds", "dialects", "rewards"),
     ("env",),
     ("wrappers", "testing"),
     ("evaluation", "rollout"),

@@ -45,6 +45,7 @@ from rstar2_env import (
     make_env,
     make_sandbox,
     play_episode,
+    read_run,
     register_agent,
     register_dialect,
     register_env,
@@ -143,6 +144,8 @@ played: Episode = episode
 reveal_type(played.reward)  # float
 reveal_type(evaluate("mine/Twice-v0", "silent", episodes=3))  # EvalResult
 reveal_type(validate("mine/Twice-v0"))  # Validation
+reveal_type(read_run("runs/mine"))  # Run
+reveal_type(read_run("runs/mine").groups(1)[0][0].episode)  # Episode
 grader = GoldGrader()
 reveal_type(grader)  # GoldGrader
 

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import gymnasium as gym
 import pytest
+from waiting import wait_for
 
 import rstar2_env  # noqa: F401  # registers the ids
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
@@ -36,7 +37,7 @@ class Server:
         command = [sys.executable, "-c", "from rstar2_env.cli import main; main()", "serve-env", ID, "--port", "0"]
         self.process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True)
         self.lines = []
-        self.reader = threading.Thread(target=lambda: self.lines.extend(self.process.stderr), daemon=True)
+        self.reader = threading.Thread(target=self._read, daemon=True)
         for line in self.process.stderr:
             if found := re.search(r"on (http://\S+)", line):
                 break
@@ -44,6 +45,10 @@ class Server:
             raise AssertionError("the server ended before it served")
         self.url = found[1]
         self.reader.start()
+
+    def _read(self):
+        for line in self.process.stderr:
+            self.lines.append(line)
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
@@ -159,6 +164,7 @@ def test_a_client_that_disconnects_is_one_line_in_the_log():
         subprocess.run([sys.executable, "-c", leaves_at_once, server.url], check=True, timeout=60)
         with TextEnvClient(base_url=server.url).sync() as client:
             assert client.reset(seed=1).observation.text, "the server serves on"
+        wait_for(lambda: len(server.lines) >= 3)
     finally:
         server.stop()
     assert len(server.lines) == 3, "".join(server.lines)

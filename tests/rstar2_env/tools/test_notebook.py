@@ -194,6 +194,26 @@ class TestInTheLocalSandbox:
         assert late.status is not ToolStatus.UNAVAILABLE
         assert late.session == "ended"
 
+    @pytest.mark.parametrize("ending", ["os._exit(0)", "os.kill(os.getpid(), 9)"])
+    def test_cells_whose_status_is_random_cannot_make_their_own_end_ours(self, local, ending):
+        # Running such cells again gives another status, which must not be taken for a failure of the sandbox.
+        code = f"""
+import os, threading
+threading.Timer(0.05, lambda: {ending}).start()
+if int.from_bytes(os.urandom(2), "big") % 97:
+    print(os.urandom(4).hex())
+else:
+    1 / 0
+"""
+        found = set()
+        for _ in range(3):
+            run(local, code)
+            time.sleep(0.4)
+            (late,) = run(local, "1", start=1)
+            found.add((late.status, late.error_type, late.session))
+            local.end_episode()
+        assert found == {(ToolStatus.EXCEPTION, "SessionEnded", "ended")}
+
     def test_a_copy_goes_on_where_the_original_was(self, local):
         run(local, "x = [1]")
         copy = pickle.loads(pickle.dumps(local))

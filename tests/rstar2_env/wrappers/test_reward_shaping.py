@@ -3,21 +3,13 @@
 import pytest
 from wrapper_env import answer, call, make, right
 
-from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.wrappers import (
-    AnswerFormat,
-    Component,
-    CosineLength,
-    RewardShaping,
-    ToolUse,
-    UnaryFeedback,
-    WrongByTurns,
-)
+from rstar2_env.rewards import Component
+from rstar2_env.wrappers import RewardShaping, UnaryFeedback
 
 
-def turns(episode, info):
+def turns(episode, ctx):
     return episode.turns
 
 
@@ -41,7 +33,7 @@ def test_the_reward_is_the_weighted_sum_and_each_part_is_logged():
         ("always", 1.0, 1.0),
         ("correct", 1.0, 0.0),
         ("wrong", 0.0, 1.0),
-        (lambda episode, info: episode.tool_calls > 0, 0.0, 0.0),
+        (lambda episode, ctx: episode.tool_calls > 0, 0.0, 0.0),
     ],
 )
 def test_a_part_counts_only_behind_its_open_gate(gate, when_right, when_wrong):
@@ -79,7 +71,7 @@ def test_an_unavailable_episode_stays_at_nought():
 
 
 def test_a_score_that_is_no_number_is_refused():
-    env = RewardShaping(make(), [Component("nan", lambda episode, info: float("nan"))])
+    env = RewardShaping(make(), [Component("nan", lambda episode, ctx: float("nan"))])
     with pytest.raises(ConfigurationError, match="'nan'"):
         play(env, "no")
 
@@ -123,26 +115,31 @@ def test_a_plain_function_is_a_component():
     assert info["reward_components"]["turns"] == 1
 
 
-def test_a_wrong_answer_costs_less_the_more_turns_were_tried():
-    # Turns of both sides: 2, 4, 6, 10, 16.
-    scores = [WrongByTurns()(Episode(turns=turns), {}) for turns in (1, 2, 3, 5, 8)]
-    assert scores == pytest.approx([-1.0, -0.9, -0.8, -0.6, -0.6])
+class OfTheGroup:
+    needs = frozenset({"group"})
+
+    def __call__(self, episode, ctx):
+        return len(ctx.group)
 
 
-def test_the_tool_bonus_grows_up_to_its_cap():
-    scores = [ToolUse()(Episode(statuses=[ToolStatus.OK] * calls), {}) for calls in range(8)]
-    assert scores == sorted(scores)
-    assert scores[0] == 0
-    assert scores[-1] == scores[-2] == pytest.approx(0.1)
+async def asks(episode, ctx):
+    return 1.0
 
 
-@pytest.mark.parametrize(("correct", "expected"), [(True, [1, 0.75, 0.5, 0.5]), (False, [-1, -0.75, -0.5, -0.5])])
-def test_the_cosine_has_its_golden_values_at_nought_half_and_full_length(correct, expected):
-    def score(length):
-        return CosineLength(100)(Episode(correct=correct, messages=[Message("assistant", "x" * length)]), {})
+def test_a_part_that_needs_more_than_the_episode_is_refused_with_the_reason():
+    with pytest.raises(ConfigurationError, match=r"'OfTheGroup' needs the other episodes.*rewards of a trainer"):
+        RewardShaping(make(), [OfTheGroup()])
+    with pytest.raises(ConfigurationError, match=r"'asks' is a coroutine, which only a trainer awaits"):
+        play(RewardShaping(make(), [asks]), right)
 
-    assert [score(length) for length in (0, 50, 100, 300)] == pytest.approx(expected)
+
+def test_a_part_that_has_nothing_to_score_is_left_out():
+    env = RewardShaping(make("x"), [Component("nothing", lambda episode, ctx: None), Component("turns", turns)])
+    _, reward, *_, info = play(env, right)
+    assert info["reward_components"] == {"task": 1.0, "turns": 1.0}
+    assert reward == 2.0
 
 
-def test_one_answer_is_the_right_format():
-    assert [AnswerFormat()(Episode(answer_tags=tags), {}) for tags in (0, 1, 2)] == [0, 1, 0]
+def test_a_part_is_told_the_info_of_the_last_step():
+    env = RewardShaping(make("x"), [Component("end", lambda episode, ctx: ctx.info["end"] == "answered")])
+    assert play(env, right)[4]["reward_components"]["end"] == 1.0

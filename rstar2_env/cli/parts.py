@@ -1,0 +1,74 @@
+"""``rstar2 parts``: the parts that trainers are made of, by slot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rstar2_env.cli._options import Json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def parts_command(
+    slot: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SLOT",
+            help="rollout, reward, selector, advantage, loss (or its aggregation or correction alone), sampler or "
+            "hook [default: all].",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List the parts of each slot, with their options and defaults.
+
+    A recipe names one for each slot; `rstar2 train NAME --set SLOT=PART --set SLOT.OPTION=VALUE` changes it.
+    """
+    import importlib
+
+    from rstar2_env.core.errors import UnknownNameError
+
+    # By name, not by import: the ground floor knows no trainer.
+    slots: Any = importlib.import_module("rstar2_env.trainers.slots")
+    if slot is not None and slot not in slots.FIELDS:
+        raise UnknownNameError("slot", slot, slots.FIELDS)
+    if slot is not None and slot not in slots.SLOTS:  # named like a slot by --set, and listed as a kind of the loss
+        listed = {"loss": [part for part in slots.parts_of("loss") if part.kind == slot]}
+    else:
+        listed = {name: slots.parts_of(name) for name in ([slot] if slot else slots.SLOTS)}
+    if as_json:
+        import json
+
+        from rstar2_env.core.json_values import jsonable
+
+        found = {name: [part.record() for part in parts] for name, parts in listed.items()}
+        typer.echo(json.dumps(jsonable(found)))
+        return
+    for number, (name, parts) in enumerate(listed.items()):
+        for place, kind in enumerate(dict.fromkeys(part.kind for part in parts)):
+            typer.echo(("\n" if number or place else "") + (f"{name}: {kind}" if kind else name))
+            _show(part for part in parts if part.kind == kind)
+
+
+def _show(parts: Iterable[Any]) -> None:
+    from rstar2_env.cli._tables import print_list
+
+    rows: dict[str, str] = {}
+    for part in parts:
+        paper = f" ({part.paper})" if part.paper and part.paper not in part.summary else ""
+        rows[f"  {part.name}"] = f"{part.summary.replace('``', '')}{paper}{_options(part.options)}"
+    print_list(rows)
+
+
+def _options(options: Iterable[Any]) -> str:
+    shown = [one.name if one.required else f"{one.name}={_text(one.default)}" for one in options]
+    return f" Options: {', '.join(shown)}." if shown else ""
+
+
+def _text(value: Any) -> str:
+    import json
+
+    return json.dumps(value) if isinstance(value, (bool, list, tuple)) else "none" if value is None else str(value)

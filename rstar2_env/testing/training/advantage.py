@@ -1,0 +1,185 @@
+"""``check_advantage``: are its numbers those of the episodes, however they are split over processes?"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.parts import PartSpec
+from rstar2_env.testing.harness import require
+from rstar2_env.testing.runner import run_checks
+from rstar2_env.testing.training.examples import group_of
+from rstar2_env.testing.training.lookup import maker
+from rstar2_env.testing.training.processes import in_processes
+from rstar2_env.testing.training.randomness import untouched
+
+Groups = list[list[Episode]]
+Values = list[list[Any]]
+
+REWARDS = (
+    (1.0, 0.0, 1.0, 0.0),
+    (0.0, 0.0, 0.0, 1.0, 0.0),
+    (0.25, 1.0, 0.5, 0.0, 0.75, -0.5),
+    (0.1, 0.1, 0.1),
+    (1.0, 0.0),
+    (1.0, 1.0, 0.0, 1.0),
+)
+"""Rewards of the groups of a batch."""
+_CLOSE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class AdvantageHarness:
+    """One advantage estimator under test.
+
+    Attributes:
+        make: Makes it anew.
+        zero_when_equal: Whether equal rewards of a whole batch must give zeros.
+    """
+
+    make: Callable[[], Any]
+    zero_when_equal: bool
+
+    def batch(self) -> Groups:
+        """The episodes of a batch that train, group by group."""
+        return [group_of(rewards, number=number) for number, rewards in enumerate(REWARDS)]
+
+    def values(self, groups: Sequence[Sequence[Episode]], estimator: Any = None) -> Values:
+        """The advantages of the groups, on one process."""
+        return self.on(1, groups, estimator)
+
+    def on(self, processes: int, groups: Sequence[Sequence[Episode]], estimator: Any = None) -> Values:
+        """The advantages of the groups, which are dealt to processes as blocks, some of them empty; in order."""
+        share = max(1, (len(groups) + processes - 2) // max(1, processes - 1)) if processes > 1 else len(groups)
+        blocks = [groups[rank * share : (rank + 1) * share] for rank in range(processes)] if groups else [groups]
+        found = in_processes(len(blocks), lambda ranks: (estimator or self.make())(blocks[ranks.rank], ranks))
+        return [group for block in found for group in block]
+
+
+def shapes(harness: AdvantageHarness) -> None:
+    """One entry for each episode: a finite number, or an array with one for each token of ``completion_ids``."""
+    groups = harness.batch()
+    values: Any = harness.values(groups)
+    require(isinstance(values, list), f"it returned {type(values).__name__}, not a list of lists")
+    require(len(values) == len(groups), f"of {len(groups)} groups, it returned the advantages of {len(values)}")
+    for number, (group, own) in enumerate(zip(groups, values, strict=True)):
+        require(len(own) == len(group), f"group {number} has {len(group)} episodes, and it returned {len(own)}")
+        for episode, value in zip(group, own, strict=True):
+            shape = np.shape(value)
+            fits = shape in ((), (len(episode.completion_ids),))
+            tokens = len(episode.completion_ids)
+            require(fits, f"an advantage has the shape {shape}; return a number or an array of shape ({tokens},)")
+            require(np.isfinite(value).all(), f"an advantage in group {number} is {value!r:.80}, which is not finite")
+
+
+def edges(harness: AdvantageHarness) -> None:
+    """No group, a group without an episode, and groups of one are taken too."""
+    require(harness.values([]) == [], "of no group, it returned advantages")
+    for groups in ([group_of(())], [group_of((1.0,))], [group_of((1.0, 0.0)), group_of((), number=1)]):
+        values = harness.values(groups)
+        require([len(own) for own in values] == [len(group) for group in groups], "of small groups, it returned others")
+        require(all(np.isfinite(one).all() for own in values for one in own), "of a small group, one is not finite")
+
+
+def processes(harness: AdvantageHarness) -> None:
+    """However the groups are split over processes, also when one has none, their advantages are the same."""
+    groups = harness.batch()
+    expected = harness.values(groups)
+    for count in (2, 3, 4):
+        _require_same(harness.on(count, groups), expected, f"on {count} processes, the advantages differ")
+
+
+def order(harness: AdvantageHarness) -> None:
+    """The order of the groups, and of the episodes in a group, does not matter."""
+    groups = harness.batch()
+    expected = harness.values(groups)
+    reordered = [list(reversed(group)) for group in reversed(groups)]
+    back = [list(reversed(own)) for own in reversed(harness.values(reordered))]
+    _require_same(back, expected, "in another order, an episode has another advantage")
+
+
+def better_is_higher(harness: AdvantageHarness) -> None:
+    """Of two episodes that differ in nothing but their rewards, the better one has the higher advantage."""
+    (worse,) = group_of((0.0,))
+    better = copy.deepcopy(worse)
+    better.reward, better.correct, better.steps[-1].reward = 1.0, True, 1.0
+    low, high = (float(np.sum(value)) for value in harness.values([[worse, better]])[0])
+    require(high > low, f"rewards of 0 and 1 give advantages of {low:g} and {high:g}")
+
+
+def equal_rewards(harness: AdvantageHarness) -> None:
+    """Where all rewards of the batch are equal there is nothing to learn: exact zeros, whatever rounding does."""
+    if not harness.zero_when_equal:
+        return
+    for reward in (0.0, 1.0, 0.1, 1 / 3):
+        groups = [group_of((reward,) * count, number=number) for number, count in enumerate((3, 7, 10))]
+        zero = all(not np.any(value) for own in harness.values(groups) for value in own)
+        require(zero, f"where every reward is {reward:g}, an advantage is not zero")
+
+
+def purity(harness: AdvantageHarness) -> None:
+    """The episodes alone decide: nothing of them changes, and the same groups give the same advantages again."""
+    groups = harness.batch()
+    before = copy.deepcopy(groups)
+    estimator = harness.make()
+    with untouched():
+        first = harness.values(groups, estimator)
+    require(groups == before, "it changed the episodes")
+    if not hasattr(estimator, "state_dict"):
+        _require_same(harness.values(groups, estimator), first, "asked twice, it returns other advantages")
+
+
+def pickling(harness: AdvantageHarness) -> None:
+    """Pickled, it returns the same."""
+    groups = harness.batch()
+    twin = pickle.loads(pickle.dumps(harness.make()))
+    _require_same(harness.values(groups, twin), harness.values(groups), "its pickle returns other advantages")
+
+
+ADVANTAGE_CHECKS: Mapping[str, Callable[[AdvantageHarness], None]] = MappingProxyType(
+    {
+        check.__name__: check
+        for check in (shapes, edges, processes, order, better_is_higher, equal_rewards, purity, pickling)
+    }
+)
+"""Every check by its name; the first line of each docstring is the clause."""
+
+
+def check_advantage(
+    advantage: PartSpec | object, *, zero_when_equal: bool = True, skip: Collection[str] = (), **options: Any
+) -> list[str]:
+    """Check an advantage estimator against its contract (docs/add-a-trainer.md). Needs no pytest and no torch.
+
+    Args:
+        advantage: A name as a recipe writes it (``"group_norm:eps=1e-6"``, ``"./mine.py:Name"``), a class, or the
+            estimator itself, an object or a function.
+        zero_when_equal: Whether equal rewards must give zeros; false for one without a baseline.
+        skip: Names of checks to leave out; see ``rstar2_env.testing.ADVANTAGE_CHECKS``.
+        **options: Of the estimator, with a name or a class.
+
+    Returns:
+        The names of the checks that were made.
+
+    Raises:
+        ConformanceError: The estimator breaks the contract; the message lists every clause that it breaks.
+        UnknownNameError: There is no estimator of that name, or ``skip`` names no check.
+        ConfigurationError: The options do not fit.
+    """
+    what, make = maker("advantage", advantage, options)
+    make()  # an error about its options is raised unchanged
+    harness = AdvantageHarness(make, zero_when_equal)
+    return run_checks(f"The advantage {what}", ADVANTAGE_CHECKS, harness, skip=skip)
+
+
+def _require_same(values: Values, expected: Values, message: str) -> None:
+    for number, (own, others) in enumerate(zip(values, expected, strict=True)):
+        for member, (value, other) in enumerate(zip(own, others, strict=True)):
+            same = np.shape(value) == np.shape(other) and np.allclose(value, other, rtol=_CLOSE, atol=_CLOSE)
+            require(same, f"{message}: episode {member} of group {number} has {value!r:.60} and {other!r:.60}")

@@ -1,0 +1,134 @@
+"""``check_aggregation``: is the loss the same, however its rows are split?"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rstar2_env.core.parts import PartSpec
+from rstar2_env.testing.harness import require
+from rstar2_env.testing.runner import run_checks
+from rstar2_env.testing.training.lookup import maker
+from rstar2_env.testing.training.processes import in_processes
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+LENGTHS = np.array([5, 1, 12, 0, 7, 7, 3, 40, 2], dtype=np.int64)
+"""Policy tokens of the rows of a batch; one has none."""
+GROUPS = np.array([0, 0, 0, 1, 1, 1, 2, 2, 7], dtype=np.int64)
+_CLOSE = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class AggregationHarness:
+    """One aggregation under test.
+
+    Attributes:
+        make: Makes it anew.
+    """
+
+    make: Callable[[], Any]
+
+    def weights(self, lengths: Ints = LENGTHS, groups: Ints = GROUPS, processes: int = 1, part: Any = None) -> Floats:
+        """The weight of each row, whose rows are dealt to processes in turn."""
+
+        def own(ranks: Any) -> Any:
+            mine = slice(ranks.rank, None, processes)
+            return (part or self.make())(lengths[mine].copy(), groups[mine].copy(), ranks)
+
+        dealt = in_processes(processes, own)
+        found = np.zeros(len(lengths))
+        for rank, weights in enumerate(dealt):
+            found[rank::processes] = weights
+        return found
+
+
+def shape(harness: AggregationHarness) -> None:
+    """It returns one finite weight of at least 0 for each row, 0 for a row without a token of the policy's."""
+    found: Any = in_processes(1, lambda ranks: harness.make()(LENGTHS.copy(), GROUPS.copy(), ranks))[0]
+    right = isinstance(found, np.ndarray) and found.shape == LENGTHS.shape
+    require(right, f"it returned {found!r:.80}; return a NumPy array of shape (rows,)")
+    require(bool(np.isfinite(found).all() and (found >= 0).all()), f"a weight is negative or not finite: {found}")
+    require(not found[LENGTHS == 0].any(), f"a row without a token has the weight {found[LENGTHS == 0][0]}")
+    require(bool((found[LENGTHS > 0] > 0).all()), f"a row with tokens has the weight 0: {found}")
+
+
+def processes(harness: AggregationHarness) -> None:
+    """However the rows are split over processes, also when one has none, their weights are the same."""
+    expected = harness.weights()
+    for count in (2, 3, 4, len(LENGTHS) + 1):
+        found = harness.weights(processes=count)
+        same = np.allclose(found, expected, rtol=_CLOSE, atol=0)
+        require(same, f"on {count} processes the weights are {found.round(6)}, on one {expected.round(6)}")
+
+
+def order(harness: AggregationHarness) -> None:
+    """The order of the rows, and the numbers of the groups, do not matter."""
+    expected = harness.weights()
+    turned = harness.weights(LENGTHS[::-1], GROUPS[::-1])[::-1]
+    require(np.allclose(turned, expected, rtol=_CLOSE, atol=0), "in another order, a row has another weight")
+    renamed = harness.weights(groups=100 - 3 * GROUPS)
+    require(np.allclose(renamed, expected, rtol=_CLOSE, atol=0), "with other numbers of the groups, a row has another")
+
+
+def copies(harness: AggregationHarness) -> None:
+    """A batch twice as large, of the same rows, has weights half as large: the loss is a mean."""
+    twice = harness.weights(np.tile(LENGTHS, 2), np.concatenate([GROUPS, GROUPS + 100]))
+    expected = np.tile(harness.weights(), 2) / 2
+    require(np.allclose(twice, expected, rtol=_CLOSE, atol=0), "of every row twice, the weights are not half as large")
+
+
+def empty_batch(harness: AggregationHarness) -> None:
+    """A batch without a token, or without a row, has no weight and divides by nothing."""
+    for lengths in (np.zeros(3, dtype=np.int64), np.zeros(0, dtype=np.int64)):
+        found = harness.weights(lengths, np.zeros(len(lengths), dtype=np.int64))
+        require(not found.any(), f"of {len(lengths)} rows without a token, the weights are {found}")
+
+
+def purity(harness: AggregationHarness) -> None:
+    """It changes nothing of what it is given, and returns the same again."""
+    lengths, groups, part = LENGTHS.copy(), GROUPS.copy(), harness.make()
+    first, again = (in_processes(1, lambda ranks: part(lengths, groups, ranks))[0] for _ in range(2))
+    require(np.array_equal(lengths, LENGTHS) and np.array_equal(groups, GROUPS), "it changed what it was given")
+    require(np.array_equal(first, again), "asked twice, it returns other weights")
+
+
+def pickling(harness: AggregationHarness) -> None:
+    """Pickled, it returns the same."""
+    twin = pickle.loads(pickle.dumps(harness.make()))
+    require(np.array_equal(harness.weights(part=twin), harness.weights()), "its pickle returns other weights")
+
+
+AGGREGATION_CHECKS: Mapping[str, Callable[[AggregationHarness], None]] = MappingProxyType(
+    {check.__name__: check for check in (shape, processes, order, copies, empty_batch, purity, pickling)}
+)
+"""Every check by its name; the first line of each docstring is the clause."""
+
+
+def check_aggregation(aggregation: PartSpec | object, *, skip: Collection[str] = (), **options: Any) -> list[str]:
+    """Check an aggregation against its contract (docs/add-a-trainer.md). Needs no pytest and no torch.
+
+    Args:
+        aggregation: A name as a recipe writes it (``"const_len:length=4096"``, ``"./mine.py:Name"``), a class, or the
+            aggregation itself, an object or a function.
+        skip: Names of checks to leave out; see ``rstar2_env.testing.AGGREGATION_CHECKS``.
+        **options: Of the aggregation, with a name or a class.
+
+    Returns:
+        The names of the checks that were made.
+
+    Raises:
+        ConformanceError: The aggregation breaks the contract; the message lists every clause that it breaks.
+        UnknownNameError: There is no aggregation of that name, or ``skip`` names no check.
+        ConfigurationError: The options do not fit.
+    """
+    what, make = maker("aggregation", aggregation, options)
+    make()  # an error about its options is raised unchanged
+    return run_checks(f"The aggregation {what}", AGGREGATION_CHECKS, AggregationHarness(make), skip=skip)

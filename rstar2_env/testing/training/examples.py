@@ -1,0 +1,75 @@
+"""Episodes for checks: groups with every mixture of rewards, calls, turns and failures, as a rollout makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rstar2_env.core.episode import Episode, Message
+from rstar2_env.core.status import ToolStatus
+from rstar2_env.core.turn import Turn
+
+_STATUSES = (ToolStatus.OK, ToolStatus.EXCEPTION, ToolStatus.EMPTY, ToolStatus.TIMEOUT)
+
+
+def episode(
+    rng: np.random.Generator, reward: float, *, group: int = 0, end: str = "answered", problem: str = "sum"
+) -> Episode:
+    """One episode of one to three turns with calls between them, with the tokens of both sides.
+
+    Args:
+        rng: Draws its length, its tokens and its statuses.
+        reward: Its return; it counts as correct if positive.
+        group: Number of its group.
+        end: How it ended; ``unavailable`` and ``cancelled`` do not count.
+        problem: Id of its problem.
+    """
+    turns = int(rng.integers(1, 4))
+    made = Episode(group=group, seed=group, problem_id=problem, end=end, turns=turns, task="sums")
+    made.messages.append(Message("user", "6 times 7?"))
+    made.prompt_ids = [int(token) for token in rng.integers(3, 50, size=4)]
+    for number in range(turns):
+        last = number == turns - 1
+        written, shown = int(rng.integers(1, 5)), 0 if last else int(rng.integers(1, 4))
+        start = len(made.completion_ids)
+        statuses = [] if last else [_STATUSES[int(rng.integers(len(_STATUSES)))]]
+        made.completion_ids += [int(token) for token in rng.integers(3, 50, size=written + shown)]
+        made.mask += [1] * written + [0] * shown
+        made.logprobs += [float(value) for value in -rng.random(written)] + [0.0] * shown
+        made.statuses += statuses
+        seen = made.messages[-1].content
+        made.steps.append(Turn(start, start + written, seen, reward if last else 0.0, statuses))
+        made.messages.append(Message("assistant", "<answer>\\boxed{42}</answer>" if last else "<tool_call>"))
+        if not last:
+            made.messages.append(Message("user", "42"))
+    made.answer, made.answer_tags = "42", 1
+    if made.available:
+        made.reward, made.correct = reward, reward > 0
+    return made
+
+
+def group_of(rewards: Sequence[float | str], seed: int = 0, number: int = 0) -> list[Episode]:
+    """A group with these rewards; a text is the end of an episode that does not count."""
+    rng = np.random.default_rng([seed, number])
+    return [
+        episode(rng, 0.0, group=number, end=reward) if isinstance(reward, str) else episode(rng, reward, group=number)
+        for reward in rewards
+    ]
+
+
+MIXTURES: dict[str, tuple[float | str, ...]] = {
+    "half right": (1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0),
+    "one right": (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0),
+    "one wrong": (1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 1.0),
+    "graded": (0.25, 1.0, 0.5, 0.0, 0.75, -0.5, 1.0, 0.1),
+    "half unavailable": (1.0, "unavailable", 0.0, "unavailable", 1.0, "cancelled", 0.0, "unavailable"),
+    "two": (0.0, 1.0),
+    "all right": (1.0,) * 8,
+    "all wrong": (0.0,) * 8,
+    "all wrong that count": (0.0, "unavailable", 0.0, "cancelled", 0.0, 0.0),
+    "one that counts": ("unavailable", 1.0, "unavailable"),
+    "none that counts": ("unavailable", "cancelled", "unavailable"),
+    "empty": (),
+}
+"""Rewards of groups, by what is special about them."""

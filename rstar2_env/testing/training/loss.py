@@ -1,0 +1,242 @@
+"""``check_loss``: does a term of the loss train the policy's tokens and no others, in the right direction?"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pickle
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from rstar2_env.core.parts import PartSpec
+from rstar2_env.testing.harness import require
+from rstar2_env.testing.runner import run_checks
+from rstar2_env.testing.training.lookup import maker
+from rstar2_env.testing.training.token_batches import OPTIONAL, changed, spoiled, token_batch
+
+NEEDS = frozenset({"old", *OPTIONAL})
+_CLOSE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class LossHarness:
+    """One term of a loss under test.
+
+    Attributes:
+        make: Makes it anew.
+        columns: Names of the columns that it reads.
+    """
+
+    make: Callable[[], Any]
+    columns: Collection[str]
+
+    def batch(self, term: Any, seed: int = 0, *, on_policy: bool = False) -> Any:
+        """A micro-batch with what the term declares, and no more."""
+        torch = importlib.import_module("torch")
+        tokens = token_batch(seed, needs=frozenset(term.needs), on_policy=on_policy)
+        if "old" not in term.needs:
+            # Nobody computes it then: what stands there must not be read.
+            tokens = changed(tokens, old=torch.full_like(tokens.old, torch.nan))
+        draw = torch.Generator().manual_seed(seed)
+        columns = {name: torch.rand(tokens.mask.shape, generator=draw, dtype=torch.float64) for name in self.columns}
+        return changed(tokens, columns=columns)
+
+    def total(self, term: Any, tokens: Any) -> Any:
+        """The term summed over the policy's tokens."""
+        return term(tokens).masked_fill(~tokens.mask, 0.0).sum()
+
+
+def declarations(harness: LossHarness) -> None:
+    """``needs`` is a frozenset of known needs, ``policy_gradient`` a bool."""
+    term = harness.make()
+    needs: Any = getattr(term, "needs", None)
+    require(isinstance(needs, frozenset), f"needs is {needs!r}; declare a frozenset, empty if it needs nothing more")
+    require(needs <= NEEDS, f"it needs {sorted(map(str, needs - NEEDS))}; known are {', '.join(sorted(NEEDS))}")
+    says = getattr(term, "policy_gradient", None)
+    require(isinstance(says, bool), f"policy_gradient is {says!r}; say whether it multiplies the advantage")
+
+
+def shape(harness: LossHarness) -> None:
+    """It returns (B, T) finite losses, also where ratios are extreme."""
+    torch = importlib.import_module("torch")
+    for seed in range(3):
+        term = harness.make()
+        tokens = harness.batch(term, seed)
+        loss: Any = term(tokens)
+        right = isinstance(loss, torch.Tensor) and loss.shape == tokens.mask.shape
+        told = tuple(getattr(loss, "shape", ())) or type(loss).__name__
+        require(right, f"it returned {told}; return one loss per token, {tuple(tokens.mask.shape)}")
+        require(bool(loss[tokens.mask].isfinite().all()), "a loss of a policy's token is not finite")
+    for shift in (-30.0, 30.0):
+        term = harness.make()
+        tokens = harness.batch(term)
+        far = changed(tokens, old=tokens.old + shift)
+        loss = harness.total(term, far)
+        slope = torch.autograd.grad(loss, far.logp, allow_unused=True)[0] if loss.requires_grad else None
+        finite = bool(loss.isfinite()) and (slope is None or bool(slope.isfinite().all()))
+        require(finite, f"where the policy moved by a factor of e^{-shift:g}, loss or gradient is not finite; clamp")
+
+
+def needs_suffice(harness: LossHarness) -> None:
+    """What it declares is all that it reads: without the rest it works, and ``old`` counts only if it is needed."""
+    torch = importlib.import_module("torch")
+    term = harness.make()
+    try:
+        loss = term(harness.batch(term))
+    except Exception as error:
+        raise AssertionError(
+            f"with what it declares ({', '.join(sorted(term.needs)) or 'nothing'}), it raised {type(error).__name__}: "
+            f"{error}"
+        ) from error
+    finite = bool(loss[harness.batch(term).mask].isfinite().all())
+    require(finite, 'it reads tokens.old without "old" in needs: nobody computes it then')
+    require(isinstance(loss, torch.Tensor), f"it returned {type(loss).__name__}")
+
+
+def masking(harness: LossHarness) -> None:
+    """What stands off the mask, in padding or in the environment's tokens, changes neither loss nor gradient."""
+    torch = importlib.import_module("torch")
+    term = harness.make()
+    tokens = harness.batch(term)
+    slopes = []
+    for each in (tokens, spoiled(tokens)):
+        leaves = [each.logp] + ([each.entropy] if each.entropy is not None else [])
+        loss = harness.total(term, each)
+        found = torch.autograd.grad(loss, leaves, allow_unused=True)
+        for slope in found:
+            off = slope is None or not slope[~each.mask].any()
+            require(off, "a token off the mask has a gradient: it reaches the loss through other tokens")
+        slopes.append((loss.detach(), *(slope for slope in found if slope is not None)))
+    for one, other in zip(*slopes, strict=True):
+        same = torch.allclose(one, other, rtol=_CLOSE, atol=_CLOSE)
+        require(same, "other numbers off the mask change the loss; use tokens.pooled, or fill with tokens.mask")
+
+
+def rows_apart(harness: LossHarness) -> None:
+    """A row's losses do not depend on the other rows of its micro-batch, nor on the padding to its right."""
+    torch = importlib.import_module("torch")
+    term = harness.make()
+    whole = harness.batch(term)
+    together = term(whole).detach()
+    for row in range(len(whole.mask)):
+        width = int(whole.mask[row].nonzero().max()) + 1
+        cut = {
+            name: value[row : row + 1, :width]
+            for name in type(whole).__dataclass_fields__
+            if isinstance(value := getattr(whole, name), torch.Tensor)
+        }
+        columns = {name: value[row : row + 1, :width] for name, value in whole.columns.items()}
+        alone = term(changed(whole, **cut, columns=columns)).detach()
+        mask = whole.mask[row, :width]
+        same = torch.allclose(alone[0][mask], together[row, :width][mask], rtol=_CLOSE, atol=_CLOSE)
+        require(same, f"alone in its micro-batch, row {row} has another loss")
+
+
+def trains(harness: LossHarness) -> None:
+    """It has a gradient; a policy gradient has none where the advantage is zero, and lowers with better log-probs."""
+    torch = importlib.import_module("torch")
+    term = harness.make()
+    tokens = harness.batch(term, on_policy=True)
+    if not term.policy_gradient:
+        if not getattr(term, "coef", 1.0):
+            return
+        tokens = harness.batch(term)
+        leaves = [tokens.logp] + ([tokens.entropy] if tokens.entropy is not None else [])
+        loss = harness.total(term, tokens)
+        require(loss.requires_grad, "its loss has no gradient; do not detach tokens.logp")
+        slopes = torch.autograd.grad(loss, leaves, allow_unused=True)
+        require(any(slope is not None and bool(slope.any()) for slope in slopes), "its loss has no gradient")
+        return
+    if "old" in term.needs:
+        tokens = changed(tokens, old=tokens.logp.detach())
+    loss = harness.total(term, tokens)
+    require(loss.requires_grad, "its loss has no gradient; do not detach tokens.logp")
+    (slope,) = torch.autograd.grad(loss, tokens.logp)
+    good, bad = tokens.mask & (tokens.advantage > 0), tokens.mask & (tokens.advantage < 0)
+    require(bool((slope[good] < 0).all()), "where the advantage is positive, a higher log-prob does not lower the loss")
+    require(bool((slope[bad] > 0).all()), "where the advantage is negative, a higher log-prob does not raise the loss")
+    none = changed(tokens, advantage=torch.zeros_like(tokens.advantage))
+    zero = term(none)
+    (slope,) = torch.autograd.grad(zero.masked_fill(~none.mask, 0.0).sum(), none.logp, allow_unused=True)
+    require(not bool(zero[none.mask].any()), "it says policy_gradient, and has a loss where the advantage is zero")
+    require(slope is None or not bool(slope.any()), "it says policy_gradient, and trains where the advantage is zero")
+
+
+def figures(harness: LossHarness) -> None:
+    """``figures``, where it has one, gives a sum and a count of each metric, without a gradient or what is masked."""
+    torch = importlib.import_module("torch")
+    term = harness.make()
+    if not hasattr(term, "figures"):
+        return
+    tokens = harness.batch(term)
+    found: Any = term.figures(tokens)
+    other = term.figures(spoiled(tokens))
+    for name, pair in found.items():
+        require(isinstance(pair, tuple) and len(pair) == 2, f"the figure {name!r} is no pair of sum and count")
+        for value, same in zip(pair, other[name], strict=True):
+            require(not getattr(value, "requires_grad", False), f"the figure {name!r} has a gradient; detach it")
+            number = torch.as_tensor(value).double()
+            require(number.ndim == 0 and bool(number.isfinite()), f"the figure {name!r} is no finite scalar")
+            close = torch.allclose(number, torch.as_tensor(same).double(), rtol=_CLOSE, atol=_CLOSE)
+            require(close, f"other numbers off the mask change the figure {name!r}")
+
+
+def state(harness: LossHarness) -> None:
+    """``state_dict``, where it has one, goes through JSON, and another term goes on from it as this one does."""
+    torch = importlib.import_module("torch")
+    term = harness.make()
+    if not hasattr(term, "state_dict"):
+        return
+    tokens = harness.batch(term)
+    for _ in range(3):
+        told = term.figures(tokens) if hasattr(term, "figures") else {}
+        term.observe({name: (float(total), float(count)) for name, (total, count) in told.items()})
+    term.observe({})
+    other = harness.make()
+    other.load_state_dict(json.loads(json.dumps(term.state_dict(), allow_nan=False)))
+    same = torch.equal(term(tokens)[tokens.mask], other(tokens)[tokens.mask])
+    require(same, "a term that was given the state has another loss")
+
+
+def pickling(harness: LossHarness) -> None:
+    """Pickled, it returns the same."""
+    torch = importlib.import_module("torch")
+    term = harness.make()
+    tokens = harness.batch(term)
+    twin = pickle.loads(pickle.dumps(term))
+    require(torch.equal(term(tokens)[tokens.mask], twin(tokens)[tokens.mask]), "its pickle returns other losses")
+
+
+LOSS_CHECKS: Mapping[str, Callable[[LossHarness], None]] = MappingProxyType(
+    {
+        check.__name__: check
+        for check in (declarations, shape, needs_suffice, masking, rows_apart, trains, figures, state, pickling)
+    }
+)
+"""Every check by its name; the first line of each docstring is the clause."""
+
+
+def check_loss(
+    term: PartSpec | object, *, columns: Collection[str] = (), skip: Collection[str] = (), **options: Any
+) -> list[str]:
+    """Check a term of a loss against its contract (docs/add-a-trainer.md). Needs torch, and no pytest.
+
+    Args:
+        term: A name as a recipe writes it (``"ppo_clip:high=0.3"``, ``"./mine.py:Name"``), a class, or the term itself.
+        columns: Names of the columns of rows that it reads.
+        skip: Names of checks to leave out; see ``rstar2_env.testing.LOSS_CHECKS``.
+        **options: Of the term, with a name or a class.
+
+    Returns:
+        The names of the checks that were made.
+
+    Raises:
+        ConformanceError: The term breaks the contract; the message lists every clause that it breaks.
+        UnknownNameError: There is no term of that name, or ``skip`` names no check.
+        ConfigurationError: The options do not fit.
+    """
+    what, make = maker("loss", term, options)
+    make()  # an error about its options is raised unchanged
+    return run_checks(f"The loss term {what}", LOSS_CHECKS, LossHarness(make, tuple(columns)), skip=skip)

@@ -1,0 +1,84 @@
+"""``PlainPlay``: plays episodes for checks of rollouts, at once and without a model, and keeps what was asked of it."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.testing.training.examples import episode
+
+_PAUSES = 3
+
+
+class PlainPlay:
+    """What a rollout part plays with.
+
+    Args:
+        seed: Seeds ``rng``, and with group and member each episode.
+        failing: Positions (group, member) of episodes that end as ``unavailable``.
+    """
+
+    def __init__(self, seed: int = 0, failing: Sequence[tuple[int, int]] = ()) -> None:
+        self.rng, self.step = np.random.default_rng(seed), 3
+        self._seed, self._failing = seed, set(failing)
+        self.played: list[Episode] = []
+        self.asked: list[tuple[int, int]] = []
+        self.starts: dict[int, Any] = {}
+        self.in_flight = self.most_in_flight = self.cancelled = self.finished = 0
+
+    async def episode(self, start: Any, *, group: int, member: int) -> Episode:
+        """One episode, after a few turns of the event loop."""
+        self.asked.append((group, member))
+        self.starts[group] = start
+        await self._pause()
+        end = "unavailable" if (group, member) in self._failing else "answered"
+        rng = np.random.default_rng([self._seed, group, member])
+        made = episode(rng, float(rng.integers(2)), group=group, end=end, problem=start.problem_id)
+        if not made.available and member % 2 == 0:
+            # Its environment failed before the first turn.
+            made.prompt_ids, made.completion_ids, made.mask, made.logprobs, made.steps = [], [], [], [], []
+        self.played.append(made)
+        return made
+
+    async def branch(self, episode: Episode, token: int, n: int) -> list[Episode]:
+        """Episodes that share the first tokens with another."""
+        if not any(episode is played for played in self.played):
+            raise AssertionError("it branches off an episode that was not played in this call")
+        turns = [turn for turn in episode.steps if turn.start <= token < turn.stop]
+        if not turns:
+            raise AssertionError(f"it branches off at token {token}, where the policy has no turn")
+        await self._pause()
+        grown = []
+        for _ in range(n):
+            rng = np.random.default_rng([self._seed, token, len(self.played)])
+            made = copy.deepcopy(episode)
+            own = len(made.completion_ids) - token
+            made.completion_ids[token:] = [int(one) for one in rng.integers(3, 50, size=own)]
+            made.reward = float(rng.integers(2))
+            made.correct = made.reward > 0
+            self.played.append(made)
+            grown.append(made)
+        return grown
+
+    async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
+        """The log-probabilities of a uniform policy over a hundred tokens."""
+        await self._pause()
+        return [-float(np.log(100))] * len(ids)
+
+    async def _pause(self) -> None:
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            for _ in range(_PAUSES):
+                await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        finally:
+            self.in_flight -= 1
+            self.finished += 1

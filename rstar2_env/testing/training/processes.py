@@ -1,0 +1,76 @@
+"""Several processes in one, for checks: threads that sum and gather as the processes of a run do."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+T = TypeVar("T")
+
+_PATIENCE_S = 30.0
+"""Seconds that one waits for the others, which come at once or never."""
+_LOOK_S = 0.02
+_WAITS = "a process waits at ranks.sum or ranks.gather"
+
+
+class ThreadRanks:
+    """One of several processes, which are threads here.
+
+    Args:
+        rank: Its number.
+        size: How many there are.
+        values: What each gives, shared by all.
+        barrier: Where all wait for each other, shared by all.
+    """
+
+    def __init__(self, rank: int, size: int, values: list[Any], barrier: threading.Barrier) -> None:
+        self.rank, self.size = rank, size
+        self._values, self._barrier = values, barrier
+
+    def sum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The elementwise sum over all of them."""
+        arrays = self.gather(np.asarray(values, dtype=np.float64))
+        if len({array.shape for array in arrays}) != 1:
+            raise AssertionError(f"ranks.sum was given arrays of the shapes {[array.shape for array in arrays]}")
+        total: NDArray[np.float64] = np.sum(arrays, axis=0)
+        return total
+
+    def gather(self, value: T) -> list[T]:
+        """What each of them gave, in order."""
+        self._values[self.rank] = value
+        try:
+            self._barrier.wait(_PATIENCE_S)
+            found = list(self._values)
+            self._barrier.wait(_PATIENCE_S)
+        except threading.BrokenBarrierError:
+            raise AssertionError(
+                f"{_WAITS} for others that do not call it; all must make the same calls, also those without rows"
+            ) from None
+        return found
+
+
+def in_processes(size: int, function: Callable[[ThreadRanks], T]) -> list[T]:
+    """Call a function in each of several processes, and return what each returned.
+
+    Raises:
+        AssertionError: One waits for calls that others never make.
+    """
+    values: list[Any] = [None] * size
+    barrier = threading.Barrier(size)
+    with ThreadPoolExecutor(size) as threads:
+        running = [threads.submit(function, ThreadRanks(rank, size, values, barrier)) for rank in range(size)]
+        left: set[Future[T]] = set(running)
+        while left:
+            _, left = wait(left, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
+            if len(left) < size and barrier.n_waiting:
+                barrier.abort()  # who has ended will not come
+    errors = [error for one in running if (error := one.exception()) is not None]
+    if errors:
+        # What broke in one breaks the wait of the others: the cause is what is not about waiting.
+        raise next((one for one in errors if _WAITS not in str(one)), errors[0])
+    return [one.result() for one in running]

@@ -1,0 +1,104 @@
+"""``check_recipe``: does a trainer's recipe resolve, and can it be written down and given back?"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from rstar2_env.testing.harness import require
+from rstar2_env.testing.runner import run_checks
+
+_MODEL = {"model": "some/model"}
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeHarness:
+    """One recipe under test.
+
+    Attributes:
+        recipe: The recipe.
+        name: The name that it is registered by; its own where it is not.
+    """
+
+    recipe: Any
+    name: str
+
+    def config(self, **options: Any) -> Any:
+        """The options of a run, with the caller's on top."""
+        return self.recipe.configure({**_MODEL, **options})
+
+
+def description(harness: RecipeHarness) -> None:
+    """It has the name that it is registered by, and one line that says what it is."""
+    recipe = harness.recipe
+    require(recipe.name == harness.name, f"it is registered as {harness.name!r}, and its name is {recipe.name!r}")
+    whole = len(recipe.summary) > 10 and "\n" not in recipe.summary
+    require(whole, f"its summary is {recipe.summary!r:.80}; say in one line what it is, for `rstar2 trainers`")
+
+
+def resolves(harness: RecipeHarness) -> None:
+    """Every part that it names exists, and its options and defaults fit."""
+    harness.config()
+
+
+def trains(harness: RecipeHarness) -> None:
+    """A term of its loss depends on the policy: it is a policy gradient, or has a coefficient that is not zero."""
+    parts = importlib.import_module("rstar2_env.trainers.parts")
+    terms = parts.make_parts(harness.config(), shares_weights=True).terms
+    learns = any(term.policy_gradient or getattr(term, "coef", 1.0) for term in terms)
+    require(
+        learns, f"no term of its loss learns anything: {', '.join(type(term).__name__ for term in terms) or 'none'}"
+    )
+
+
+def the_users_options_win(harness: RecipeHarness) -> None:
+    """What the user gives stands over what it prescribes, and one option leaves the others as they are."""
+    plain, changed = harness.config().record(), harness.config(steps=7, temperature=0.5).record()
+    require(changed["run"]["steps"] == 7, "steps=7 is not what the run takes")
+    require(changed["rollout"]["temperature"] == 0.5, "temperature=0.5 is not what the run takes")
+    changed["run"]["steps"] = plain["run"]["steps"]
+    changed["rollout"]["temperature"] = plain["rollout"]["temperature"]
+    require(_text(changed) == _text(plain), "steps and temperature change other options too")
+
+
+def record(harness: RecipeHarness) -> None:
+    """Its options, written as JSON and given back to it, are the same."""
+    written = _text(harness.config().record())
+    again = _text(harness.recipe.configure(json.loads(written)).record())
+    require(again == written, "written down and given back, its options are others")
+
+
+RECIPE_CHECKS: Mapping[str, Callable[[RecipeHarness], None]] = MappingProxyType(
+    {check.__name__: check for check in (description, resolves, trains, the_users_options_win, record)}
+)
+"""Every check by its name; the first line of each docstring is the clause."""
+
+
+def check_recipe(recipe: Any, *, skip: Collection[str] = ()) -> list[str]:
+    """Check a recipe against its contract (docs/add-a-trainer.md). Needs no pytest, no torch and no model.
+
+    The parts that it names have checks of their own.
+
+    Args:
+        recipe: A name as ``rstar2 train`` takes it, or a ``Recipe``.
+        skip: Names of checks to leave out; see ``rstar2_env.testing.RECIPE_CHECKS``.
+
+    Returns:
+        The names of the checks that were made.
+
+    Raises:
+        ConformanceError: The recipe breaks the contract; the message lists every clause that it breaks.
+        UnknownNameError: There is no recipe of that name, or ``skip`` names no check.
+    """
+    base = importlib.import_module("rstar2_env.trainers.base")
+    found = base.TRAINERS.get(recipe) if isinstance(recipe, str) else recipe
+    name = recipe if isinstance(recipe, str) and recipe in base.TRAINERS.names() else found.name
+    return run_checks(f"The recipe {name}", RECIPE_CHECKS, RecipeHarness(found, name), skip=skip)
+
+
+def _text(record: Mapping[str, Any]) -> str:
+    return json.dumps(record, sort_keys=True)

@@ -1,0 +1,173 @@
+"""``check_rollout``: does it play every group, all at once, and stop when it is told to?"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import pickle
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.parts import PartSpec
+from rstar2_env.testing.harness import require
+from rstar2_env.testing.runner import run_checks
+from rstar2_env.testing.training.lookup import maker
+from rstar2_env.testing.training.plain_play import PlainPlay
+from rstar2_env.testing.training.randomness import untouched
+
+_GROUPS, _SIZE = 3, 4
+_PATIENCE_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutHarness:
+    """One rollout part under test.
+
+    Attributes:
+        make: Makes it anew.
+    """
+
+    make: Callable[[], Any]
+
+    def starts(self, count: int = _GROUPS) -> list[Any]:
+        """Where the groups start."""
+        start = importlib.import_module("rstar2_env.trainers.samplers.base").Start
+        return [start(seed=100 + number, options={"problem_id": f"problem-{number}"}) for number in range(count)]
+
+    def play(self, play: PlainPlay, starts: Sequence[Any], size: int = _SIZE) -> Any:
+        """What a new part plays."""
+        return asyncio.run(asyncio.wait_for(self.make()(starts, size, play), _PATIENCE_S))
+
+
+def groups(harness: RolloutHarness) -> None:
+    """It returns a list of episodes for each start, in their order: as many as asked, or more, each once."""
+    for count, size in ((_GROUPS, _SIZE), (1, 2), (0, _SIZE)):
+        starts, play = harness.starts(count), PlainPlay()
+        found: Any = harness.play(play, starts, size)
+        require(isinstance(found, list), f"it returned {type(found).__name__}, not a list with a list for each start")
+        require(len(found) == count, f"of {count} starts, it returned {len(found)} groups")
+        for number, (start, group) in enumerate(zip(starts, found, strict=True)):
+            whole = isinstance(group, list) and all(isinstance(one, Episode) for one in group)
+            require(whole, f"group {number} is {group!r:.80}; return a list of episodes")
+            require(len(group) >= size, f"group {number} has {len(group)} episodes of {size}")
+            strangers = {one.problem_id for one in group} - {start.problem_id}
+            require(not strangers, f"group {number} has episodes of another start: {', '.join(sorted(strangers))}")
+        every = [id(one) for group in found for one in group]
+        require(len(set(every)) == len(every), "an episode is in its groups twice")
+        require(set(every) <= set(map(id, play.played)), "it returns an episode that play did not give it")
+
+
+def members(harness: RolloutHarness) -> None:
+    """No two episodes of a group have the same number, or they would be drawn alike."""
+    play = PlainPlay()
+    harness.play(play, harness.starts())
+    require(len(set(play.asked)) == len(play.asked), f"it asked twice for the same (group, member) of {play.asked}")
+    right = all(play.starts[group] == start for group, start in enumerate(harness.starts()) if group in play.starts)
+    require(right, "it gave a group another start than its own")
+
+
+def together(harness: RolloutHarness) -> None:
+    """All groups play at the same time: it awaits them together, not one after the other."""
+    play = PlainPlay()
+    harness.play(play, harness.starts())
+    told = f"at most {play.most_in_flight} of {len(play.asked)} episodes played at the same time; use asyncio.gather"
+    require(play.most_in_flight >= _GROUPS, told)
+
+
+def repeats(harness: RolloutHarness) -> None:
+    """What ``play`` offers decides alone: ``play.rng`` for random draws, and no global random state."""
+    first, again = PlainPlay(seed=4), PlainPlay(seed=4)
+    with untouched():
+        one = harness.play(first, harness.starts())
+    other = harness.play(again, harness.starts())
+    require(one == other, "played again with the same play.rng, it returns other episodes")
+
+
+def failures(harness: RolloutHarness) -> None:
+    """Episodes that end as ``unavailable`` are returned like others, and stop nothing."""
+    for failing in ([(0, 0)], [(1, member) for member in range(64)]):
+        found = harness.play(PlainPlay(failing=failing), harness.starts())
+        require(len(found) == _GROUPS, "where episodes end as unavailable, groups are missing")
+        require(all(len(group) >= _SIZE for group in found), "where episodes end as unavailable, episodes are missing")
+
+
+def cancelling(harness: RolloutHarness) -> None:
+    """Cancelled, it cancels every episode that it plays, and leaves none behind."""
+
+    async def cancelled() -> PlainPlay:
+        play = PlainPlay()
+        playing = asyncio.ensure_future(harness.make()(harness.starts(), _SIZE, play))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        playing.cancel()
+        ended = await asyncio.gather(playing, return_exceptions=True)
+        require(isinstance(ended[0], asyncio.CancelledError), "cancelled, it goes on; let CancelledError through")
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return play
+
+    play = asyncio.run(asyncio.wait_for(cancelled(), _PATIENCE_S))
+    require(not play.in_flight, f"cancelled, it leaves {play.in_flight} episodes playing; use asyncio.gather")
+    require(not play.played, f"cancelled, {len(play.played)} episodes went on to their end; use asyncio.gather")
+
+
+def rows(harness: RolloutHarness) -> None:
+    """``rows``, where it has one, makes rows whose lists are equally long, of the episode's policy tokens."""
+    part = harness.make()
+    if not hasattr(part, "rows"):
+        return
+    row = importlib.import_module("rstar2_env.core.row").Row
+    for group in harness.play(PlainPlay(), harness.starts()):
+        for episode in group:
+            tokens = len(episode.completion_ids)
+            for advantage in (0.5, np.linspace(-1, 1, tokens)):
+                made: Any = part.rows(episode, advantage)
+                right = isinstance(made, list) and all(isinstance(one, row) for one in made)
+                require(right, f"rows returned {made!r:.80}; return a list of Row")
+                for one in made:
+                    lengths = {len(one.completion_ids), len(one.mask), len(one.logprobs)}
+                    lengths |= {np.shape(one.advantage)[0]} if np.ndim(one.advantage) else set()
+                    require(len(lengths) == 1, f"a row has lists and an advantage of different lengths: {lengths}")
+                total = sum(one.policy_tokens for one in made)
+                most = episode.policy_tokens
+                require(0 < total <= most, f"the rows of an episode of {most} policy tokens have {total}")
+
+
+def pickling(harness: RolloutHarness) -> None:
+    """Pickled, it plays the same."""
+    twin = pickle.loads(pickle.dumps(harness.make()))
+    one = asyncio.run(twin(harness.starts(), _SIZE, PlainPlay(seed=2)))
+    require(one == harness.play(PlainPlay(seed=2), harness.starts()), "its pickle plays other episodes")
+
+
+ROLLOUT_CHECKS: Mapping[str, Callable[[RolloutHarness], None]] = MappingProxyType(
+    {check.__name__: check for check in (groups, members, together, repeats, failures, cancelling, rows, pickling)}
+)
+"""Every check by its name; the first line of each docstring is the clause."""
+
+
+def check_rollout(rollout: PartSpec | object, *, skip: Collection[str] = (), **options: Any) -> list[str]:
+    """Check a rollout part against its contract (docs/add-a-trainer.md). Needs no pytest, no torch and no model.
+
+    Args:
+        rollout: A name as a recipe writes it (``"plain"``, ``"./mine.py:Name"``), a class, or the part itself, an
+            object or a coroutine function.
+        skip: Names of checks to leave out; see ``rstar2_env.testing.ROLLOUT_CHECKS``.
+        **options: Of the part, with a name or a class.
+
+    Returns:
+        The names of the checks that were made.
+
+    Raises:
+        ConformanceError: The part breaks the contract; the message lists every clause that it breaks.
+        UnknownNameError: There is no part of that name, or ``skip`` names no check.
+        ConfigurationError: The options do not fit.
+    """
+    what, make = maker("rollout", rollout, options)
+    make()  # an error about its options is raised unchanged
+    return run_checks(f"The rollout {what}", ROLLOUT_CHECKS, RolloutHarness(make), skip=skip)

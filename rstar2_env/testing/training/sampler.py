@@ -1,0 +1,204 @@
+"""``check_sampler``: does it draw the same for the same seed, also when it goes on from a checkpoint?"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pickle
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.parts import PartSpec
+from rstar2_env.testing.harness import require
+from rstar2_env.testing.runner import run_checks
+from rstar2_env.testing.training.lookup import maker
+from rstar2_env.testing.training.randomness import untouched
+
+PROBLEMS = tuple(f"problem-{number}" for number in range(12))
+_STEPS, _DRAWN = 12, 4
+
+
+@dataclass(frozen=True, slots=True)
+class SamplerHarness:
+    """One sampler under test.
+
+    Attributes:
+        make: Makes it anew, of problems (``None``: the environment chooses by the seed) and a seed.
+        lists: What may be given as the problems.
+    """
+
+    make: Callable[[Sequence[str] | None, int], Any]
+    lists: Sequence[Sequence[str] | None]
+
+    def outcomes(self, starts: Sequence[Any], step: int, sampler_rates: Sequence[float] = (0.0, 0.3, 0.9)) -> list[Any]:
+        """How the groups of a step went: hard, middling and easy ones, and one of which nothing counts."""
+        outcome = importlib.import_module("rstar2_env.trainers.samplers.base").Outcome
+        rng = np.random.default_rng([step, 5])
+        found = []
+        for number, start in enumerate(starts):
+            counted = 0 if step % 5 == 4 and number == 0 else 8
+            place = sum(map(ord, start.problem_id)) if start.problem_id else start.seed
+            wins = int(rng.binomial(counted, sampler_rates[place % len(sampler_rates)]))
+            share = wins / counted if counted else 0.0
+            size = 2 * share * (1 - share)
+            found.append(
+                outcome(
+                    start=start,
+                    group=number,
+                    episodes=counted,
+                    successes=wins,
+                    reward=share,
+                    advantage=size,
+                    kept=4 if 0 < share < 1 else 0,
+                    task="sums",
+                )
+            )
+        return found
+
+    def run(self, sampler: Any, steps: range) -> list[Any]:
+        """Draw and observe, step by step; return what was drawn."""
+        drawn = []
+        for step in steps:
+            starts = sampler.draw(_DRAWN)
+            drawn.append(starts)
+            sampler.observe(self.outcomes(starts, step))
+        return drawn
+
+
+def draws(harness: SamplerHarness) -> None:
+    """``draw(n)`` returns ``n`` starts, each of a known problem where problems are given, and ``draw(0)`` none."""
+    start = importlib.import_module("rstar2_env.trainers.samplers.base").Start
+    for problems in harness.lists:
+        sampler = harness.make(problems, 0)
+        require(sampler.draw(0) == [], "draw(0) returned something")
+        for count in (1, 5, 30):
+            drawn: Any = sampler.draw(count)
+            whole = isinstance(drawn, list) and all(isinstance(one, start) for one in drawn)
+            require(whole, f"draw returned {drawn!r:.80}; return a list of Start")
+            require(len(drawn) == count, f"draw({count}) returned {len(drawn)} starts")
+            for one in drawn:
+                fits = type(one.seed) is int and 0 <= one.seed < 2**63
+                require(fits, f"the seed of a start is {one.seed!r}, not an int from 0 to 2**63 - 1")
+                known = problems is None or one.problem_id in problems
+                require(known, f"it drew the problem {one.problem_id!r}, which it was not given")
+
+
+def seeds(harness: SamplerHarness) -> None:
+    """The same seed gives the same draws, in another sampler too, and another seed gives others."""
+    for problems in harness.lists:
+        with untouched():
+            first = harness.run(harness.make(problems, 3), range(_STEPS))
+        require(first == harness.run(harness.make(problems, 3), range(_STEPS)), "the same seed gives other draws")
+        require(first != harness.run(harness.make(problems, 4), range(_STEPS)), "another seed gives the same draws")
+
+
+def fresh_seeds(harness: SamplerHarness) -> None:
+    """No two starts have the same seed, or a problem that comes again would be played in the same way again."""
+    for problems in harness.lists:
+        drawn = [start.seed for step in harness.run(harness.make(problems, 0), range(_STEPS)) for start in step]
+        require(len(set(drawn)) == len(drawn), "two starts have the same seed")
+
+
+def parts_of_a_draw(harness: SamplerHarness) -> None:
+    """``draw(a)`` and then ``draw(b)`` give what ``draw(a + b)`` gives: refills and steps share one cursor."""
+    for problems in harness.lists:
+        one, other = harness.make(problems, 1), harness.make(problems, 1)
+        for sampler in (one, other):
+            harness.run(sampler, range(3))
+        for a, b in ((1, 1), (3, 5), (10, 0), (0, 7)):
+            together, apart = one.draw(a + b), other.draw(a) + other.draw(b)
+            require(together == apart, f"draw({a}) and draw({b}) give other starts than draw({a + b})")
+
+
+def outcomes(harness: SamplerHarness) -> None:
+    """``observe`` takes the outcomes of a step, of groups that it did not draw last, of none that counts, and none."""
+    for problems in harness.lists:
+        sampler = harness.make(problems, 2)
+        drawn = harness.run(sampler, range(_STEPS))
+        sampler.observe([])
+        # A refill's groups come with those of the step, and steps may be observed late.
+        sampler.observe(harness.outcomes([start for step in drawn[:2] for start in step], 4))
+        sampler.observe(harness.outcomes(drawn[0], 1, (1.0,)))
+        sampler.observe(harness.outcomes(drawn[1], 2, (0.0,)))
+        require(len(sampler.draw(8)) == 8, "after many outcomes it draws fewer starts than it is asked for")
+
+
+def checkpoints(harness: SamplerHarness) -> None:
+    """``state_dict`` goes through JSON, and a new sampler goes on from it exactly as this one does."""
+    for problems in harness.lists:
+        for stop in (0, 1, _STEPS // 2):
+            whole = harness.run(harness.make(problems, 6), range(_STEPS))
+            sampler = harness.make(problems, 6)
+            harness.run(sampler, range(stop))
+            kept = json.dumps(sampler.state_dict(), allow_nan=False)
+            resumed = harness.make(problems, 6)
+            resumed.load_state_dict(json.loads(kept))
+            rest = harness.run(resumed, range(stop, _STEPS))
+            require(rest == whole[stop:], f"continued from the state after {stop} steps, it draws other starts")
+            harness.run(sampler, range(stop, stop + 2))
+            again = harness.make(problems, 6)
+            again.load_state_dict(json.loads(kept))
+            require(json.dumps(again.state_dict()) == kept, "the state of a sampler that was given one is another")
+
+
+def pickling(harness: SamplerHarness) -> None:
+    """Pickled in the middle of a run, it goes on the same."""
+    for problems in harness.lists:
+        sampler = harness.make(problems, 6)
+        harness.run(sampler, range(3))
+        twin = pickle.loads(pickle.dumps(sampler))
+        same = harness.run(twin, range(3, 6)) == harness.run(sampler, range(3, 6))
+        require(same, "pickled in the middle of a run, it draws other starts")
+
+
+SAMPLER_CHECKS: Mapping[str, Callable[[SamplerHarness], None]] = MappingProxyType(
+    {check.__name__: check for check in (draws, seeds, fresh_seeds, parts_of_a_draw, outcomes, checkpoints, pickling)}
+)
+"""Every check by its name; the first line of each docstring is the clause."""
+
+
+def check_sampler(
+    sampler: PartSpec | Callable[..., object],
+    *,
+    problems: Sequence[str] | None = PROBLEMS,
+    skip: Collection[str] = (),
+    **options: Any,
+) -> list[str]:
+    """Check a sampler against its contract (docs/add-a-trainer.md). Needs no pytest and no torch.
+
+    Args:
+        sampler: A name as a recipe writes it (``"uniform"``, ``"./mine.py:Name"``), or a class.
+        problems: Ids of the problems that it is given; ``None`` for one that draws seeds alone. One that takes no
+            problems too (``ids=None``) is also checked without.
+        skip: Names of checks to leave out; see ``rstar2_env.testing.SAMPLER_CHECKS``.
+        **options: Of the sampler.
+
+    Returns:
+        The names of the checks that were made.
+
+    Raises:
+        ConformanceError: The sampler breaks the contract; the message lists every clause that it breaks.
+        UnknownNameError: There is no sampler of that name, or ``skip`` names no check.
+        ConfigurationError: The options do not fit, or it is a sampler that is made already.
+    """
+    if not isinstance(sampler, (str, Mapping, list, tuple)) and hasattr(type(sampler), "draw"):
+        raise ConfigurationError("check_sampler makes samplers of several seeds: give it a name or a class.")
+
+    def make(ids: Sequence[str] | None, seed: int) -> Any:
+        return maker("sampler", sampler, options, ids=ids, seed=seed)[1]()
+
+    make(problems, 0)  # an error about its options is raised unchanged
+    lists: list[Sequence[str] | None] = [problems]
+    if problems is not None:
+        try:
+            make(None, 0)
+            lists.append(None)
+        except ConfigurationError:
+            pass  # it needs problems
+    what, _ = maker("sampler", sampler, options)
+    return run_checks(f"The sampler {what}", SAMPLER_CHECKS, SamplerHarness(make, lists), skip=skip)

@@ -1,0 +1,190 @@
+"""``check_selector``: is what it chooses what a trainer may train on?"""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.parts import PartSpec
+from rstar2_env.testing.harness import require
+from rstar2_env.testing.runner import run_checks
+from rstar2_env.testing.training.examples import MIXTURES, group_of
+from rstar2_env.testing.training.lookup import maker
+from rstar2_env.testing.training.randomness import untouched
+
+KEEPS = (1, 2, 3, 4, 8, 12)
+_SEED = 7
+
+
+@dataclass(frozen=True, slots=True)
+class SelectorHarness:
+    """One selector under test.
+
+    Attributes:
+        make: Makes it anew.
+    """
+
+    make: Callable[[], Any]
+
+    def cases(self) -> Iterator[tuple[str, list[Episode], int]]:
+        """Every group with every number to keep, and how to name it."""
+        for name, rewards in MIXTURES.items():
+            for keep in KEEPS:
+                yield f"of the group {name!r} with keep={keep}", group_of(rewards), keep
+
+    def choose(self, group: Sequence[Episode], keep: int, selector: Any = None) -> list[int]:
+        """What a new selector, or the given one, chooses of a group."""
+        chosen: list[int] = (selector or self.make())(group, keep, np.random.default_rng(_SEED))
+        return chosen
+
+
+def positions(harness: SelectorHarness) -> None:
+    """It returns a list of ascending positions in the group, at most ``keep``."""
+    for case, group, keep in harness.cases():
+        chosen: Any = harness.choose(group, keep)
+        whole = isinstance(chosen, list) and all(type(position) is int for position in chosen)
+        require(whole, f"{case}, it returned {chosen!r:.80}; return a list of int (int(position) of NumPy's)")
+        require(chosen == sorted(set(chosen)), f"{case}, it returned {chosen}, which is not strictly ascending")
+        require(all(0 <= position < len(group) for position in chosen), f"{case}, it returned {chosen}, not in range")
+        require(len(chosen) <= keep, f"{case}, it chose {len(chosen)} episodes")
+
+
+def available(harness: SelectorHarness) -> None:
+    """It never chooses an episode that is not ``available``."""
+    for case, group, keep in harness.cases():
+        for position in harness.choose(group, keep):
+            require(group[position].available, f"{case}, it chose {position}, which ended as {group[position].end!r}")
+
+
+def chooses(harness: SelectorHarness) -> None:
+    """Of a group with successes and failures it chooses something, unless it may keep only one."""
+    for name in ("half right", "graded"):
+        require(harness.choose(group_of(MIXTURES[name]), 4), f"of the group {name!r} with keep=4, it chose nothing")
+
+
+def equal_rewards(harness: SelectorHarness) -> None:
+    """Groups of equal rewards are all rejected or none is, as the option ``reject_equal`` says where it has one."""
+    says = getattr(harness.make(), "reject_equal", None)
+    taken = {
+        name: bool(harness.choose(group_of(MIXTURES[name]), 4))
+        for name in ("all right", "all wrong", "all wrong that count")
+    }
+    if says is None:
+        require(len(set(taken.values())) == 1, f"it takes some groups of equal rewards and rejects others: {taken}")
+    else:
+        require(set(taken.values()) == {not says}, f"with reject_equal={says}, it takes of equal rewards: {taken}")
+
+
+def purity(harness: SelectorHarness) -> None:
+    """The group and the generator decide alone: the same choice again, nothing changed, no global random state."""
+    for case, group, keep in harness.cases():
+        before = copy.deepcopy(group)
+        with untouched(case):
+            first = harness.choose(group, keep)
+        require(group == before, f"{case}, it changed the episodes")
+        require(harness.choose(group, keep) == first, f"{case}, the same generator gives another choice")
+
+
+def settling(harness: SelectorHarness) -> None:
+    """``settled``, where it has one, is a bool that never turns back as more episodes end, and then it can choose."""
+    selector = harness.make()
+    if not hasattr(selector, "settled"):
+        return
+    for case, group, keep in harness.cases():
+        ended: list[Episode | None] = [None] * len(group)
+        before = False
+        for position in np.random.default_rng(_SEED).permutation(len(group)):
+            ended[position] = group[position]
+            settled: Any = selector.settled(ended, keep)
+            require(isinstance(settled, bool), f"{case}, settled returned {settled!r}")
+            require(settled or not before, f"{case}, the group was settled, and is not when one more episode has ended")
+            before = settled
+    group = group_of(MIXTURES["half right"])
+    require(not selector.settled([None] * len(group), 4), "settled is true before an episode has ended")
+
+
+def reasons(harness: SelectorHarness) -> None:
+    """``reasons``, where it has one, tells why of each episode that is left out, and of no other."""
+    for case, group, keep in harness.cases():
+        selector = harness.make()
+        if not hasattr(selector, "reasons"):
+            return
+        chosen = harness.choose(group, keep, selector)
+        told: Any = selector.reasons(group, keep, chosen)
+        require(isinstance(told, Mapping), f"{case}, reasons returned {told!r:.80}; return a dict by position")
+        left = set(range(len(group))) - set(chosen)
+        require(set(told) == left, f"{case}, it left out {sorted(left)} and gave reasons for {sorted(told)}")
+        require(all(isinstance(why, str) and why for why in told.values()), f"{case}, a reason is no text: {told}")
+
+
+def pickling(harness: SelectorHarness) -> None:
+    """Pickled, it chooses the same."""
+    for case, group, keep in harness.cases():
+        twin = pickle.loads(pickle.dumps(harness.make()))
+        require(
+            harness.choose(group, keep, twin) == harness.choose(group, keep), f"{case}, its pickle chooses otherwise"
+        )
+
+
+def state(harness: SelectorHarness) -> None:
+    """``state_dict``, where it has one, goes through JSON, and another selector goes on from it as this one does."""
+    selector = harness.make()
+    if not hasattr(selector, "state_dict"):
+        return
+    cases = list(harness.cases())
+    for _, group, keep in cases:
+        harness.choose(group, keep, selector)
+    other = harness.make()
+    other.load_state_dict(json.loads(json.dumps(selector.state_dict(), allow_nan=False)))
+    for case, group, keep in cases:
+        same = harness.choose(group, keep, selector) == harness.choose(group, keep, other)
+        require(same, f"{case}, a selector that was given the state chooses otherwise")
+
+
+SELECTOR_CHECKS: Mapping[str, Callable[[SelectorHarness], None]] = MappingProxyType(
+    {
+        check.__name__: check
+        for check in (
+            positions,
+            available,
+            chooses,
+            equal_rewards,
+            purity,
+            settling,
+            reasons,
+            pickling,
+            state,
+        )
+    }
+)
+"""Every check by its name; the first line of each docstring is the clause."""
+
+
+def check_selector(selector: PartSpec | object, *, skip: Collection[str] = (), **options: Any) -> list[str]:
+    """Check a selector against its contract (docs/add-a-trainer.md). Needs no pytest and no torch.
+
+    Args:
+        selector: A name as a recipe writes it (``"roc:mode=rank"``, ``"./mine.py:Name"``), a class, or the selector
+            itself, an object or a function.
+        skip: Names of checks to leave out; see ``rstar2_env.testing.SELECTOR_CHECKS``.
+        **options: Of the selector, with a name or a class.
+
+    Returns:
+        The names of the checks that were made.
+
+    Raises:
+        ConformanceError: The selector breaks the contract; the message lists every clause that it breaks.
+        UnknownNameError: There is no selector of that name, or ``skip`` names no check.
+        ConfigurationError: The options do not fit.
+    """
+    what, make = maker("selector", selector, options)
+    make()  # an error about its options is raised unchanged
+    return run_checks(f"The selector {what}", SELECTOR_CHECKS, SelectorHarness(make), skip=skip)

@@ -1,0 +1,75 @@
+"""Micro-batches of tokens for checks of losses. It needs torch, which it imports when it is used."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+LENGTHS = (9, 6, 1, 9)
+"""Completion tokens of the rows: different ones, so that there is padding."""
+_ROWS, _WIDTH = len(LENGTHS), max(LENGTHS)
+_TOOL = ((3, 5), (2, 3), (0, 0), (4, 7))
+"""Tokens of the environment in each row, from the first to before the last."""
+OPTIONAL = ("entropy", "reference", "teacher")
+
+
+def token_batch(seed: int = 0, *, needs: frozenset[str] | None = None, on_policy: bool = False) -> Any:
+    """``Tokens`` of four rows: padding, tokens of the environment between the policy's, advantages of both signs.
+
+    Args:
+        seed: Draws all numbers.
+        needs: What beyond the usual tensors is given; ``None`` gives all.
+        on_policy: Whether ``old`` is the value of ``logp``, as in the first update on a rollout.
+    """
+    torch = importlib.import_module("torch")
+    tokens = importlib.import_module("rstar2_env.trainers.losses.tokens").Tokens
+    draw = torch.Generator().manual_seed(seed)
+
+    def noise(scale: float = 1.0) -> Any:
+        return scale * torch.randn(_ROWS, _WIDTH, generator=draw, dtype=torch.float64)
+
+    place = torch.arange(_WIDTH).expand(_ROWS, _WIDTH)
+    lengths = torch.tensor(LENGTHS)[:, None]
+    first, after = (torch.tensor([span[at] for span in _TOOL])[:, None] for at in (0, 1))
+    shown = (place >= first) & (place < after)
+    mask = (place < lengths) & ~shown
+    turn = (place >= after).long() * (after > first).long()
+    logp = (-noise().abs() - 0.1).requires_grad_()
+    old = logp.detach().clone() if on_policy else logp.detach() + noise(0.1)
+    given = {
+        "entropy": (noise().abs() + 0.1).requires_grad_(),
+        "reference": logp.detach() + noise(0.3),
+        "teacher": logp.detach() + noise(0.3),
+    }
+    return tokens(
+        logp=logp,
+        old=old,
+        sampled=old + noise(0.05),
+        advantage=torch.where(torch.arange(_ROWS)[:, None] % 2 == 0, 1.0, -0.5).double().expand(_ROWS, _WIDTH).clone(),
+        mask=mask,
+        turn=turn.masked_fill(~mask, -1),
+        depth=turn.clone(),
+        **{name: value for name, value in given.items() if needs is None or name in needs},
+    )
+
+
+def spoiled(tokens: Any) -> Any:
+    """The same micro-batch with other finite numbers off the mask, where any number may stand."""
+    torch = importlib.import_module("torch")
+    changed = {}
+    for name in ("logp", "old", "sampled", "advantage", *OPTIONAL):
+        value = getattr(tokens, name)
+        if value is not None:
+            other = torch.where(tokens.mask, value.detach(), -40.0 - 3 * value.detach().abs())
+            changed[name] = other.requires_grad_(value.requires_grad)
+    depth = torch.where(tokens.mask, tokens.depth, 3)
+    return type(tokens)(**{**_fields(tokens), **changed, "depth": depth})
+
+
+def changed(tokens: Any, **tensors: Any) -> Any:
+    """The same micro-batch with other tensors."""
+    return type(tokens)(**{**_fields(tokens), **tensors})
+
+
+def _fields(tokens: Any) -> dict[str, Any]:
+    return {name: getattr(tokens, name) for name in type(tokens).__dataclass_fields__}

@@ -1,0 +1,115 @@
+"""The trainer on rows that a test gives, without episodes, environments or an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback, TrainerCallback
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.row import Row
+from rstar2_env.trainers.backends.trl.arguments import arguments
+from rstar2_env.trainers.backends.trl.objective import Objective
+from rstar2_env.trainers.backends.trl.pending import Shape
+from rstar2_env.trainers.backends.trl.trainer import CollectorTrainer
+from rstar2_env.trainers.losses.aggregations import TokenMean
+from rstar2_env.trainers.losses.corrections import NoCorrection
+from rstar2_env.trainers.losses.ppo_clip import PpoClip
+
+
+@dataclass
+class Given:
+    """A collector that gives one list of rows after the other, begins anew at the end, and knows where it is."""
+
+    rollouts: Sequence[list[Row]]
+    cursor: int = 0
+    asked: list[int] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    groups: list[list[Episode]] = field(default_factory=list)
+
+    def collect(self, step: int) -> Given:
+        """Return the next rows."""
+        self.rows = list(self.rollouts[self.cursor % len(self.rollouts)])
+        self.cursor += 1
+        self.asked.append(step)
+        return self
+
+    def state_dict(self) -> dict[str, int]:
+        """The cursor."""
+        return {"cursor": self.cursor}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Go on from a cursor."""
+        self.cursor = state["cursor"]
+
+
+class Followed(TrainerCallback):
+    """Keeps what was logged and the weights after each step."""
+
+    def __init__(self) -> None:
+        self.lines: list[dict[str, float]] = []
+        self.weights: list[dict[str, Any]] = []
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Copy the weights."""
+        self.weights.append({name: value.clone() for name, value in kwargs["model"].state_dict().items()})
+
+    def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Keep the line of a step."""
+        if "loss" in kwargs["logs"]:
+            self.lines.append({"step": state.global_step, **kwargs["logs"]})
+
+
+def row_trainer(
+    model: str | Path,
+    folder: str | Path,
+    rollouts: Sequence[list[Row]],
+    *,
+    objective: Objective | None = None,
+    shape: Shape | None = None,
+    reference: Any = None,
+    keep_checkpoints: int = 2,
+    **options: Any,
+) -> tuple[CollectorTrainer, Followed]:
+    """A trainer of a model in a folder, on the given rows, and what it shows.
+
+    Args:
+        model: Folder of the model.
+        folder: The run's folder.
+        rollouts: The rows of one rollout after the other.
+        objective: The loss; the clipped surrogate, if not given.
+        shape: Micro-batches and updates.
+        reference: Makes the reference model of the policy.
+        keep_checkpoints: How many are kept.
+        **options: Fields of ``GRPOConfig``.
+    """
+    policy = AutoModelForCausalLM.from_pretrained(model)
+    followed, given = Followed(), Given(rollouts)
+    defaults = {
+        "max_steps": len(rollouts),
+        "learning_rate": 1e-2,
+        "report_to": [],
+        "save_strategy": "no",
+        "use_cpu": True,
+        "bf16": False,
+        "gradient_checkpointing": False,
+        "logging_steps": 1,
+        "lr_scheduler_type": "constant",
+    }
+    trainer = CollectorTrainer(
+        collector=given,
+        objective=objective or Objective([PpoClip()], TokenMean(), NoCorrection()),
+        shape=shape or Shape(4096),
+        reference=None if reference is None else reference(policy),
+        stateful={"collector": given},
+        keep_checkpoints=keep_checkpoints,
+        model=policy,
+        processing_class=AutoTokenizer.from_pretrained(model, padding_side="left"),
+        args=arguments(folder, **{**defaults, **options}),
+        callbacks=[followed],
+    )
+    trainer.remove_callback(PrinterCallback)
+    return trainer, followed
