@@ -17,7 +17,7 @@ from rstar2_env.testing.harness import require
 HOSTILE_LIMITS = Limits(wall_s=2.0, memory_mb=512, processes=64, output_bytes=64 << 10)
 """The limits that the programs are written for."""
 _PATIENT_S = 9.0
-LONGEST_S = 25.0
+_LONGEST_S = 25.0
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class HostileProgram:
     code: str
     contains: str = ""
     absent: tuple[str, ...] = ()
-    max_wall_s: float = LONGEST_S
+    max_wall_s: float = _LONGEST_S
 
 
 def hostile_programs() -> list[HostileProgram]:
