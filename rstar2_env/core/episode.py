@@ -19,6 +19,10 @@ from rstar2_env.core.turn import Turn
 EpisodeSource: TypeAlias = Literal["policy", "expert", "refined", "stale"]
 """Where an episode comes from: the policy that trains, an expert, the policy with help, the policy of an earlier
 step."""
+ReplyEnd: TypeAlias = Literal["no_text", "cut", "refused"]
+"""Why a reply of an endpoint could not be played as a turn: it has no text, it was cut at the limit of its tokens, or
+the endpoint refused to give one. Such an episode says nothing of the model's answer, and counts in no mean."""
+_REPLY_ENDS = frozenset(get_args(ReplyEnd))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +59,8 @@ class Episode:
         logprobs: Log-probability of each of the policy's tokens when it was drawn; 0 on the environment's.
         reward: Return of the episode, the sum of its rewards.
         end: How it ended: ``answered``, ``no_answer``, ``turns``, ``tokens``, ``time``, ``unavailable`` (an
-            infrastructure failure), ``cancelled`` (its group no longer needed it), or ``terminated`` or
-            ``truncated`` when the environment does not say.
+            infrastructure failure), ``cancelled`` (its group no longer needed it), a ``ReplyEnd``, or ``terminated``
+            or ``truncated`` when the environment does not say.
         turns: Turns of the policy, as the loop counted them.
         statuses: Status of each of the policy's calls, injected faults apart.
         injected: Status of each fault that a wrapper injected.
@@ -74,6 +78,8 @@ class Episode:
         source: Where it comes from.
         parent: The episode that it branched off, by its number in the group, and the first token of its own; ``None``
             for one that was played from ``reset`` on.
+        usage: What its turns cost, where the player counts that: ``requests``, ``cached`` (those that a cache
+            answered), ``prompt_tokens``, ``completion_tokens``, ``cost``.
     """
 
     group: int = 0
@@ -100,11 +106,12 @@ class Episode:
     task: str = ""
     source: EpisodeSource = "policy"
     parent: tuple[int, int] | None = None
+    usage: dict[str, float] = field(default_factory=dict)
 
     @property
     def available(self) -> bool:
-        """Whether it counts: an episode that failed or was cancelled is excluded from means and losses."""
-        return not (self.failed or self.cancelled)
+        """Whether it counts: an episode that failed, was cancelled or is unusable is in no mean and no loss."""
+        return not (self.failed or self.cancelled or self.unusable)
 
     @property
     def failed(self) -> bool:
@@ -115,6 +122,11 @@ class Episode:
     def cancelled(self) -> bool:
         """Whether it was cut off because its group no longer needed it."""
         return self.end == "cancelled"
+
+    @property
+    def unusable(self) -> bool:
+        """Whether a reply could not be played as a turn; see ``ReplyEnd``."""
+        return self.end in _REPLY_ENDS
 
     @property
     def tool_calls(self) -> int:
@@ -222,12 +234,12 @@ class Episode:
         """Add the text that the policy is shown, in the role that ``info`` names."""
         self.messages.append(Message(str(info.get("role", "user")), text))
 
-    def void(self, end: Literal["unavailable", "cancelled"], error: str | None = None) -> None:
+    def void(self, end: Literal["unavailable", "cancelled"] | ReplyEnd, error: str | None = None) -> None:
         """End it as one that does not count: what it earned so far is taken back.
 
         Args:
             end: Why.
-            error: Traceback of the failure, if there was one.
+            error: Traceback of the failure, or what was wrong with the reply.
         """
         self.end, self.reward, self.correct, self.error = end, 0.0, False, error
         self.rewards.clear()
@@ -257,6 +269,7 @@ class Episode:
             "task": self.task,
             "source": self.source,
             "parent": None if self.parent is None else list(self.parent),
+            "usage": self.usage,
         }
 
     @classmethod
@@ -265,7 +278,7 @@ class Episode:
 
         Args:
             record: What ``record`` returned, or JSON made of it. Files of earlier versions lack the keys ``steps``,
-                ``rewards``, ``task``, ``source`` and ``parent``; their defaults stand in.
+                ``rewards``, ``task``, ``source``, ``parent`` and ``usage``; their defaults stand in.
             beside: Keys that a file has in addition to the episode's own; they are ignored.
 
         Raises:
@@ -355,6 +368,7 @@ _LATER: Mapping[str, Callable[[Any], Any]] = {
     "task": read.text,
     "source": _source,
     "parent": read.or_none(_parent),
+    "usage": read.dict_of(read.decimal),
 }
 """The same for keys that the first files did not have: where one is missing, its field has its default."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Literal
 
 from gymnasium.error import ResetNeeded, UnregisteredEnv
 
@@ -114,6 +114,23 @@ class SandboxUnavailableError(Rstar2Error, RuntimeError):
 
 class ServiceError(Rstar2Error, RuntimeError):
     """A server that was asked over HTTP did not answer, or refused; the message quotes its answer."""
+
+
+class BudgetSpentError(ServiceError):
+    """The tokens or the money that a run may use at an endpoint are used up."""
+
+
+class UnusableReplyError(Rstar2Error, RuntimeError):
+    """A model's reply cannot be played as a turn, for a reason that says nothing of how well the model answers.
+
+    Args:
+        end: How the episode ends: ``no_text``, ``cut`` or ``refused``.
+        message: What the reply was.
+    """
+
+    def __init__(self, end: Literal["no_text", "cut", "refused"], message: str) -> None:
+        super().__init__(message)
+        self.end: Literal["no_text", "cut", "refused"] = end
 
 
 class MissingExtraError(Rstar2Error, ImportError):

@@ -13,7 +13,7 @@ from typing import Any
 import gymnasium as gym
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError, UnusableReplyError
 from rstar2_env.dialects import Dialect
 from rstar2_env.env.agent import AnyAgent, start_agent
 from rstar2_env.env.reference import reference_of
@@ -34,6 +34,9 @@ def play_episode(
 ) -> Episode:
     """Play one episode to its end.
 
+    An agent whose reply cannot be played raises ``UnusableReplyError``, which ends the episode as one that does not
+    count. An agent that counts what its turns cost has a mapping ``usage``, which the episode keeps.
+
     Args:
         env: Any text environment.
         agent: Plays it.
@@ -53,10 +56,16 @@ def play_episode(
     while not over:
         if stopped is not None and stopped():
             raise StopPlayingError
-        turn = agent.act(observation, info)
+        try:
+            turn = agent.act(observation, info)
+        except UnusableReplyError as unusable:
+            episode.void(unusable.end, str(unusable))
+            break
         returned = env.step(turn)
         over = episode.step(turn, returned)
         observation, info = returned[0], returned[4]
+    episode.usage = dict(getattr(agent, "usage", {}))
+    episode.recorded_tokens = int(episode.usage.get("completion_tokens", 0))
     return episode
 
 

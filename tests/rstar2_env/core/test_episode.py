@@ -71,6 +71,14 @@ def test_only_an_episode_that_failed_by_our_own_fault_is_not_available() -> None
     assert not Episode(end="unavailable").available
 
 
+@pytest.mark.parametrize("end", ["no_text", "cut", "refused"])
+def test_an_episode_whose_reply_could_not_be_played_does_not_count_and_has_not_failed(end: Any) -> None:
+    episode = Episode(reward=1.0, correct=True)
+    episode.void(end, "the reply has no text")
+    assert (episode.available, episode.unusable, episode.failed) == (False, True, False)
+    assert (episode.reward, episode.correct, episode.error) == (0.0, False, "the reply has no text")
+
+
 def test_the_policys_tokens_are_those_of_the_mask() -> None:
     assert Episode(completion_ids=[1, 2, 3], mask=[1, 0, 1]).policy_tokens == 2
     assert Episode().policy_tokens == 0
@@ -224,6 +232,7 @@ EPISODES = st.builds(
     task=TEXTS,
     source=st.sampled_from(["policy", "expert", "refined", "stale"]),
     parent=st.none() | st.tuples(COUNTS, COUNTS),
+    usage=st.dictionaries(TEXTS, st.floats(allow_nan=False), max_size=2),
 )
 
 
@@ -239,7 +248,7 @@ def test_a_record_gives_the_episode_back(episode: Episode) -> None:
     assert all(type(one) is ToolStatus for one in (*again.statuses, *again.injected))
 
 
-LATER = ("steps", "rewards", "task", "source", "parent")
+LATER = ("steps", "rewards", "task", "source", "parent", "usage")
 
 
 def test_a_record_of_before_there_were_turns_is_read_with_the_defaults() -> None:

@@ -9,7 +9,7 @@ import gymnasium as gym
 import pytest
 
 import rstar2_env  # noqa: F401 - registers the environment
-from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError, UnusableReplyError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.dialects import make_dialect
 from rstar2_env.env.agent import Agent, InformedAgent
@@ -154,3 +154,30 @@ def test_where_there_is_no_reference_player_it_is_told_so_and_needs_the_problem(
     assert play_episode(env, Follower(), problem=PROBLEM).reward == 1.0
     with pytest.raises(ConfigurationError, match="problems="):
         play_episode(env, Follower())
+
+
+class Metered(Recorder):
+    """Counts what its turns cost, and cannot play the reply after its last turn."""
+
+    @property
+    def usage(self) -> Mapping[str, float]:
+        return {"requests": float(len(self.seen)), "completion_tokens": 7.0, "cost": 0.25}
+
+    def act(self, observation: str, info: Mapping[str, Any]) -> str:
+        if len(self.seen) == len(self.turns):
+            raise UnusableReplyError("refused", "the endpoint refused to reply")
+        return super().act(observation, info)
+
+
+def test_a_reply_that_cannot_be_played_ends_the_episode_as_one_that_does_not_count(env):
+    episode = play_episode(env, Metered(call(env)), seed=5, problem=PROBLEM)
+    assert (episode.end, episode.available, episode.turns) == ("refused", False, 1)
+    assert episode.error == "the endpoint refused to reply"
+    again = play_episode(env, Recorder(DIALECT.format_answer("42")), seed=5, problem=PROBLEM)
+    assert again.correct, "the environment can be used again"
+
+
+def test_what_the_turns_cost_is_kept_with_the_episode(env):
+    episode = play_episode(env, Metered(DIALECT.format_answer("42")), seed=5, problem=PROBLEM)
+    assert episode.usage == {"requests": 1.0, "completion_tokens": 7.0, "cost": 0.25}
+    assert episode.policy_tokens == 7
