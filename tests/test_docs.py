@@ -72,7 +72,7 @@ def test_a_page_without_a_place_for_the_options_is_refused():
         with_table(f"{END}{BEGIN}")
 
 
-@pytest.mark.parametrize("document", sorted(ROOT.glob("*.md")) + sorted((DOCS).glob("*.md")), ids=lambda p: p.name)
+@pytest.mark.parametrize("document", sorted(ROOT.glob("*.md")) + sorted(DOCS.rglob("*.md")), ids=lambda p: p.name)
 def test_links_between_documents_lead_somewhere(document):
     for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", document.read_text()):
         assert (document.parent / target).exists(), target

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import re
 import sys
 from pathlib import Path
@@ -17,6 +16,7 @@ from rstar2_env.core.option_rules import in_words, says_nothing
 from rstar2_env.core.option_targets import options_of
 
 from .config import GROUPS
+from .docstrings import words_of
 
 BEGIN = "<!-- options: made by `python -m rstar2_env.trainers.options_table docs/training.md` -->"
 END = "<!-- end of options -->"
@@ -28,15 +28,16 @@ def options_table() -> str:
 
 
 def _group(group: str, record: type[Any]) -> str:
-    words = inspect.getdoc(record) or ""
-    meanings = _meanings(words)
+    words = words_of(record)
     found = options_of(record).parameters
     rows = ["| option | default | values | what it is |", "|---|---|---|---|"]
     for field in dataclasses.fields(record):
         takes = found[field.name]
         values = "" if says_nothing(takes.hint) else in_words(takes.hint, takes.rule)
-        rows.append(f"| `{group}.{field.name}` | {_default(field)} | {_cell(values)} | {_cell(meanings[field.name])} |")
-    about = " ".join(words.partition("\n\nAttributes:")[0].split())
+        rows.append(
+            f"| `{group}.{field.name}` | {_default(field)} | {_cell(values)} | {_cell(words.meanings[field.name])} |"
+        )
+    about = " ".join(f"{words.summary} {words.text}".split())
     return f"### `{group}`\n{_cell(about)}\n\n" + "\n".join(rows) + "\n"
 
 
@@ -51,13 +52,6 @@ def with_table(page: str) -> str:
     if not begin or not end:
         raise ConfigurationError(f"The page has no place for the options: expected the lines {BEGIN!r} and {END!r}.")
     return f"{before}{BEGIN}\n{options_table()}{END}{after}"
-
-
-def _meanings(docstring: str) -> dict[str, str]:
-    """The text on each name under ``Attributes:``."""
-    _, _, section = docstring.partition("\nAttributes:\n")
-    entries = re.split(r"^    (\w+): ", section, flags=re.MULTILINE)
-    return dict(zip(entries[1::2], (" ".join(text.split()) for text in entries[2::2]), strict=True))
 
 
 def _default(field: dataclasses.Field[object]) -> str:

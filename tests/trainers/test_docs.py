@@ -1,4 +1,4 @@
-"""The page on recipes and steps says what the code does."""
+"""The page on how a step is collected says what the code does."""
 
 from __future__ import annotations
 
@@ -18,26 +18,6 @@ def table(after):
     lines = PAGE.split(after, 1)[1].split("\n\n")
     rows = next(part for part in lines if part.lstrip().startswith("|")).strip().splitlines()[2:]
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
-
-
-def test_every_recipe_is_in_the_table_with_its_parts_and_its_paper():
-    rows = {row[0].strip("`"): row for row in table("lists the parts.")}
-    files = {path.stem for path in (ROOT / "trainers/recipes").glob("[a-z]*.py")}
-    assert rows.keys() == files
-    for name, (_, selector, advantage, loss, mean, source) in rows.items():
-        recipe = TRAINERS.get(name)
-        config = recipe.configure({"model": "m"})
-        parts = make_parts(config, shares_weights=True)
-        assert selector.startswith(f"`{config.parts.selector.name}`")
-        assert advantage.startswith(f"`{config.parts.advantage.name}`")
-        assert mean == f"`{config.parts.aggregation.name}`"
-        assert loss.startswith(f"`{config.parts.loss[0].name}`")
-        bounds = [float(number) for number in re.findall(r"[\d.]+(?:e-\d)?", loss.partition("`, ")[2] or loss)]
-        term = parts.terms[0]
-        if hasattr(term, "low"):
-            assert bounds[-2:] == [term.low, term.high]
-            assert ("of sequences" in loss) == (term.level == "sequence")
-        assert source.startswith(recipe.paper)
 
 
 def test_every_reason_that_the_code_gives_is_explained():

@@ -1,0 +1,99 @@
+"""The pages of docs/trainers/ are those of the registries, and say of every part what it is."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import pytest
+from places import DOCS, ROOT
+
+from rstar2_env.trainers.docstrings import words_of
+from rstar2_env.trainers.pages import FAMILIES, RECIPES, own_parts, pages
+from rstar2_env.trainers.slots import FIELDS, GIVEN, part_info
+
+FOLDER = DOCS / "trainers"
+MADE = pages()
+PARTS = [(family.slot, name) for family in FAMILIES for name in own_parts(family.slot)]
+
+
+@pytest.mark.parametrize("file", MADE)
+def test_the_page_is_that_of_the_code(file):
+    fresh = (FOLDER / file).exists() and (FOLDER / file).read_text("utf-8") == MADE[file]
+    assert fresh, "run: python -m rstar2_env.trainers.pages docs/trainers"
+
+
+def test_there_is_a_page_for_every_slot_and_no_other():
+    assert [family.slot for family in FAMILIES] == list(FIELDS)
+    assert {path.name for path in FOLDER.iterdir()} == set(MADE)
+    shown = (DOCS / "trainers.md").read_text("utf-8")
+    assert all(f"(trainers/{file})" in shown for file in MADE)
+
+
+@pytest.mark.parametrize(("slot", "name"), PARTS)
+def test_every_part_says_what_it_is_and_what_each_option_means(slot, name):
+    made_by = FIELDS[slot].get(name)
+    words = words_of(made_by)
+    assert len(words.summary.split()) >= 4, "its list shows the first line of its docstring alone"
+    options = part_info(name, made_by, given=GIVEN.get(slot, ())).options
+    assert [one.name for one in options if not words.meanings.get(one.name)] == []
+
+
+def test_every_part_and_recipe_has_a_section_and_its_options_are_there():
+    for family in FAMILIES:
+        sections = dict(re.findall(r"^## `(\w+)`\n(.*?)(?=^## |\Z)", MADE[family.file], re.MULTILINE | re.DOTALL))
+        assert list(sections) == list(own_parts(family.slot))
+        for name, section in sections.items():
+            info = part_info(name, FIELDS[family.slot].get(name), given=GIVEN.get(family.slot, ()))
+            assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == [one.name for one in info.options]
+    files = {path.stem for path in (ROOT / "trainers/recipes").glob("[a-z]*.py")}
+    assert set(re.findall(r"^## `(\w+)`$", MADE[RECIPES], re.MULTILINE)) == files
+
+
+@pytest.mark.parametrize("file", MADE)
+def test_links_lead_to_files_and_sections(file):
+    for target, section in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", MADE[file]):
+        path = FOLDER / (target or file)
+        assert path.exists(), target
+        if section and path.parent == FOLDER:
+            assert f"\n## `{section}`\n" in MADE[path.name], (target, section)
+
+
+def test_recipes_are_named_by_the_parts_that_they_use():
+    assert "[`grpo_roc`](recipes.md#grpo_roc)" in MADE["selectors.md"].partition("## `roc`")[2]
+    assert "| `parts.selector` | [`roc`](selectors.md#roc) |" in MADE[RECIPES].partition("## `grpo_roc`")[2]
+    assert "| `rollout.oversample` | `2` |" in MADE[RECIPES].partition("## `grpo_roc`")[2]
+
+
+def test_a_docstring_is_read_in_its_sections_and_a_base_fills_in_what_it_leaves_out():
+    @dataclass
+    class Base:
+        """A base.
+
+        Attributes:
+            width: In tokens,
+                over two lines.
+            name: Of the base.
+        """
+
+        width: int = 1
+        name: str = ""
+
+    @dataclass
+    class Derived(Base):
+        """First line.
+
+        A formula:
+
+            a + b
+
+        Args:
+            name: Of the derived.
+
+        Raises:
+            ValueError: Never an option.
+        """
+
+    words = words_of(Derived)
+    assert (words.summary, words.text) == ("First line.", "A formula:\n\n    a + b")
+    assert words.meanings == {"width": "In tokens, over two lines.", "name": "Of the derived."}

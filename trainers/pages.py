@@ -1,0 +1,265 @@
+"""The pages of docs/trainers/, a family of parts each, made from the registries and the docstrings of the parts.
+
+``python -m rstar2_env.trainers.pages docs/trainers`` writes them all. A part's section has what its class says (formula
+and explanation), its source, its file, the recipes that name it, and its options. Parts of other distributions are
+left out.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.core.option_rules import in_words, says_nothing
+from rstar2_env.core.option_targets import Parameter
+from rstar2_env.core.parts import Part
+
+from .base import TRAINERS, Recipe
+from .config import LISTS
+from .docstrings import words_of
+from .layers import read_slot
+from .slots import FIELDS, GIVEN, part_info
+
+RECIPES = "recipes.md"
+_OURS = "rstar2_env."
+_MADE = "<!-- Made by `python -m rstar2_env.trainers.pages docs/trainers`. Change the docstrings instead. -->"
+_PAPER = re.compile(r"arXiv[: ](\d{4}\.\d{4,5})")
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A page of parts.
+
+    Attributes:
+        file: Its name.
+        slot: The field of ``parts`` that names them.
+        title: Its heading.
+        about: What the parts do, and what holds for all of them, in Markdown.
+    """
+
+    file: str
+    slot: str
+    title: str
+    about: str
+
+
+FAMILIES = (
+    Family(
+        "rollouts.md",
+        "rollout",
+        "Rollouts",
+        "A rollout plays the episodes of each group, and may make several rows of an episode. "
+        "[add-a-trainer.md](../add-a-trainer.md#a-rollout) has the contract, [rollout.md](../rollout.md) the player "
+        "below it.",
+    ),
+    Family(
+        "rewards.md",
+        "reward",
+        "Rewards",
+        "What an episode earns: components whose scores are added. Each takes `weight` (a factor), `gate` (`always`, "
+        "or only in `correct` or `wrong` episodes), `clip` (lowest and highest value before the weight) and `label` "
+        "(its name in the metrics) beside its own options. Most work inside an environment too "
+        "([wrappers.md](../wrappers.md)).",
+    ),
+    Family(
+        "selectors.md",
+        "selector",
+        "Selectors",
+        "Which episodes of a group train, once they have their rewards. A selector may reject a group, which "
+        "`rollout.refill` then replaces.",
+    ),
+    Family(
+        "advantages.md",
+        "advantage",
+        "Advantages",
+        "How much better an episode, or each of its tokens, did than expected. Below, r is the reward of an episode.",
+    ),
+    Family(
+        "losses.md",
+        "loss",
+        "Terms of the loss",
+        "Terms are added up. [losses.md](../losses.md) says how terms, aggregation and correction make the loss, and "
+        "has their values at points. π is the policy, π_old the policy when it sampled, μ the engine that drew the "
+        "tokens, A the advantage.",
+    ),
+    Family(
+        "aggregations.md",
+        "aggregation",
+        "Aggregations",
+        "The weight of a token in the loss of an optimizer step: the mean over what. Of all rows of all processes.",
+    ),
+    Family(
+        "corrections.md",
+        "correction",
+        "Corrections",
+        "Weights, without a gradient, for what the engine computes otherwise than the trainer. `auto`, the default, is "
+        "`truncate` where the engine has a copy of the weights, and `none` where it uses the trainer's. A ratio is the "
+        "trainer's probability over the engine's, of a token, a turn or a sequence.",
+    ),
+    Family(
+        "samplers.md",
+        "sampler",
+        "Samplers",
+        "Which problems a step begins with. A sampler learns how the groups of all processes went, and its state is in "
+        "every checkpoint.",
+    ),
+    Family(
+        "hooks.md",
+        "hook",
+        "Hooks",
+        "Callbacks that change a run between its steps: limits, temperature, coefficients of the loss, resets, SFT "
+        "steps. What they changed is in every checkpoint.",
+    ),
+)
+
+
+def pages() -> dict[str, str]:
+    """Every page by the name of its file."""
+    recipes = _recipes()
+    made = {family.file: _family(family, recipes) for family in FAMILIES}
+    return {RECIPES: _recipe_page(recipes), **made}
+
+
+def own_parts(slot: str) -> dict[str, Callable[..., Any]]:
+    """The parts of a slot that this distribution brings, by name."""
+    found = {name: FIELDS[slot].get(name) for name in FIELDS[slot]}
+    return {name: part for name, part in found.items() if part.__module__.startswith(_OURS)}
+
+
+def _recipes() -> dict[str, tuple[Recipe, Any]]:
+    """The recipes of this distribution, each with the module that has its explanation."""
+    folder = importlib.import_module(f"{_OURS}trainers.recipes")
+    files = {path.stem for path in Path(str(folder.__path__[0])).glob("[a-z]*.py")}
+    return {name: (TRAINERS.get(name), sys.modules[f"{folder.__name__}.{name}"]) for name in TRAINERS if name in files}
+
+
+def _family(family: Family, recipes: Mapping[str, tuple[Recipe, Any]]) -> str:
+    rows, sections = [], []
+    for name, made_by in own_parts(family.slot).items():
+        words, info = words_of(made_by), part_info(name, made_by, given=GIVEN.get(family.slot, ()))
+        paper = f" ({info.paper})" if info.paper and info.paper not in words.summary else ""
+        rows.append([f"[`{name}`](#{name})", _cell(words.summary.removesuffix(".") + paper)])
+        named = [known for known, (recipe, _) in recipes.items() if name in _names(recipe, family.slot)]
+        facts = [f"Source: {_linked(info.paper)}."] if info.paper else []
+        facts.append(f"File: {_file(made_by.__module__)}.")
+        if named:
+            facts.append(f"Recipes: {', '.join(f'[`{one}`]({RECIPES}#{one})' for one in named)}.")
+        told = [_prose(words.summary), _prose(words.text), " ".join(facts), _options(info.options, words.meanings)]
+        sections += [f"## `{name}`", *filter(None, told)]
+    listed = _table(["part", "what it is"], rows)
+    head = [_MADE, f"# {family.title}", f"{family.about}", _named_so(family.slot), listed]
+    return "\n\n".join([*head, *sections]) + "\n"
+
+
+def _named_so(slot: str) -> str:
+    if slot in LISTS:
+        return (
+            f'`--set {slot}=["NAME","NAME:OPTION=VALUE"]` names them all, `--set {slot}.NAME.OPTION=VALUE` changes '
+            "one, or adds it."
+        )
+    key = "parts.rollout" if slot == "rollout" else slot
+    return f"`--set {key}=NAME` or `--set {key}=NAME:OPTION=VALUE` names one, `--set {key}.OPTION=VALUE` changes it."
+
+
+def _recipe_page(recipes: Mapping[str, tuple[Recipe, Any]]) -> str:
+    rows, sections = [], []
+    for name, (recipe, module) in recipes.items():
+        words = words_of(module)
+        rows.append([f"[`{name}`](#{name})", _cell(recipe.summary), _linked(recipe.paper)])
+        facts = [f"Source: {_linked(recipe.paper)}."] if recipe.paper else []
+        facts.append(f"File: {_file(module.__name__)}.")
+        told = [
+            f"{_cell(recipe.summary)}.",
+            _prose(words.text),
+            " ".join(facts),
+            _table(["option", "value"], _says(recipe)),
+        ]
+        sections += [f"## `{name}`", *filter(None, told)]
+    head = [
+        _MADE,
+        "# Recipes",
+        "A recipe names one part for each slot, and defaults of the run. What a recipe does not name is `plain`, "
+        "`return`, `all`, `group_norm`, `ppo_clip`, `token_mean`, `auto`, `uniform` and no hook. "
+        "`rstar2 trainers NAME` prints one with every option; sizes (problems, episodes, tokens) are those of the "
+        "run, not of the papers.",
+        _table(["recipe", "what it is", "source"], rows),
+    ]
+    return "\n\n".join([*head, *sections]) + "\n"
+
+
+def _says(recipe: Recipe) -> list[list[str]]:
+    """What a recipe has of its own: parts that differ from those of an empty recipe, and defaults of the run."""
+    empty = Recipe("")
+    rows = []
+    for slot in FIELDS:
+        written, plain = _parts(recipe, slot), _parts(empty, slot)
+        if [(part.name, part.options) for part in written] != [(part.name, part.options) for part in plain]:
+            page = next(family.file for family in FAMILIES if family.slot == slot)
+            linked = [f"[`{part.name}`]({page}#{part.name}){_given(part)}" for part in written]
+            rows.append([f"`parts.{slot}`", ", ".join(linked)])
+    for group, options in recipe.defaults.items():
+        rows += [[f"`{group}.{name}`", f"`{json.dumps(value)}`"] for name, value in options.items()]
+    return rows
+
+
+def _given(part: Part) -> str:
+    options = str(Part("", part.options)).removeprefix(":")
+    return f" `{options}`" if options else ""
+
+
+def _parts(recipe: Recipe, slot: str) -> list[Part]:
+    found = read_slot(slot, getattr(recipe, slot))
+    return list(found) if slot in LISTS else [found]
+
+
+def _names(recipe: Recipe, slot: str) -> list[str]:
+    return [part.name for part in _parts(recipe, slot)]
+
+
+def _options(options: Iterable[Parameter], meanings: Mapping[str, str]) -> str:
+    rows = []
+    for one in options:
+        values = "" if says_nothing(one.hint) else in_words(one.hint, one.rule)
+        default = "required" if one.required else f"`{one.default!r}`"
+        rows.append([f"`{one.name}`", default, _cell(values), _cell(meanings.get(one.name, ""))])
+    return _table(["option", "default", "values", "what it is"], rows)
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    if not rows:
+        return ""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |".replace("|  |", "| |") for line in lines)
+
+
+def _prose(text: str) -> str:
+    """A docstring's text as Markdown: its papers as links, its indented lines as they stand."""
+    return _linked(re.sub(r"::$", ":", text.replace("``", "`"), flags=re.MULTILINE))
+
+
+def _linked(text: str) -> str:
+    return _PAPER.sub(lambda found: f"[arXiv {found[1]}](https://arxiv.org/abs/{found[1]})", text)
+
+
+def _cell(text: str) -> str:
+    return _linked(text.replace("|", "\\|").replace("``", "`"))
+
+
+def _file(module: str) -> str:
+    """A link to a module of this distribution, from a page in docs/trainers."""
+    path = module.removeprefix(_OURS).replace(".", "/") + ".py"
+    path = path if path.startswith("trainers/") else f"rstar2_env/{path}"
+    return f"[{path}](../../{path})"
+
+
+if __name__ == "__main__":
+    for folder in map(Path, sys.argv[1:]):
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, page in pages().items():
+            (folder / file).write_text(page, "utf-8")
