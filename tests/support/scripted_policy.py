@@ -1,0 +1,109 @@
+"""An engine whose turns are written by a script, with the log-probabilities that the trained model gives them.
+
+A tiny model with random weights never calls a tool, solves a puzzle or makes a legal move; a run of it would train on
+nothing. Here the environment, its rewards, the tool's programs, the collector and the optimizer are the real ones, and
+the script plays badly enough that the episodes of a group differ. Not covered: learning, since the script does not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scripted_engine import call
+
+from rstar2_env.core.options import checked
+from rstar2_env.rollout import Generation, SamplingParams
+from rstar2_env.rollout.engines.registry import EngineKind
+from rstar2_env.rollout.engines.transformers_engine import TransformersEngine
+
+Script = Callable[[str, np.random.Generator], str | None]
+"""The conversation so far and the turn's draws, to the turn; ``None`` where it does not know the conversation."""
+
+
+class ScriptedPolicy(TransformersEngine):
+    """The trainer's own module, which is told what to say; what the script does not know it samples."""
+
+    def __init__(self, model: Any, tokenizer: Any, script: Script, **options: Any) -> None:
+        super().__init__(model, tokenizer, **options)
+        self._script = script
+
+    async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
+        """Say what the script says, and end the turn."""
+        text = self._script(str(self.tokenizer.decode(ids)), np.random.default_rng(params.seed))
+        if text is None:
+            return await super().generate(ids, params)
+        said = self.tokenizer.encode(f"{text}<|im_end|>", add_special_tokens=False)[: params.max_tokens]
+        version = self._version
+        logprobs = await self.score(ids, said)
+        return Generation(said, logprobs, "stop" if said[-1] in params.stop_ids else "length", version)
+
+
+def engine_kind(script: Script) -> EngineKind:
+    """A kind of engine that can be registered."""
+
+    def make(model: Any, tokenizer: Any, *, max_rows: int, seed: int, options: Mapping[str, Any]) -> ScriptedPolicy:
+        return ScriptedPolicy(model, tokenizer, script, max_rows=max_rows, seed=seed)
+
+    @checked
+    def takes() -> None: ...
+
+    return EngineKind("what a script says", make, shares_weights=True, takes=lambda: takes)
+
+
+@dataclass(frozen=True)
+class World:
+    """An environment, and a script that plays it.
+
+    Attributes:
+        env: Its id.
+        options: Its options.
+        script: Who plays.
+        tokens: The longest episode.
+    """
+
+    env: str
+    options: Mapping[str, Any]
+    script: Script
+    tokens: int
+
+
+def _calculator(text: str, rng: np.random.Generator) -> str | None:
+    asked = re.search(r"What is (\d+) \+ (\d+)\?", text)
+    if asked is None:
+        return None
+    total = int(asked[1]) + int(asked[2])
+    if "<tool_response>\n" not in text and rng.random() < 0.6:
+        calls = [call(f"print({asked[1]}+{asked[2]})"), call("print(undefined)"), "<tool_call>{</tool_call>"]
+        return calls[rng.choice(3, p=[0.5, 0.3, 0.2])]
+    return f"<answer>\\boxed{{{total + (rng.random() < 0.5)}}}</answer>"
+
+
+def _guesser(text: str, rng: np.random.Generator) -> str | None:
+    if "Answer with 5 digits" not in text:
+        return None
+    return f"<answer>\\boxed{{{''.join(map(str, rng.integers(2, size=5)))}}}</answer>"
+
+
+def _player(text: str, rng: np.random.Generator) -> str | None:
+    legal = re.findall(r"You can play: ([\d, ]+)", text)
+    return f"<answer>\\boxed{{{rng.choice(legal[-1].split(', '))}}}</answer>" if legal else None
+
+
+WORLDS = {
+    "tool": World(
+        "rstar2/MathTool-v0",
+        {
+            "problems": [{"question": f"What is {n} + {n * n}?", "answer": str(n + n * n)} for n in range(12)],
+            "max_turns": 3,
+        },
+        _calculator,
+        700,
+    ),
+    "puzzle": World("rstar2/Saturn-v0", {"clause_size": 3, "variables": 5, "clauses": 5}, _guesser, 100),
+    "game": World("rstar2/TicTacToe-v0", {}, _player, 1500),
+}
+"""Mathematics with a tool, a puzzle of one turn, and a game of several against an opponent."""

@@ -1,0 +1,99 @@
+"""Every recipe trains in three unlike environments, or refuses one and says why."""
+
+from __future__ import annotations
+
+import gc
+import math
+import zlib
+
+import pytest
+from safetensors.torch import load_file
+from scripted_policy import WORLDS, engine_kind
+
+from rstar2_env import trainers
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.run_folder import read_run
+from rstar2_env.rollout.engines.registry import ENGINES
+
+pytestmark = pytest.mark.train
+
+REFUSED: dict[tuple[str, str], str] = {}
+"""Of a recipe in an environment that it refuses: words of the reason."""
+CELLS = [(recipe, world) for recipe in trainers.TRAINERS for world in WORLDS]
+SHORT = [cell for cell in CELLS if cell[1] in ("puzzle", ("tool", "game")[zlib.crc32(cell[0].encode()) % 2])]
+"""Every recipe in the puzzle, which is the shortest, and in one of the others."""
+
+
+def train(recipe, world, tiny_model, folder):
+    """Take two optimizer steps."""
+    trainer = trainers.make(
+        recipe,
+        model=str(tiny_model),
+        env=world.env,
+        env_options=dict(world.options),
+        engine="scripted",
+        output_dir=str(folder),
+        steps=2,
+        problems_per_step=2,
+        group_size=4,
+        max_episode_tokens=world.tokens,
+        learning_rate=1e-3,
+        save_every=0,
+        threads=1,
+        progress=False,
+    )
+    try:
+        return trainer.train()
+    finally:
+        trainer.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _collected_once():
+    gc.freeze()  # accelerate collects garbage after every run, and all of TRL would be looked through each time
+    yield
+    gc.unfreeze()
+
+
+def check(recipe, world, tiny_model, folder):
+    """Train, and see that both steps were taken and the weights moved, or that the refusal is the one that is known."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(ENGINES._parts, "scripted", engine_kind(WORLDS[world].script))
+        if (recipe, world) in REFUSED:
+            with pytest.raises(ConfigurationError, match=REFUSED[recipe, world]):
+                train(recipe, WORLDS[world], tiny_model, folder)
+            return
+        result = train(recipe, WORLDS[world], tiny_model, folder)
+    steps = [line for line in result.history if "loss" in line]
+    assert [line["step"] for line in steps] == [1, 2]
+    assert [name for line in steps for name, value in line.items() if not math.isfinite(value)] == []
+    assert max(line["grad_norm"] for line in steps) > 0
+    before, after = load_file(tiny_model / "model.safetensors"), load_file(result.model_dir / "model.safetensors")
+    assert any(not before[name].equal(weights) for name, weights in after.items())
+    played = read_run(result.output_dir).episodes(1)
+    assert len(played) >= 8
+    assert all(each.episode.available for each in played)
+
+
+@pytest.mark.parametrize(("recipe", "world"), SHORT)
+def test_a_recipe_trains_in_a_puzzle_and_in_a_world_of_several_turns(recipe, world, tiny_model, tmp_path):
+    check(recipe, world, tiny_model, tmp_path / "run")
+
+
+@pytest.mark.proof
+def test_every_recipe_trains_in_every_world(tiny_model, tmp_path, record_property):
+    failed = {}
+    for recipe, world in CELLS:
+        try:
+            check(recipe, world, tiny_model, tmp_path / f"{recipe}-{world}")
+        except Exception as error:
+            failed[recipe, world] = f"{type(error).__name__}: {error}"[:300]
+    record_property("recipes", len(CELLS) // len(WORLDS))
+    record_property("worlds", ", ".join(world.env for world in WORLDS.values()))
+    record_property("trained for two steps", len(CELLS) - len(REFUSED) - len(failed))
+    record_property("refused with a reason", len(REFUSED))
+    assert failed == {}
+
+
+def test_no_refusal_is_expected_of_a_recipe_that_is_not_there():
+    assert set(REFUSED) <= set(CELLS)
