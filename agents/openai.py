@@ -1,92 +1,141 @@
 """Plays with the model behind any OpenAI-compatible endpoint: chat completions, text in and text out.
 
-Covered: everything that an evaluation needs: retries when the endpoint is overloaded (429, with ``Retry-After``) or
-lost, time limits, a key from the environment. Not covered: training (an endpoint gives no token ids: use the engine
-``vllm-server``), the endpoint's own tool calls (the environment's dialect is written as text), streaming.
+Covered: everything that an evaluation needs: native tool calls or the dialect's text, replies that cannot be played,
+retries, rates, budgets of tokens and money, a cache on disk, a key from the environment. Not covered: training (an
+endpoint gives no token ids: use the engine ``vllm-server``), streaming.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
-from rstar2_env.core.chat_endpoint import ChatEndpoint
+from rstar2_env.core.chat.client import ClientOptions, Priced, shared_client
+from rstar2_env.core.chat.limits import ChatLimits
+from rstar2_env.core.errors import UnusableReplyError
+from rstar2_env.core.options import call_with_options, checked
+from rstar2_env.dialects import Dialect
+from rstar2_env.env.conversation import Conversation
 
 from .base import AGENTS
 
 
 class OpenAIChat:
-    """Requests every turn from an OpenAI-compatible endpoint; text only.
+    """Requests every turn from an OpenAI-compatible endpoint.
 
     Args:
         base_url: The endpoint's URL including its version, such as ``http://127.0.0.1:8000/v1``.
         model: The name under which it serves the model.
         api_key_env: Environment variable that holds the API key; if it is not set, no key is sent.
+        tools: ``"text"``: calls are written in the environment's dialect, as in training. ``"native"``: the
+            environment's tools are sent as the endpoint's own, and its calls and their results are translated.
         temperature: Sampling temperature; ``None`` leaves it to the endpoint, as for the next two options.
         top_p: Probability mass of nucleus sampling, 0 to 1.
         max_tokens: Maximum number of tokens of one turn.
         stop: Strings at which the endpoint ends a turn; they are not part of the turn.
         seeded: Send a seed for each turn, derived from the episode's; few endpoints guarantee reproducible sampling.
         extra: Further fields of the request, such as ``{"reasoning_effort": "low"}``.
+        cut: What becomes of a reply that was cut at the limit of its tokens: ``"drop"`` ends the episode as one that
+            does not count, ``"play"`` plays what there is.
         timeout_s: Maximum time for one turn, in seconds.
         retries: Number of further attempts for one turn.
+        limits: Rates and budgets of all agents of the process at this endpoint together; see ``ChatLimits``.
+        cache: SQLite file that keeps replies: a request that was answered before is not sent again.
+        dialect: The environment's dialect.
 
     Raises:
-        ConfigurationError: ``base_url`` is not a URL, or a number is out of range.
+        ConfigurationError: ``base_url`` is not a URL, a number is out of range, or the dialect cannot write native
+            calls.
     """
 
+    incidental = frozenset({"api_key_env", "timeout_s", "retries", "limits", "cache"})
+    """Options that change no turn: an evaluation may be resumed with others."""
+
+    @checked
     def __init__(
         self,
         base_url: str,
         model: str,
         api_key_env: str = "OPENAI_API_KEY",
+        tools: Literal["text", "native"] = "text",
         temperature: float | None = None,
         top_p: float | None = None,
         max_tokens: int | None = None,
         stop: Sequence[str] = (),
         seeded: bool = True,
         extra: Mapping[str, Any] | None = None,
+        cut: Literal["drop", "play"] = "drop",
         timeout_s: float = 600.0,
         retries: int = 6,
+        limits: ChatLimits | Mapping[str, Any] | None = None,
+        cache: str | None = None,
+        dialect: Dialect | str = "rstar2",
     ) -> None:
-        key = os.environ.get(api_key_env)
-        self._endpoint = ChatEndpoint(base_url, api_key=key, timeout_s=timeout_s, retries=retries)
+        if not isinstance(limits, ChatLimits):
+            limits = call_with_options("option 'limits'", ChatLimits, limits or {}, prefix="limits.")
+        self._client = shared_client(
+            ClientOptions(
+                base_url,
+                os.environ.get(api_key_env),
+                timeout_s,
+                retries,
+                limits,
+                None if cache is None else Path(cache),
+            )
+        )
         given = {"temperature": temperature, "top_p": top_p, "max_tokens": max_tokens, "stop": list(stop) or None}
         self._fields = {"model": model, **{name: value for name, value in given.items() if value is not None}}
         self._fields |= extra or {}
-        self._seeded = seeded
-        self._messages: list[dict[str, str]] = []
-        self._seed = 0
+        self._seeded, self._plays_cut = seeded, cut == "play"
+        self._talk = Conversation(dialect, native=tools == "native")
+        self._seed = self._spoken = 0
+        self.usage: dict[str, float] = {}
 
     def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:
         """Begin a conversation with the system message, if there is one.
 
         Args:
             observation: The text of the environment's ``reset``.
-            info: The ``info`` of the environment's ``reset``; ``system`` is the system message.
+            info: The ``info`` of the environment's ``reset``; ``system`` is the system message, ``tools`` the schemas.
             seed: Seed of the episode, from which each turn's seed is derived.
         """
-        self._messages = [{"role": "system", "content": str(info["system"])}] if info.get("system") else []
-        self._seed = seed
+        self._talk.begin(info)
+        self._seed, self._spoken, self.usage = seed, 0, {}
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
         """Send the conversation with the new observation, and return the text of the reply.
 
         Raises:
+            UnusableReplyError: The reply has no text, was cut or is a refusal.
+            BudgetSpentError: The tokens or the money are used up.
             ServiceError: The endpoint did not answer or refused the request; the message quotes its response.
         """
-        role = str(info.get("role", "user")) if self._spoken else "user"
-        self._messages.append({"role": role, "content": observation})
+        self._talk.hear(observation, str(info.get("role", "user")) if self._spoken else "user")
         # Every turn of an episode has its own seed; endpoints accept seeds of at least 31 bits.
         seed = {"seed": (self._seed + self._spoken * 7919) % (1 << 31)} if self._seeded else {}
-        turn = self._endpoint.complete(self._messages, **{**self._fields, **seed})
-        self._messages.append({"role": "assistant", "content": turn})
-        return turn
+        fields = {**self._fields, **self._talk.fields, **seed}
+        answer = self._client.ask(self._talk.messages, sample=[self._seed, self._spoken], **fields)
+        self._count(answer)
+        trouble = answer.reply.trouble
+        if trouble is not None and not (trouble[0] == "cut" and self._plays_cut and answer.reply.text.strip()):
+            raise UnusableReplyError(*trouble)
+        self._spoken += 1
+        return self._talk.say(answer.reply)
 
-    @property
-    def _spoken(self) -> int:
-        return sum(message["role"] == "assistant" for message in self._messages)
+    def _count(self, answer: Priced) -> None:
+        usage = answer.reply.usage
+        taken = {
+            "requests": 1.0,
+            "cached": float(answer.cached),
+            "prompt_tokens": usage.prompt_tokens,
+            "completion_tokens": usage.completion_tokens,
+            "cost": answer.cost,
+        }
+        for name, value in taken.items():
+            if value is not None:
+                self.usage[name] = self.usage.get(name, 0.0) + value
 
 
 AGENTS.register("openai", OpenAIChat)

@@ -21,21 +21,43 @@ import urllib.request
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from rstar2_env.core.errors import ConfigurationError, ServiceError
 from rstar2_env.core.retries import delay, failure, may_pass, reason, retry_after
 
 _PATH = "/chat/completions"
+_FILTERED = re.compile(r"content_filter|content_policy_violation|ResponsibleAIPolicyViolation")
+_TOO_LONG = re.compile(r"context_length_exceeded|maximum context length|context (?:window|size|length)", re.IGNORECASE)
+
+
+class RequestPace(Protocol):
+    """Says when a request may be sent."""
+
+    def wait(self) -> None:
+        """Wait until one may."""
+        ...
+
+    def hold(self, seconds: float) -> None:
+        """Send none for so long, since the server asked for that."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """An attempt without an answer: what went wrong, whether another may help, and how long the server asks to wait."""
+    """An attempt without an answer.
+
+    Attributes:
+        problem: What went wrong.
+        again: Whether another attempt may help.
+        wait_s: How long the server asks to wait.
+        cause: As in ``ServiceError``.
+    """
 
     problem: str
     again: bool
     wait_s: float | None = None
+    cause: str = ""
 
 
 class ChatEndpoint:
@@ -49,6 +71,7 @@ class ChatEndpoint:
         retry_timeouts: Whether a request that timed out is retried too.
         max_bytes: Longest answer that is read.
         option: Name of the caller's option that holds ``base_url``, for messages.
+        pace: Says when each attempt may be sent; ``None`` sends at once.
 
     Attributes:
         url: The address that requests go to.
@@ -67,6 +90,7 @@ class ChatEndpoint:
         retry_timeouts: bool = False,
         max_bytes: int = 64 << 20,
         option: str = "base_url",
+        pace: RequestPace | None = None,
     ) -> None:
         if not re.fullmatch(r"https?://[^/\s]+(/\S*)?", str(base_url)):
             raise ConfigurationError(f"{option} must be an address such as http://127.0.0.1:8000/v1, not {base_url!r}.")
@@ -83,6 +107,7 @@ class ChatEndpoint:
             "max_bytes": max_bytes,
             "option": option,
         }
+        self._pace = pace
         self.url = str(base_url).rstrip("/") + _PATH
         self._timeout_s, self._retries, self._retry_timeouts = timeout_s, retries, retry_timeouts
         self._max_bytes = max_bytes
@@ -95,7 +120,7 @@ class ChatEndpoint:
         self._pid = os.getpid()
         weakref.finalize(self, _close, self._idle)
 
-    def complete(self, messages: Sequence[Mapping[str, str]], **fields: Any) -> str:
+    def complete(self, messages: Sequence[Mapping[str, Any]], **fields: Any) -> str:
         """Ask for the next message of a conversation.
 
         Args:
@@ -110,23 +135,7 @@ class ChatEndpoint:
             ServiceError: The endpoint did not answer, or refused, or answered something else; the message names it and
                 quotes its answer.
         """
-        # Escaped to ASCII, which lone surrogates survive.
-        body = json.dumps({**fields, "messages": list(messages)}).encode("ascii")
-        attempts = 0
-        while True:
-            attempts += 1
-            answer = self._ask(body)
-            if not isinstance(answer, _Failed):
-                return self._text(answer)
-            if not answer.again or attempts > self._retries:
-                raise ServiceError(failure(f"POST {self.url}", answer.problem, attempts))
-            time.sleep(delay(attempts) if answer.wait_s is None else answer.wait_s)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled as its arguments, without connections."""
-        return _rebuild, (self._arguments,)
-
-    def _text(self, answer: Any) -> str:
+        answer = self.ask(messages, **fields)
         try:
             return str(answer["choices"][0]["message"]["content"] or "")
         except (KeyError, IndexError, TypeError) as error:
@@ -134,7 +143,43 @@ class ChatEndpoint:
                 f"{self.url} returned something other than a chat completion: {str(answer)[:300]}"
             ) from error
 
-    def _ask(self, body: bytes) -> Any:
+    def ask(self, messages: Sequence[Mapping[str, Any]], **fields: Any) -> Any:
+        """Ask for the next message of a conversation.
+
+        Args:
+            messages: The conversation, as the endpoint reads it.
+            **fields: The other fields of the request.
+
+        Returns:
+            The endpoint's whole answer, as JSON.
+
+        Raises:
+            ServiceError: The endpoint did not answer, or refused; the message names it and quotes its answer.
+        """
+        # Escaped to ASCII, which lone surrogates survive.
+        body = json.dumps({**fields, "messages": list(messages)}).encode("ascii")
+        attempts = 0
+        while True:
+            attempts += 1
+            if self._pace is not None:
+                self._pace.wait()
+            answer = self._attempt(body)
+            if not isinstance(answer, _Failed):
+                return answer
+            if not answer.again or attempts > self._retries:
+                raise ServiceError(failure(f"POST {self.url}", answer.problem, attempts), cause=answer.cause)
+            if answer.wait_s is None:
+                time.sleep(delay(attempts))
+            elif self._pace is None:
+                time.sleep(answer.wait_s)
+            else:
+                self._pace.hold(answer.wait_s)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as its arguments, without connections."""
+        return _rebuild, (self._arguments,)
+
+    def _attempt(self, body: bytes) -> Any:
         """Make one attempt; returns the answer, or how it failed."""
         while True:
             connection = self._kept()
@@ -174,7 +219,9 @@ class ChatEndpoint:
             answer = None
         if not 200 <= response.status < 300:
             problem = f"{response.status}: {reason(text if answer is None else answer)}"
-            return _Failed(problem, may_pass(response.status), retry_after(response.headers.get("Retry-After")))
+            cause = "refused" if _FILTERED.search(text) else "too_long" if _TOO_LONG.search(text) else ""
+            wait_s = retry_after(response.headers.get("Retry-After"))
+            return _Failed(problem, may_pass(response.status), wait_s, cause if response.status == 400 else "")
         return _Failed(f"the answer is not JSON: {text[:200]!r}", False) if answer is None else answer
 
     def _kept(self) -> http.client.HTTPConnection | None:

@@ -113,7 +113,17 @@ class SandboxUnavailableError(Rstar2Error, RuntimeError):
 
 
 class ServiceError(Rstar2Error, RuntimeError):
-    """A server that was asked over HTTP did not answer, or refused; the message quotes its answer."""
+    """A server that was asked over HTTP did not answer, or refused; the message quotes its answer.
+
+    Args:
+        message: What was asked, and how it failed.
+        cause: ``refused`` where a model's endpoint refused the conversation for its content, ``too_long`` where it is
+            longer than the model reads; else empty.
+    """
+
+    def __init__(self, message: str = "", *, cause: str = "") -> None:
+        super().__init__(message)
+        self.cause = cause
 
 
 class BudgetSpentError(ServiceError):

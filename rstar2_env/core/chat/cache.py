@@ -1,0 +1,63 @@
+"""Answers of an endpoint on disk, so that what was asked before is neither paid nor waited for again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import threading
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.core.errors import ConfigurationError
+
+
+class ChatCache:
+    """Answers by request, in an SQLite file that threads and processes may share.
+
+    Args:
+        path: The file; it and its folder are made.
+
+    Raises:
+        ConfigurationError: The file cannot be written, or is something else than such a cache.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with closing(self._open()) as connection, connection:
+                connection.execute("CREATE TABLE IF NOT EXISTS answers (request TEXT PRIMARY KEY, answer TEXT)")
+        except (OSError, sqlite3.Error) as error:
+            raise ConfigurationError(
+                f"{path} cannot be used as a cache of replies: {error}.", option="cache"
+            ) from error
+
+    def get(self, request: str) -> Any:
+        """The answer to a request, by its ``digest``; ``None`` if there is none."""
+        with self._lock, closing(self._open()) as connection:
+            row = connection.execute("SELECT answer FROM answers WHERE request = ?", (request,)).fetchone()
+        return None if row is None else json.loads(row[0])
+
+    def put(self, request: str, answer: Any) -> None:
+        """Keep an answer."""
+        with self._lock, closing(self._open()) as connection, connection:
+            connection.execute("INSERT OR REPLACE INTO answers VALUES (?, ?)", (request, json.dumps(answer)))
+
+    def _open(self) -> sqlite3.Connection:
+        return sqlite3.connect(str(self._path), timeout=30.0)
+
+
+def digest(url: str, body: Mapping[str, Any], sample: Any) -> str:
+    """What identifies a request.
+
+    Args:
+        url: The endpoint.
+        body: The request.
+        sample: Which of several replies to the same request is asked for.
+    """
+    text = json.dumps([url, body, sample], sort_keys=True)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()

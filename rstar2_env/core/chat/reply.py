@@ -1,0 +1,138 @@
+"""What an endpoint replied: the text, native tool calls, why it ended, what it cost, and whether it can be played.
+
+Covered: the answers of chat completions, as OpenAI, vLLM, llama.cpp, OpenRouter and Azure write them. Not covered:
+several choices, streaming.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rstar2_env.core.episode import ReplyEnd
+from rstar2_env.core.errors import ServiceError
+
+_SHOWN_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class NativeCall:
+    """A tool call in the endpoint's own form.
+
+    Attributes:
+        id: The call's id, to which its result refers.
+        name: Name of the tool.
+        arguments: The arguments as the model wrote them, which should be a JSON object.
+    """
+
+    id: str
+    name: str
+    arguments: str
+
+    def record(self) -> dict[str, Any]:
+        """The call as a request's assistant message holds it."""
+        return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": self.arguments}}
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a reply took.
+
+    Attributes:
+        prompt_tokens: Tokens that were read; ``None`` where the endpoint does not say.
+        completion_tokens: Tokens that were written, those of its reasoning included; ``None`` likewise.
+        cost: Money, where the endpoint says it.
+    """
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cost: float | None = None
+
+    @property
+    def tokens(self) -> int | None:
+        """Tokens read and written; ``None`` where the endpoint does not say."""
+        if self.prompt_tokens is None or self.completion_tokens is None:
+            return None
+        return self.prompt_tokens + self.completion_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """The first choice of a chat completion.
+
+    Attributes:
+        text: Its text; empty where it has none.
+        calls: Its native tool calls, in order.
+        finish: Why it ended, in the endpoint's word (``stop``, ``length``, ``tool_calls``, ``content_filter``).
+        refusal: The endpoint's words, where it refused to give a text.
+        usage: What it took.
+    """
+
+    text: str
+    calls: tuple[NativeCall, ...]
+    finish: str
+    refusal: str
+    usage: Usage
+
+    @property
+    def trouble(self) -> tuple[ReplyEnd, str] | None:
+        """Why it cannot be played as a turn, as an episode's end and in words; ``None`` if it can."""
+        if self.refusal or self.finish == "content_filter":
+            return "refused", f"The endpoint refused to reply: {self.refusal or 'its content filter'}."
+        if self.finish == "length":
+            return "cut", f"The reply was cut at the limit of its tokens; it begins {self.text[:_SHOWN_CHARS]!r}."
+        if not self.calls and not self.text.strip():
+            return "no_text", f"The reply has no text and no call (its end: {self.finish or 'not told'})."
+        return None
+
+
+def read_reply(answer: Any, url: str) -> ChatReply:
+    """Read a chat completion.
+
+    Args:
+        answer: The endpoint's answer, as JSON.
+        url: The endpoint, for the message.
+
+    Raises:
+        ServiceError: It is something else.
+    """
+    try:
+        choice = answer["choices"][0]
+        message = choice["message"]
+        content = message.get("content")
+        calls = tuple(_call(number, call) for number, call in enumerate(message.get("tool_calls") or ()))
+        usage = answer.get("usage")
+        return ChatReply(
+            text=_text(content),
+            calls=calls,
+            finish=str(choice.get("finish_reason") or ""),
+            refusal=str(message.get("refusal") or ""),
+            usage=_usage(usage) if isinstance(usage, Mapping) else Usage(),
+        )
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        raise ServiceError(f"{url} returned something other than a chat completion: {str(answer)[:300]}") from error
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, Sequence) and not isinstance(content, str):
+        return "".join(str(part.get("text") or "") for part in content if part.get("type", "text") == "text")
+    return str(content or "")
+
+
+def _call(number: int, call: Mapping[str, Any]) -> NativeCall:
+    function = call["function"]
+    return NativeCall(str(call.get("id") or f"call_{number}"), str(function["name"]), str(function["arguments"] or ""))
+
+
+def _usage(usage: Mapping[str, Any]) -> Usage:
+    cost = usage.get("cost")
+    return Usage(
+        _count(usage.get("prompt_tokens")),
+        _count(usage.get("completion_tokens")),
+        float(cost) if isinstance(cost, (int, float)) and not isinstance(cost, bool) and cost >= 0 else None,
+    )
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
