@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from statistics import stdev
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.row import Row
@@ -56,16 +57,18 @@ class Group:
     def outcome(self) -> Outcome:
         """How it went, for the sampler."""
         counted = [episode for episode in self.episodes if episode.available]
+        rewards = [episode.reward for episode in counted]
         sizes = [abs(value) for value in self.advantages] if self.kept else []
         return Outcome(
             start=self.start,
             group=self.number,
             episodes=len(counted),
             successes=sum(episode.correct for episode in counted),
-            reward=sum(episode.reward for episode in counted) / max(len(counted), 1),
+            reward=sum(rewards) / max(len(counted), 1),
             advantage=sum(sizes) / max(len(counted), 1),
             kept=len(self.kept),
             task=next((episode.task for episode in counted if episode.task), ""),
+            deviation=stdev(rewards) if len(rewards) > 1 else 0.0,
         )
 
 

@@ -32,7 +32,7 @@ from .rollouts.base import MakesRows, Rollout
 from .samplers.base import Sampler, Start
 from .scoring import check_components, score
 from .selection import select
-from .selectors.base import Selector, Settles
+from .selectors.base import Observes, Selector, Settles
 from .step_figures import step_figures, words_of
 
 SURPLUS = "surplus"
@@ -149,6 +149,8 @@ class Collector:
             outcomes = sorted(chain.from_iterable(own for own, _ in told), key=lambda outcome: outcome.group)
             self._words.update(*(words for _, words in told))
             self.sampler.observe(outcomes)
+            if isinstance(self.parts.selector, Observes):
+                self.parts.selector.observe(outcomes)
             self._counts["steps"] += 1
             self._counts["groups"] += len(outcomes)
             self._counts["rejected"] += sum(not outcome.kept for outcome in outcomes)

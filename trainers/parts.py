@@ -7,7 +7,7 @@ the run stand for. Not covered: which part takes precedence, that of the recipe 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import call_with_options, typed_options
 from rstar2_env.core.parts import Part, part_named
+from rstar2_env.problems import FiniteSource, ProblemSource
 from rstar2_env.rewards.component import Component, component_options, make_component
 
 from .advantages.base import Advantage
@@ -40,6 +41,7 @@ _HAS: Mapping[str, tuple[str, ...]] = {"loss": ("needs", "policy_gradient"), "co
 _FROM_THE_RUN: Mapping[tuple[str, str], Callable[[TrainConfig], Any]] = {
     ("aggregation", "length"): lambda config: config.rollout.max_episode_tokens,
     ("reward", "limit"): lambda config: config.rollout.max_episode_tokens,
+    ("sampler", "batch"): lambda config: config.rollout.problems_per_step,
 }
 """Options that take their value from the run where nobody gives one."""
 
@@ -57,7 +59,7 @@ class Parts:
         term_names: Their names, in the same order.
         aggregation: Weights of rows in the loss.
         correction: Weights of tokens for what the engine computes differently.
-        sampler_factory: Makes the sampler, of the ids of a finite source (else ``None``) and a seed.
+        sampler_factory: Makes the sampler, of the environment's source of problems, if it has one, and a seed.
         hooks: Callbacks.
     """
 
@@ -69,7 +71,7 @@ class Parts:
     term_names: list[str]
     aggregation: Aggregation
     correction: Correction
-    sampler_factory: Callable[[Sequence[str] | None, int], Sampler]
+    sampler_factory: Callable[[ProblemSource | None, int], Sampler]
     hooks: list[Hook]
 
 
@@ -105,7 +107,7 @@ def make_parts(config: TrainConfig, *, shares_weights: bool | None = None) -> Pa
         term_names=[part.name for part in parts.loss],
         aggregation=_made("aggregation", parts.aggregation, config),
         correction=_made("correction", correction_of(config, shares_weights), config),
-        sampler_factory=partial(_made_sampler, typed_part("sampler", parts.sampler)),
+        sampler_factory=partial(_made_sampler, _filled("sampler", typed_part("sampler", parts.sampler), config)),
         hooks=[_made("hook", part, config) for part in parts.hook],
     )
 
@@ -216,9 +218,13 @@ def _check_shape(slot: str, name: str, made: Any) -> None:
         )
 
 
-def _made_sampler(part: Part, ids: Sequence[str] | None, seed: int) -> Sampler:
+def _made_sampler(part: Part, problems: ProblemSource | None, seed: int) -> Sampler:
     made_by = part.made_by
     assert made_by is not None  # typed_part looked it up
+    known = part_options(made_by)
+    given: dict[str, Any] = {"ids": problems.ids if isinstance(problems, FiniteSource) else None, "seed": seed}
+    if "problems" in known.parameters:
+        given["problems"] = problems
     with part_named(FIELDS["sampler"].kind, part):
-        made: Sampler = call_with_options(f"sampler {part.name!r}", made_by, {"ids": ids, "seed": seed, **part.options})
+        made: Sampler = call_with_options(f"sampler {part.name!r}", made_by, {**given, **part.options})
     return made

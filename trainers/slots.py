@@ -52,7 +52,7 @@ SLOTS: Mapping[str, Mapping[str, Registry[Any]]] = {
 }
 """The registries of each slot, by the kind of part; the loss has three kinds."""
 
-GIVEN = {"sampler": ("ids", "seed")}
+GIVEN = {"sampler": ("ids", "seed", "problems")}
 """What the trainer gives the parts of a slot, and no user does."""
 
 

@@ -109,6 +109,12 @@ def make_where(where: str | Condition | Iterable[str | Condition] | None) -> tup
     return tuple(item if callable(item) else parse_where(item) for item in several)
 
 
+def field_of(problem: Problem, name: str) -> Any:
+    """The value of a field, named as in a condition; ``None`` where the problem has no such field."""
+    found = _look_up(problem, tuple(name.split(".")))
+    return None if found is _ABSENT else found
+
+
 def _look_up(problem: Problem, path: tuple[str, ...]) -> Any:
     if len(path) == 1 and path[0] in ("id", "question", "answer", "source"):
         return getattr(problem, path[0])

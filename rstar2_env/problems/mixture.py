@@ -81,6 +81,10 @@ class MixtureSource:
         """The sources, in the given order."""
         return tuple(self._sources)
 
+    def id_of(self, part: ProblemSource, problem_id: str) -> str:
+        """The id that a problem of a part has in the mixture."""
+        return f"{part.name}{self._separator}{problem_id}"
+
     def __getitem__(self, index: int, /) -> Problem:
         if index < 0:
             raise IndexError(f"{self.name} has a problem for every index from 0 on, not for {index}.")
@@ -121,7 +125,7 @@ class MixtureSource:
         return self._named(self._sources[at], self._sources[at].sample(rng))
 
     def _named(self, source: ProblemSource, problem: Problem) -> Problem:
-        return dataclasses.replace(problem, id=f"{source.name}{self._separator}{problem.id}")
+        return dataclasses.replace(problem, id=self.id_of(source, problem.id))
 
     def with_split(self, split: str) -> MixtureSource:
         """The same mixture for another split of those parts that have splits."""

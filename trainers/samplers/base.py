@@ -16,10 +16,17 @@ from rstar2_env.core.registry import Registry
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The arguments of the ``reset`` with which every episode of a group starts."""
+    """The arguments of the ``reset`` with which every episode of a group starts.
+
+    Attributes:
+        seed: Its seed.
+        options: Its options.
+        kind: The kind of problem that the sampler chose, where it draws by kinds; nothing else reads it.
+    """
 
     seed: int
     options: Mapping[str, Any] = field(default_factory=dict)
+    kind: str = ""
 
     @property
     def problem_id(self) -> str:
@@ -40,6 +47,7 @@ class Outcome:
         advantage: Mean absolute advantage over the episodes that count; 0 for those that do not train.
         kept: Episodes that train.
         task: Kind of problem, as the episodes name it.
+        deviation: Standard deviation of the rewards, over n - 1; 0 for fewer than two.
     """
 
     start: Start
@@ -50,6 +58,7 @@ class Outcome:
     advantage: float
     kept: int
     task: str = ""
+    deviation: float = 0.0
 
 
 class Sampler(Protocol):
@@ -73,7 +82,11 @@ class Sampler(Protocol):
 
 
 SamplerFactory = Callable[..., Sampler]
-"""Makes a sampler: called with ``ids`` (the problems of a finite source, else ``None``), ``seed``, and its options."""
+"""Makes a sampler: called with ``ids`` (the problems of a finite source, else ``None``), ``seed``, and its options.
+
+One that has an argument ``problems`` is also given the environment's source of problems, or ``None`` where it has none;
+``kinds`` and ``listed`` make of it what most samplers need.
+"""
 
 SAMPLERS: Registry[SamplerFactory] = Registry(
     "sampler",

@@ -1,8 +1,9 @@
 """What a selector is: it chooses which episodes of a group are trained on, once their rewards are known.
 
 A selector is a function of the group and a random generator; it never looks at text. It may also tell when an
-unfinished group has enough episodes, tell why it left an episode out, and keep a state (``state_dict`` and
-``load_state_dict``), which goes into checkpoints. A group of which it chooses nothing is rejected; a run with rounds of
+unfinished group has enough episodes, tell why it left an episode out, and learn from step to step: ``observe`` is told
+how the groups of all processes went, and what it keeps of that goes into checkpoints (``state_dict`` and
+``load_state_dict``). A group of which it chooses nothing is rejected; a run with rounds of
 refill plays another one in its place, which is the collector's.
 """
 
@@ -16,6 +17,8 @@ import numpy as np
 from rstar2_env.core.episode import Episode, Group
 from rstar2_env.core.own_code import Shape, is_called_with
 from rstar2_env.core.registry import Registry
+
+from ..samplers.base import Outcome
 
 EQUAL = 1e-9
 """Rewards whose range is at most this share of the largest absolute one differ by rounding alone."""
@@ -47,6 +50,18 @@ class Settles(Protocol):
 
 
 @runtime_checkable
+class Observes(Protocol):
+    """Optional method of a selector that learns how the groups of a step went."""
+
+    def observe(self, outcomes: Sequence[Outcome]) -> None:
+        """Learn from a step: the groups of all processes, rejected ones too, in the order of ``Outcome.group``.
+
+        It is called on every process alike, after the last group of the step was selected.
+        """
+        ...
+
+
+@runtime_checkable
 class Reasons(Protocol):
     """Optional method of a selector that can tell why it left an episode out."""
 
@@ -54,7 +69,8 @@ class Reasons(Protocol):
         """Return a word for the position of each episode that was not chosen, and of no other.
 
         Words in use: ``unavailable`` and ``cancelled`` (how it ended), ``equal`` (all rewards of the group are),
-        ``quota`` (there was no room for its kind), ``penalty`` (others had a lower one), ``draw`` (others were drawn).
+        ``quota`` (there was no room for its kind), ``penalty`` (others had a lower one), ``draw`` (others were drawn),
+        ``band``, ``deviation`` and ``few`` (what its group has too little of for a filter of groups).
 
         Args:
             group: The episodes of the group.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -56,6 +58,29 @@ def group_of(rewards: Sequence[float | str], seed: int = 0, number: int = 0) -> 
         episode(rng, 0.0, group=number, end=reward) if isinstance(reward, str) else episode(rng, reward, group=number)
         for reward in rewards
     ]
+
+
+def outcomes_of(mixtures: Sequence[Sequence[float | str]]) -> list[Any]:
+    """How groups with these rewards went, as a collector tells it."""
+    samplers = importlib.import_module("rstar2_env.trainers.samplers.base")
+    found = []
+    for number, mixture in enumerate(mixtures):
+        rewards = [reward for reward in mixture if not isinstance(reward, str)]
+        deviation = float(np.std(rewards, ddof=1)) if len(rewards) > 1 else 0.0
+        found.append(
+            samplers.Outcome(
+                start=samplers.Start(number, {"problem_id": f"problem-{number}"}),
+                group=number,
+                episodes=len(rewards),
+                successes=sum(reward > 0 for reward in rewards),
+                reward=float(np.mean(rewards)) if rewards else 0.0,
+                advantage=deviation / 2,
+                kept=len(rewards) if deviation else 0,
+                task="sums",
+                deviation=deviation,
+            )
+        )
+    return found
 
 
 MIXTURES: dict[str, tuple[float | str, ...]] = {

@@ -39,13 +39,8 @@ def maker(
         ConfigurationError: The options do not fit, or go with a part that is made already.
     """
     registry: Registry[Callable[..., Any]] = slots().FIELDS[slot]
-    if isinstance(part, (str, Part, Mapping, list, tuple)):
-        read = read_part(part, registry.kind)
-        found: Any = read.made_by or registry.get(read.name)
-        what, chosen = read.name, {**read.options, **options}
-    else:
-        found, chosen = part, dict(options)
-        what = getattr(part, "__qualname__", type(part).__qualname__)
+    what, found, own = _found(registry, part)
+    chosen = {**own, **options}
     if slots().is_factory(found):
         return what, partial(call_with_options, f"{registry.kind} {what!r}", found, {**given, **chosen})
     if chosen:
@@ -54,3 +49,17 @@ def maker(
             "made."
         )
     return what, partial(copy.deepcopy, copy.deepcopy(found))
+
+
+def takes_argument(slot: str, part: PartSpec | object, name: str) -> bool:
+    """Whether what makes a part has an argument of that name."""
+    _, found, _ = _found(slots().FIELDS[slot], part)
+    return slots().is_factory(found) and name in slots().part_options(found).parameters
+
+
+def _found(registry: Registry[Callable[..., Any]], part: PartSpec | object) -> tuple[str, Any, dict[str, Any]]:
+    """What a part is called, the class, function or object itself, and the options that it is written with."""
+    if isinstance(part, (str, Part, Mapping, list, tuple)):
+        read = read_part(part, registry.kind)
+        return read.name, read.made_by or registry.get(read.name), dict(read.options)
+    return getattr(part, "__qualname__", type(part).__qualname__), part, {}

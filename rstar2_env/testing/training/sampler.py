@@ -14,9 +14,17 @@ import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.parts import PartSpec
+from rstar2_env.problems import (
+    FiniteSource,
+    FixedSource,
+    Problem,
+    ProblemSource,
+    UnknownProblemError,
+    load_problems,
+)
 from rstar2_env.testing.harness import require
 from rstar2_env.testing.runner import run_checks
-from rstar2_env.testing.training.lookup import maker
+from rstar2_env.testing.training.lookup import maker, takes_argument
 from rstar2_env.testing.training.randomness import untouched
 
 PROBLEMS = tuple(f"problem-{number}" for number in range(12))
@@ -28,12 +36,12 @@ class SamplerHarness:
     """One sampler under test.
 
     Attributes:
-        make: Makes it anew, of problems (``None``: the environment chooses by the seed) and a seed.
-        lists: What may be given as the problems.
+        make: Makes it anew, of a source of problems (``None``: the environment chooses by the seed) and a seed.
+        sources: What may be given as the source.
     """
 
-    make: Callable[[Sequence[str] | None, int], Any]
-    lists: Sequence[Sequence[str] | None]
+    make: Callable[[ProblemSource | None, int], Any]
+    sources: Sequence[ProblemSource | None]
 
     def outcomes(self, starts: Sequence[Any], step: int, sampler_rates: Sequence[float] = (0.0, 0.3, 0.9)) -> list[Any]:
         """How the groups of a step went: hard, middling and easy ones, and one of which nothing counts."""
@@ -56,6 +64,7 @@ class SamplerHarness:
                     advantage=size,
                     kept=4 if 0 < share < 1 else 0,
                     task="sums",
+                    deviation=(share * (1 - share)) ** 0.5,
                 )
             )
         return found
@@ -73,7 +82,7 @@ class SamplerHarness:
 def draws(harness: SamplerHarness) -> None:
     """``draw(n)`` returns ``n`` starts, each of a known problem where problems are given, and ``draw(0)`` none."""
     start = importlib.import_module("rstar2_env.trainers.samplers.base").Start
-    for problems in harness.lists:
+    for problems in harness.sources:
         sampler = harness.make(problems, 0)
         require(sampler.draw(0) == [], "draw(0) returned something")
         for count in (1, 5, 30):
@@ -84,13 +93,12 @@ def draws(harness: SamplerHarness) -> None:
             for one in drawn:
                 fits = type(one.seed) is int and 0 <= one.seed < 2**63
                 require(fits, f"the seed of a start is {one.seed!r}, not an int from 0 to 2**63 - 1")
-                known = problems is None or one.problem_id in problems
-                require(known, f"it drew the problem {one.problem_id!r}, which it was not given")
+                require(_known(problems, one.problem_id), f"it drew the problem {one.problem_id!r}, which it was not given")
 
 
 def seeds(harness: SamplerHarness) -> None:
     """The same seed gives the same draws, in another sampler too, and another seed gives others."""
-    for problems in harness.lists:
+    for problems in harness.sources:
         with untouched():
             first = harness.run(harness.make(problems, 3), range(_STEPS))
         require(first == harness.run(harness.make(problems, 3), range(_STEPS)), "the same seed gives other draws")
@@ -99,14 +107,14 @@ def seeds(harness: SamplerHarness) -> None:
 
 def fresh_seeds(harness: SamplerHarness) -> None:
     """No two starts have the same seed, or a problem that comes again would be played in the same way again."""
-    for problems in harness.lists:
+    for problems in harness.sources:
         drawn = [start.seed for step in harness.run(harness.make(problems, 0), range(_STEPS)) for start in step]
         require(len(set(drawn)) == len(drawn), "two starts have the same seed")
 
 
 def parts_of_a_draw(harness: SamplerHarness) -> None:
     """``draw(a)`` and then ``draw(b)`` give what ``draw(a + b)`` gives: refills and steps share one cursor."""
-    for problems in harness.lists:
+    for problems in harness.sources:
         one, other = harness.make(problems, 1), harness.make(problems, 1)
         for sampler in (one, other):
             harness.run(sampler, range(3))
@@ -117,7 +125,7 @@ def parts_of_a_draw(harness: SamplerHarness) -> None:
 
 def outcomes(harness: SamplerHarness) -> None:
     """``observe`` takes the outcomes of a step, of groups that it did not draw last, of none that counts, and none."""
-    for problems in harness.lists:
+    for problems in harness.sources:
         sampler = harness.make(problems, 2)
         drawn = harness.run(sampler, range(_STEPS))
         sampler.observe([])
@@ -130,7 +138,7 @@ def outcomes(harness: SamplerHarness) -> None:
 
 def checkpoints(harness: SamplerHarness) -> None:
     """``state_dict`` goes through JSON, and a new sampler goes on from it exactly as this one does."""
-    for problems in harness.lists:
+    for problems in harness.sources:
         for stop in (0, 1, _STEPS // 2):
             whole = harness.run(harness.make(problems, 6), range(_STEPS))
             sampler = harness.make(problems, 6)
@@ -148,7 +156,7 @@ def checkpoints(harness: SamplerHarness) -> None:
 
 def pickling(harness: SamplerHarness) -> None:
     """Pickled in the middle of a run, it goes on the same."""
-    for problems in harness.lists:
+    for problems in harness.sources:
         sampler = harness.make(problems, 6)
         harness.run(sampler, range(3))
         twin = pickle.loads(pickle.dumps(sampler))
@@ -165,7 +173,7 @@ SAMPLER_CHECKS: Mapping[str, Callable[[SamplerHarness], None]] = MappingProxyTyp
 def check_sampler(
     sampler: PartSpec | Callable[..., object],
     *,
-    problems: Sequence[str] | None = PROBLEMS,
+    problems: Sequence[str] | ProblemSource | None = PROBLEMS,
     skip: Collection[str] = (),
     **options: Any,
 ) -> list[str]:
@@ -173,8 +181,9 @@ def check_sampler(
 
     Args:
         sampler: A name as a recipe writes it (``"uniform"``, ``"./mine.py:Name"``), or a class.
-        problems: Ids of the problems that it is given; ``None`` for one that draws seeds alone. One that takes no
-            problems too (``ids=None``) is also checked without.
+        problems: The problems that it is given: their ids, which are then of three sources and levels, or a source;
+            ``None`` for one that draws seeds alone. One that takes others too (an unlimited mixture, or no problems at
+            all) is also checked with these.
         skip: Names of checks to leave out; see ``rstar2_env.testing.SAMPLER_CHECKS``.
         **options: Of the sampler.
 
@@ -188,17 +197,47 @@ def check_sampler(
     """
     if not isinstance(sampler, (str, Mapping, list, tuple)) and hasattr(type(sampler), "draw"):
         raise ConfigurationError("check_sampler makes samplers of several seeds: give it a name or a class.")
+    takes = takes_argument("sampler", sampler, "problems")
 
-    def make(ids: Sequence[str] | None, seed: int) -> Any:
-        return maker("sampler", sampler, options, ids=ids, seed=seed)[1]()
+    def make(source: ProblemSource | None, seed: int) -> Any:
+        ids = source.ids if isinstance(source, FiniteSource) else None
+        given = {"ids": ids, "seed": seed} | ({"problems": source} if takes else {})
+        return maker("sampler", sampler, options, **given)[1]()
 
-    make(problems, 0)  # an error about its options is raised unchanged
-    lists: list[Sequence[str] | None] = [problems]
-    if problems is not None:
+    source = _source(problems) if isinstance(problems, Sequence) else problems
+    make(source, 0)  # an error about its options is raised unchanged
+    sources = [source]
+    for other in () if source is None else (_unlimited(), None) if takes else (None,):
         try:
-            make(None, 0)
-            lists.append(None)
+            make(other, 0)
+            sources.append(other)
         except ConfigurationError:
-            pass  # it needs problems
+            pass  # it needs problems of another form
     what, _ = maker("sampler", sampler, options)
-    return run_checks(f"The sampler {what}", SAMPLER_CHECKS, SamplerHarness(make, lists), skip=skip)
+    return run_checks(f"The sampler {what}", SAMPLER_CHECKS, SamplerHarness(make, sources), skip=skip)
+
+
+def _source(ids: Sequence[str]) -> FixedSource:
+    kinds = ("sums", "products", "powers")
+    return FixedSource(
+        [
+            Problem(name, f"What is {name}?", "1", kinds[number % 3], {"level": number % 3 + 1})
+            for number, name in enumerate(ids)
+        ]
+    )
+
+
+def _unlimited() -> ProblemSource:
+    return load_problems({"mix": [{"spec": "arithmetic:level=1", "weight": 3}, {"spec": "arithmetic:level=2"}]})
+
+
+def _known(problems: ProblemSource | None, problem_id: str) -> bool:
+    if problems is None:
+        return True
+    if not problem_id:  # the environment chooses by the seed
+        return not isinstance(problems, FiniteSource)
+    try:
+        problems.get(problem_id)
+    except UnknownProblemError:
+        return False
+    return True

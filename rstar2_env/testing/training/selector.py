@@ -16,12 +16,12 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.parts import PartSpec
 from rstar2_env.testing.harness import require
 from rstar2_env.testing.runner import run_checks
-from rstar2_env.testing.training.examples import MIXTURES, group_of
+from rstar2_env.testing.training.examples import MIXTURES, group_of, outcomes_of
 from rstar2_env.testing.training.lookup import maker
 from rstar2_env.testing.training.randomness import untouched
 
 KEEPS = (1, 2, 3, 4, 8, 12)
-_SEED = 7
+_SEED, _STEPS = 7, 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +135,21 @@ def pickling(harness: SelectorHarness) -> None:
 
 
 def state(harness: SelectorHarness) -> None:
-    """``state_dict``, where it has one, goes through JSON, and another selector goes on from it as this one does."""
+    """``state_dict``, where it has one, goes through JSON, and another selector goes on from it as this one does.
+
+    One that learns from step to step (``observe``) has it.
+    """
     selector = harness.make()
+    learns = hasattr(selector, "observe")
     if not hasattr(selector, "state_dict"):
+        require(not learns, "it has observe and no state_dict: a resumed run would choose otherwise")
         return
     cases = list(harness.cases())
-    for _, group, keep in cases:
-        harness.choose(group, keep, selector)
+    for _ in range(_STEPS):
+        for _, group, keep in cases:
+            harness.choose(group, keep, selector)
+        if learns:
+            selector.observe(outcomes_of(list(MIXTURES.values())))
     other = harness.make()
     other.load_state_dict(json.loads(json.dumps(selector.state_dict(), allow_nan=False)))
     for case, group, keep in cases:

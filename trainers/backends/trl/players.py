@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
-from rstar2_env.problems import FiniteSource
+from rstar2_env.problems import FiniteSource, ProblemSource
 from rstar2_env.rollout import Budget, ChatCodec, Engine, EnvFactory, Player, SamplingParams
 from rstar2_env.wrappers.make import make_env
 
@@ -48,14 +48,20 @@ def env_factory(config: TrainConfig, split: Split, overriding: Mapping[str, Any]
     return partial(make_env, config.rollout.env, wrappers=wrappers, **{**_options(config, split), **(overriding or {})})
 
 
-def problem_ids(config: TrainConfig, split: Split) -> Sequence[str] | None:
-    """Ids of the problems of a split; ``None`` where the environment draws them by the seed."""
+def problem_source(config: TrainConfig, split: Split) -> ProblemSource | None:
+    """The problems of a split; ``None`` where the environment has no source of them."""
     env = make_env(config.rollout.env, **_options(config, split))
     try:
         source = getattr(env.unwrapped, "problems", None)
-        return source.ids if isinstance(source, FiniteSource) else None
+        return source if isinstance(source, ProblemSource) else None
     finally:
         env.close()
+
+
+def problem_ids(config: TrainConfig, split: Split) -> Sequence[str] | None:
+    """Ids of the problems of a split; ``None`` where the environment draws them by the seed."""
+    source = problem_source(config, split)
+    return source.ids if isinstance(source, FiniteSource) else None
 
 
 def _options(config: TrainConfig, split: Split) -> dict[str, Any]:

@@ -40,7 +40,7 @@ from .model import codec, dtype_of, load_policy, processes
 from .objective import Objective
 from .passes import Reference
 from .pending import Shape
-from .players import env_factory, make_player, problem_ids
+from .players import env_factory, make_player, problem_ids, problem_source
 from .ranks import AccelerateRanks
 from .run_state import TrlRunState
 from .samples import SampledEpisodes, sampled
@@ -132,7 +132,7 @@ class TrlRun:
             refill=config.rollout.refill,
             seed=config.run.seed,
             ranks=self._ranks,
-            sampler=parts.sampler_factory(problem_ids(config, "train"), config.run.seed),
+            sampler=parts.sampler_factory(problem_source(config, "train"), config.run.seed),
             early_stop=config.rollout.early_stop,
         )
         self._state = TrlRunState(

@@ -1,0 +1,110 @@
+"""``Kinds``: the problems of a run by kinds, for samplers that choose a kind and not a problem.
+
+Kinds are the parts of a mixture, or the values of a field of the problems of a finite source (``source``, ``level``).
+Covered: finding them, and drawing from one. Not covered: which kind comes next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.problems import FiniteSource, MixtureSource, ProblemSource
+from rstar2_env.problems.filters import field_of
+
+from .base import Start
+from .uniform import Uniform
+
+
+class Kinds:
+    """Draws from each kind: a finite one in shuffled passes, an unlimited one without end.
+
+    Args:
+        problems: The environment's source.
+        by: The field whose values are the kinds, where the source is no mixture.
+        order: Names of the kinds that are used, in their order; all by default, numbers ascending, others as they come.
+        seed: Seed of every order and start.
+
+    Attributes:
+        names: The kinds.
+
+    Raises:
+        ConfigurationError: There are not two kinds, a problem lacks the field, or ``order`` names no kind.
+    """
+
+    def __init__(
+        self, problems: ProblemSource | None, by: str = "source", order: Sequence[str] = (), *, seed: int = 0
+    ) -> None:
+        found = _parts(problems) if isinstance(problems, MixtureSource) else _fields(problems, by)
+        for name in order:
+            if name not in found:
+                raise ConfigurationError(f"There is no kind of problem {name!r}; there are {_told(found)}.")
+        self.names = tuple(order or found)
+        if len(self.names) < 2:
+            raise ConfigurationError(
+                f"This sampler chooses between kinds of problems, and there is only {_told(self.names)}. Give it a "
+                'mixture (problems={"mix": [...]}), a finite source whose problems differ in the field '
+                f"by={by}, or the name of another field."
+            )
+        self._problems = problems
+        self._parts = {name: found[name] for name in self.names}
+        self._orders = {
+            name: Uniform(ids if isinstance(ids, list) else None, _seed(seed, list(found).index(name)))
+            for name, ids in self._parts.items()
+        }
+
+    def draw(self, name: str) -> Start:
+        """The next start of a kind."""
+        (start,) = self._orders[name].draw(1)
+        part, mixture = self._parts[name], self._problems
+        if isinstance(part, list):
+            return Start(start.seed, start.options, name)
+        assert isinstance(mixture, MixtureSource)  # other sources are finite
+        problem = part.sample(np.random.default_rng(start.seed))
+        return Start(start.seed, {"problem_id": mixture.id_of(part, problem.id)}, name)
+
+    def state_dict(self) -> dict[str, Any]:
+        """See ``Sampler``."""
+        return {name: order.state_dict() for name, order in self._orders.items()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See ``Sampler``."""
+        for name, order in self._orders.items():
+            order.load_state_dict(state[name])
+
+
+def _parts(mixture: MixtureSource) -> dict[str, list[str] | ProblemSource]:
+    return {
+        part.name: [mixture.id_of(part, one) for one in part.ids] if isinstance(part, FiniteSource) else part
+        for part in mixture.parts
+    }
+
+
+def _fields(problems: ProblemSource | None, by: str) -> dict[str, list[str] | ProblemSource]:
+    if not isinstance(problems, FiniteSource):
+        raise ConfigurationError(
+            "This sampler chooses between kinds of problems, and the environment has neither a mixture of sources nor "
+            'a finite one: give it problems={"mix": [...]} or a file, or use the sampler uniform.'
+        )
+    found: dict[Any, list[str]] = {}
+    for problem in problems:
+        value = field_of(problem, by)
+        if value is None or isinstance(value, (list, dict)):
+            raise ConfigurationError(
+                f"Problem {problem.id!r} has no field {by!r} that could name its kind; by= must name one that every "
+                "problem has."
+            )
+        found.setdefault(value, []).append(problem.id)
+    numbers = all(isinstance(value, (int, float)) for value in found)
+    return {str(value): found[value] for value in (sorted(found) if numbers else found)}
+
+
+def _seed(seed: int, number: int) -> int:
+    return int(np.random.SeedSequence([seed, number, 4]).generate_state(1, np.uint64)[0])
+
+
+def _told(names: Sequence[str] | Mapping[str, Any]) -> str:
+    return ", ".join(map(repr, names)) or "none"

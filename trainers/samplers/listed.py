@@ -1,0 +1,107 @@
+"""``Listed``: the problems of a run as a list to choose from, for samplers that keep account of each of them.
+
+Covered: finite sources, a list of fixed length out of an unlimited one, shuffled passes over what a sampler allows.
+Not covered: which problems it allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.problems import ProblemSource
+
+from .base import Start
+
+Allowed = NDArray[np.bool_]
+"""Which problems of the list may be drawn."""
+
+_TRIES = 20
+"""Draws from an unlimited source for each problem of the list; families with few instances repeat themselves."""
+
+
+class Listed:
+    """Problems in a fixed order, drawn in shuffled passes; what is not allowed is passed over.
+
+    Args:
+        ids: Ids of the problems of a finite source, else ``None``.
+        problems: The environment's source.
+        pool: How many problems of an unlimited source make the list.
+        seed: Seed of the list, of the passes and of the starts.
+
+    Attributes:
+        ids: The problems.
+        place: The position of each.
+        drawn: How many starts were made.
+
+    Raises:
+        ConfigurationError: There is no problem, or none that has a name.
+    """
+
+    def __init__(self, ids: Sequence[str] | None, problems: ProblemSource | None, pool: int, seed: int) -> None:
+        self.ids = _chosen(problems, pool, seed) if ids is None else list(ids)
+        if not self.ids:
+            raise ConfigurationError("There is no problem to draw: the list of problem ids is empty.")
+        self.place = {name: place for place, name in enumerate(self.ids)}
+        self.drawn = 0
+        self._seed, self._cursor = seed, 0
+        self._pass: tuple[int, list[int]] = (-1, [])
+
+    def __len__(self) -> int:
+        """How many problems there are."""
+        return len(self.ids)
+
+    @property
+    def passes(self) -> int:
+        """How often every problem has come, or was passed over."""
+        return self._cursor // len(self.ids)
+
+    def next(self, allowed: Allowed | None = None) -> int:
+        """The position of the next problem of the pass that is allowed; of all problems where none is."""
+        if allowed is None or not allowed.any():
+            return self._step()
+        place = self._step()
+        while not allowed[place]:
+            place = self._step()
+        return place
+
+    def start(self, place: int) -> Start:
+        """Start a group at a problem, with a seed that no other start has."""
+        self.drawn += 1
+        word = np.random.SeedSequence([self._seed, self.drawn, 2]).generate_state(1, np.uint64)[0]
+        return Start(int(word >> np.uint64(1)), {"problem_id": self.ids[place]})
+
+    def state_dict(self) -> dict[str, Any]:
+        """See ``Sampler``."""
+        return {"cursor": self._cursor, "drawn": self.drawn}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See ``Sampler``."""
+        self._cursor, self.drawn = int(state["cursor"]), int(state["drawn"])
+
+    def _step(self) -> int:
+        number, within = divmod(self._cursor, len(self.ids))
+        self._cursor += 1
+        if self._pass[0] != number:
+            rng = np.random.default_rng(np.random.SeedSequence([self._seed, number, 1]))
+            self._pass = (number, rng.permutation(len(self.ids)).tolist())
+        return self._pass[1][within]
+
+
+def _chosen(problems: ProblemSource | None, pool: int, seed: int) -> list[str]:
+    if problems is None:
+        raise ConfigurationError(
+            "This sampler keeps account of single problems, and the environment has no source of problems that it "
+            "could name: it chooses them by the seed. Use an environment with problems, or the sampler uniform."
+        )
+    rng = np.random.default_rng(np.random.SeedSequence([seed, pool, 3]))
+    found: dict[str, None] = {}
+    for _ in range(_TRIES * pool):
+        if len(found) == pool:
+            break
+        found[problems.sample(rng).id] = None
+    return list(found)
