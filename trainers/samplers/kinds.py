@@ -45,7 +45,7 @@ class Kinds:
         self.names = tuple(order or found)
         if len(self.names) < 2:
             raise ConfigurationError(
-                f"This sampler chooses between kinds of problems, and there is only {_told(self.names)}. Give it a "
+                f"This sampler chooses between kinds of problems, and there is only one, {self.names[0]!r}. Give it a "
                 'mixture (problems={"mix": [...]}), a finite source whose problems differ in the field '
                 f"by={by}, or the name of another field."
             )

@@ -93,7 +93,9 @@ def draws(harness: SamplerHarness) -> None:
             for one in drawn:
                 fits = type(one.seed) is int and 0 <= one.seed < 2**63
                 require(fits, f"the seed of a start is {one.seed!r}, not an int from 0 to 2**63 - 1")
-                require(_known(problems, one.problem_id), f"it drew the problem {one.problem_id!r}, which it was not given")
+                require(
+                    _known(problems, one.problem_id), f"it drew the problem {one.problem_id!r}, which it was not given"
+                )
 
 
 def seeds(harness: SamplerHarness) -> None:
