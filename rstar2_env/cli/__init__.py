@@ -66,6 +66,12 @@ _COMMANDS: dict[str, tuple[str, str, str, str]] = {
         "Check an environment and its problems before training.",
         "rstar2 validate rstar2/MathTool-v0 --problems train.jsonl",
     ),
+    "doctor": (
+        "doctor",
+        "doctor_command",
+        "Check that this machine is fit to train, and say what to change.",
+        "rstar2 doctor --folder runs --report report.md",
+    ),
     "serve-env": (
         "serve_env",
         "serve_env_command",

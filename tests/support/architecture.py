@@ -26,7 +26,7 @@ FLOORS = (
     ("env",),
     ("wrappers", "testing"),
     ("evaluation", "rollout"),
-    ("traces",),
+    ("traces", "doctor"),
     ("adapters",),
     ("cli",),
 )

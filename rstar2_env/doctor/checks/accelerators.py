@@ -1,0 +1,152 @@
+"""Checks of the accelerators: may this process use them, does torch see them, which they are."""
+
+from __future__ import annotations
+
+from rstar2_env.doctor.finding import Finding, note, ok, problem, skipped, warning
+from rstar2_env.doctor.machine import Gpu, Machine, Torch
+from rstar2_env.doctor.rocm_versions import ARCHITECTURES, FULL_MEMORY_GB, TORCH, TORCH_INDEX, VLLM_IMAGE, at_least
+
+_WHOLE = 0.9
+"""An accelerator that shows less than this share of its model's memory is a partition of one."""
+
+
+def driver_access(machine: Machine) -> Finding:
+    """The kernel's driver, and whether this process may use it."""
+    driver = machine.driver
+    if not driver.vendor:
+        return note("No accelerator: only small models train here, on the CPU.")
+    closed = [node for node, usable in driver.nodes.items() if not usable]
+    if closed:
+        missing = " and ".join(name for name in ("video", "render") if name not in driver.groups)
+        fix = f"Add this user to the groups {missing or 'that own these files'} (usermod -aG), and log in again."
+        if machine.system.container:
+            fix = "Start the container with --device /dev/kfd --device /dev/dri --group-add video --group-add render."
+        return problem(f"This process may not use {', '.join(closed)}.", fix)
+    if machine.amd and len(driver.nodes) < 2:
+        return problem(
+            "The driver has accelerators, but /dev/dri has no render node.",
+            "Start the container with --device /dev/dri too; without a container, load the driver (modprobe amdgpu).",
+        )
+    if machine.amd and not driver.devices:
+        return problem(
+            "/dev/kfd is there, but the driver lists no accelerator.",
+            "See `dmesg | grep amdgpu`; load the driver (modprobe amdgpu).",
+        )
+    version = f", driver {driver.version}" if driver.version else ""
+    rocm = f", ROCm {driver.rocm}" if driver.rocm else ""
+    return ok(f"{_named(driver.devices)}{version}{rocm}.")
+
+
+def torch_build(machine: Machine) -> Finding:
+    """The build of torch against the driver."""
+    torch, vendor = machine.torch, machine.driver.vendor
+    if not torch.version:
+        return note("torch is not installed: environments, sandbox and verification work, training does not.")
+    if torch.error:
+        return problem(f"torch {torch.version} cannot be loaded: {torch.error}", _torch_fix(machine))
+    needed = _NEEDED.get(vendor, torch.build)
+    detail = torch.hip or torch.cuda
+    line = f"torch {torch.version} is a {torch.build} build{f' ({detail})' if detail else ''}"
+    if torch.build != needed:
+        return problem(f"{line}, and the accelerators need {needed}.", _torch_fix(machine))
+    return ok(f"{line}.")
+
+
+def torch_devices(machine: Machine) -> Finding:
+    """The accelerators that torch sees, against those of the driver."""
+    torch, there = machine.torch, len(machine.driver.devices)
+    if not there or torch.error or torch.build != _NEEDED.get(machine.driver.vendor):
+        return skipped("There is no accelerator, or no torch for one.")
+    seen = len(torch.devices)
+    masked = [name for name in _MASKS if machine.variables.get(name)]
+    if not seen:
+        why = f" ({', '.join(f'{name}={machine.variables[name]}' for name in masked)})" if masked else ""
+        fix = (
+            "Unset them, or name devices that exist."
+            if masked
+            else "See the checks of the driver and of torch's build."
+        )
+        return problem(f"torch sees none of the {there} accelerators{why}.", fix)
+    if seen < there and not masked:
+        return warning(
+            f"torch sees {seen} of {there} accelerators, and no variable hides the others.",
+            "See `rocm-smi` or `nvidia-smi`: a device may have failed, or the container was given only some.",
+        )
+    precision = "bfloat16" if torch.bf16 else "no bfloat16: set model.dtype=float32"
+    return ok(f"torch sees {seen} of {there} accelerators; {precision}.")
+
+
+def architectures(machine: Machine) -> Finding:
+    """The architectures, and whether the installed software has kernels for them."""
+    if not machine.amd:
+        return skipped("No AMD accelerator.")
+    archs = sorted({one.arch for one in machine.driver.devices if one.arch})
+    if len(archs) > 1:
+        return warning(
+            f"Accelerators of several architectures: {', '.join(archs)}.",
+            "Choose those of one with HIP_VISIBLE_DEVICES: processes of one run must compute alike.",
+        )
+    # What a build for another vendor lacks is said once, by the check of the build.
+    torch = machine.torch if machine.torch.build == "rocm" else Torch()
+    for arch in archs:
+        if torch.archs and arch not in torch.archs:
+            return problem(
+                f"This torch has no kernels for {arch}, only for {', '.join(torch.archs)}.", _torch_fix(machine)
+            )
+        if arch not in ARCHITECTURES:
+            return warning(
+                f"{arch} is not an Instinct architecture that this project was written for "
+                f"({', '.join(ARCHITECTURES)}).",
+                "It may work: try `make train` first, and send us the report (docs/gpu-report.md).",
+            )
+        series, least = ARCHITECTURES[arch]
+        if torch.hip and not at_least(torch.hip, least):
+            return problem(
+                f"{arch} ({series}) needs ROCm {least}, and torch was built for {torch.hip}.", _torch_fix(machine)
+            )
+    return ok(f"{', '.join(archs)} ({', '.join(ARCHITECTURES[arch][0] for arch in archs)}).")
+
+
+def device_memory(machine: Machine) -> Finding:
+    """Memory of the accelerators, and whether they are whole."""
+    devices = machine.torch.devices or machine.driver.devices
+    if not devices:
+        return skipped("No accelerator.")
+    smallest = min(one.memory_bytes for one in devices)
+    line = f"{len(devices)} x {smallest / 1e9:.0f} GB"
+    for name, whole in FULL_MEMORY_GB.items():
+        if any(name in one.name for one in devices) and smallest < _WHOLE * whole * 1e9:
+            return note(
+                f"{line}: an {name} has {whole} GB, so these are partitions of one (CPX, NPS4).",
+                "For one model over whole accelerators: amd-smi set --compute-partition SPX --memory-partition NPS1.",
+            )
+    return ok(f"{line}.")
+
+
+def numa_balancing(machine: Machine) -> Finding:
+    """Whether the kernel moves memory between NUMA nodes while accelerators use it."""
+    if not machine.driver.devices or machine.system.numa_nodes < 2:
+        return skipped("No accelerator, or one node of memory.")
+    if machine.system.numa_balancing:
+        return warning(
+            "NUMA balancing is on: the kernel moves pages while accelerators read them, which stalls them.",
+            "On the host: sudo sysctl kernel.numa_balancing=0",
+        )
+    return ok(f"NUMA balancing is off, with {machine.system.numa_nodes} nodes of memory.")
+
+
+_NEEDED = {"amd": "rocm", "nvidia": "cuda"}
+_MASKS = ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
+
+CHECKS = (driver_access, torch_build, torch_devices, architectures, device_memory, numa_balancing)
+
+
+def _named(devices: tuple[Gpu, ...]) -> str:
+    names = [one.name for one in devices]
+    return ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names))
+
+
+def _torch_fix(machine: Machine) -> str:
+    if machine.amd:
+        return f"pip install --force-reinstall torch=={TORCH} --index-url {TORCH_INDEX}, or use the image {VLLM_IMAGE}."
+    return "Install the build of torch that fits the driver (pytorch.org/get-started)."

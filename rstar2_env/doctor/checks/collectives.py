@@ -1,0 +1,55 @@
+"""Checks of what several accelerators do together: RCCL's settings, and torch's allocator against vLLM's all-reduce."""
+
+from __future__ import annotations
+
+from rstar2_env.doctor.finding import Finding, note, ok, problem, skipped, warning
+from rstar2_env.doctor.machine import Machine
+from rstar2_env.doctor.rocm_versions import at_least
+
+_ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
+_WITHOUT_MSCCL = "7.13"
+"""From this ROCm on, RCCL has no MSCCL (its usage tips, 7.13)."""
+
+
+def rccl(machine: Machine) -> Finding:
+    """The settings of RCCL."""
+    if not machine.amd:
+        return skipped("No AMD accelerator.")
+    if len(machine.driver.devices) < 2:
+        return skipped("One accelerator: nothing is communicated.")
+    found = machine.variables
+    if machine.on("NCCL_P2P_DISABLE"):
+        return warning(
+            "NCCL_P2P_DISABLE=1: accelerators talk through main memory, which is many times slower.",
+            "Unset it, unless your board is known to need it (then start vLLM with --disable-custom-all-reduce too).",
+        )
+    if not machine.on("HSA_NO_SCRATCH_RECLAIM"):
+        return warning(
+            "HSA_NO_SCRATCH_RECLAIM is not set: RCCL of ROCm 7.1 and later needs it (vLLM's ROCm image sets it).",
+            "export HSA_NO_SCRATCH_RECLAIM=1",
+        )
+    if "RCCL_MSCCL_ENABLE" in found and at_least(machine.driver.rocm, _WITHOUT_MSCCL):
+        return note(f"RCCL_MSCCL_ENABLE does nothing with ROCm {machine.driver.rocm}.", "Unset it.")
+    if found.get("NCCL_DEBUG", "").upper() in ("INFO", "TRACE"):
+        return note(f"NCCL_DEBUG={found['NCCL_DEBUG']} writes a great deal.", "export NCCL_DEBUG=WARN once it works")
+    return ok("RCCL's settings are in order.")
+
+
+def allocator(machine: Machine) -> Finding:
+    """Expandable segments in torch's allocator against vLLM's own all-reduce."""
+    if not machine.driver.vendor:
+        return skipped("No accelerator.")
+    for name in _ALLOCATOR:
+        if "expandable_segments:true" in machine.variables.get(name, "").replace(" ", "").casefold():
+            if not machine.vllm.version:
+                return ok(f"{name} has expandable segments, and there is no vLLM that they could disturb.")
+            several = len(machine.driver.devices) > 1
+            return (problem if several else warning)(
+                f"{name} has expandable_segments:True, with which vLLM's custom all-reduce cannot share its buffers: "
+                "a server over several accelerators fails or returns garbage.",
+                f"Set {name} for the trainer only; start servers without it, or with --disable-custom-all-reduce.",
+            )
+    return ok("torch's allocator has no expandable segments.")
+
+
+CHECKS = (rccl, allocator)

