@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_che
 import numpy as np
 from numpy.typing import NDArray
 
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.own_code import Shape, is_class_with
 from rstar2_env.core.registry import Registry
 
+from .batch_tokens import BatchTokens
 from .tokens import Tokens
 
 if TYPE_CHECKING:
@@ -39,6 +41,9 @@ class Term(Protocol):
             and ``columns``.
         policy_gradient: Whether it is the advantage times something: it is then multiplied by the correction, and
             nothing where the advantage is zero.
+
+    A policy gradient whose ratio is against ``sampled`` has the correction in it, and says ``corrected = False``: it is
+    not multiplied by another.
     """
 
     @property
@@ -80,6 +85,8 @@ class Correction(Protocol):
 
     Attributes:
         needs: As of ``Term``; one that compares ``old`` with ``sampled`` needs ``"old"``.
+
+    One whose weights depend on the advantage says ``reads_advantage = True``.
     """
 
     @property
@@ -89,6 +96,24 @@ class Correction(Protocol):
 
     def __call__(self, tokens: Tokens) -> Tensor:
         """Return the weight of each token, (B, T), without a gradient; 0 drops the token."""
+        ...
+
+
+@runtime_checkable
+class Prepares(Protocol):
+    """Optional method of a term that compares a token with others of the whole optimizer batch.
+
+    For such a term, the log-probabilities of all rows are computed once more before each optimizer step.
+    """
+
+    def prepare(self, batch: BatchTokens, ranks: Ranks, rng: np.random.Generator) -> Mapping[str, FloatArray]:
+        """Return columns, (tokens,) each, which ``Tokens.columns`` then has in every micro-batch.
+
+        Args:
+            batch: The policy's tokens of this process.
+            ranks: The processes; all of them call together, also those without a token.
+            rng: In the same state on every process.
+        """
         ...
 
 
@@ -123,6 +148,33 @@ def needs_of(terms: Sequence[Term], correction: Correction) -> frozenset[Need]:
     return frozenset[Need]().union(correction.needs, *(term.needs for term in terms))
 
 
+def is_corrected(term: Term) -> bool:
+    """Whether the correction multiplies a term."""
+    return term.policy_gradient and bool(getattr(term, "corrected", True))
+
+
+def prepared(
+    terms: Sequence[Term], batch: BatchTokens, ranks: Ranks, rng: np.random.Generator
+) -> dict[str, FloatArray]:
+    """The columns of all terms that prepare; see ``Prepares``.
+
+    Raises:
+        ConfigurationError: Two terms prepare a column of the same name.
+    """
+    columns: dict[str, FloatArray] = {}
+    for term in terms:
+        if isinstance(term, Prepares):
+            own = term.prepare(batch, ranks, rng)
+            twice = columns.keys() & own.keys()
+            if twice:
+                raise ConfigurationError(
+                    f"Two terms of the loss prepare the column {min(twice)!r}: name the term only once, or give the "
+                    "columns of your own term other names."
+                )
+            columns |= own
+    return columns
+
+
 def token_losses(tokens: Tokens, terms: Sequence[Term], weights: Tensor) -> Tensor:
     """All terms added up, (B, T), 0 off the mask.
 
@@ -134,7 +186,7 @@ def token_losses(tokens: Tokens, terms: Sequence[Term], weights: Tensor) -> Tens
     total = tokens.logp.new_zeros(tokens.logp.shape)
     for term in terms:
         loss = term(tokens)
-        total = total + (loss * weights if term.policy_gradient else loss)
+        total = total + (loss * weights if is_corrected(term) else loss)
     return total.masked_fill(~tokens.mask, 0.0)
 
 

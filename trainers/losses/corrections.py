@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from rstar2_env.core.options import CheckedOptions, option
 
 from .base import CORRECTIONS, Need
-from .tokens import LARGEST_LOG, Level, Tokens
+from .tokens import Level, Tokens, bounded_exp
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -91,18 +91,14 @@ class Geometric(CheckedOptions):
 
     def __call__(self, tokens: Tokens) -> Tensor:
         """See ``Correction``."""
-        mean = _bounded(tokens.pooled(tokens.log_mismatch, self.level, "mean"))
+        mean = bounded_exp(tokens.pooled(tokens.log_mismatch, self.level, "mean"))
         if self.mask:
             return mean.masked_fill((mean < self.low) | (mean > self.high), 0.0)
         return mean.clamp(self.low, self.high)
 
 
 def _product(tokens: Tokens, level: Level) -> Tensor:
-    return _bounded(tokens.pooled(tokens.log_mismatch, level, "sum"))
-
-
-def _bounded(log_ratio: Tensor) -> Tensor:
-    return log_ratio.clamp(-LARGEST_LOG, LARGEST_LOG).exp()
+    return bounded_exp(tokens.pooled(tokens.log_mismatch, level, "sum"))
 
 
 CORRECTIONS.register("none", NoCorrection)

@@ -9,7 +9,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import CheckedOptions, option
 
 from .base import LOSSES, Figures, Need
-from .tokens import LARGEST_LOG, Tokens
+from .tokens import Tokens, bounded_exp
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -58,7 +58,7 @@ class Kl(CheckedOptions):
             case "k3+":
                 divergence = _k2(difference) + (_k3(difference) - _k2(difference)).detach()
             case "unbiased":
-                divergence = _k3(difference) * tokens.log_ratio.clamp(-LARGEST_LOG, LARGEST_LOG).exp()
+                divergence = _k3(difference) * bounded_exp(tokens.log_ratio)
         return self.coef * divergence
 
     def figures(self, tokens: Tokens) -> Figures:
@@ -77,7 +77,7 @@ def _k2(difference: Tensor) -> Tensor:
 
 
 def _k3(difference: Tensor) -> Tensor:
-    return (-difference).clamp(-LARGEST_LOG, LARGEST_LOG).exp() - 1 + difference
+    return bounded_exp(-difference) - 1 + difference
 
 
 LOSSES.register("kl", Kl)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rstar2_env.core.options import CheckedOptions, option
 
 from .base import LOSSES, Figures, Need
-from .tokens import LARGEST_LOG, Level, Tokens
+from .tokens import Level, Tokens, bounded_exp
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -68,7 +68,7 @@ class PpoClip(CheckedOptions):
         return (0.0 if self.low is None else 1 - self.low, math.inf if self.high is None else 1 + self.high)
 
     def _ratio(self, tokens: Tokens) -> Tensor:
-        return tokens.pooled(tokens.log_ratio, self.level).clamp(-LARGEST_LOG, LARGEST_LOG).exp()
+        return bounded_exp(tokens.pooled(tokens.log_ratio, self.level))
 
 
 LOSSES.register("ppo_clip", PpoClip)

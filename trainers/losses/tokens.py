@@ -15,6 +15,8 @@ LARGEST_LOG = 20.0
 """Bound of a log-ratio before it is exponentiated, on both sides, so that no token makes a loss infinite."""
 Level = Literal["token", "turn", "sequence"]
 """What a ratio belongs to: each token, all tokens of a turn together, or all tokens of a row together."""
+Anchor = Literal["old", "sampled"]
+"""What the policy is compared with: itself when it sampled, as the trainer computes it or as the engine did."""
 
 
 @dataclass(slots=True)
@@ -53,12 +55,31 @@ class Tokens:
     @property
     def log_ratio(self) -> Tensor:
         """Logarithm of the probability of each token now over that under ``old``; 0 off the mask."""
-        return (self.logp - self.old).masked_fill(~self.mask, 0.0)
+        return self.log_ratio_to("old")
+
+    def log_ratio_to(self, anchor: Anchor) -> Tensor:
+        """Logarithm of the probability of each token now over that under ``old`` or ``sampled``; 0 off the mask."""
+        return (self.logp - (self.old if anchor == "old" else self.sampled)).masked_fill(~self.mask, 0.0)
 
     @property
     def log_mismatch(self) -> Tensor:
         """Logarithm of the trainer's probability over the engine's under the same weights; 0 off the mask."""
         return (self.old - self.sampled).masked_fill(~self.mask, 0.0)
+
+    def column(self, name: str) -> Tensor:
+        """One of ``columns``; zeros where the micro-batch has no token of the policy's.
+
+        Raises:
+            ConfigurationError: The rows have no such column.
+        """
+        if name in self.columns:
+            return self.columns[name]
+        if self.mask.any():
+            raise ConfigurationError(
+                f"The loss needs the column {name!r}, and the rows have {', '.join(sorted(self.columns)) or 'none'}. A "
+                "term's own columns come from its prepare, which a backend calls for the whole optimizer batch."
+            )
+        return self.logp.detach() * 0
 
     def pooled(self, values: Tensor, level: Level, reduce: Literal["mean", "sum"] = "mean") -> Tensor:
         """Values averaged or summed over each token, turn or sequence, and given back to every token of it.
@@ -87,3 +108,8 @@ class Tokens:
         else:
             raise ConfigurationError(f"Expected the level token, turn or sequence, got {level!r}.", option="level")
         return pooled.masked_fill(~self.mask, 0.0)
+
+
+def bounded_exp(log_ratio: Tensor) -> Tensor:
+    """The ratio of a log-ratio that is first bounded by ``LARGEST_LOG``, beyond which it has no gradient."""
+    return log_ratio.clamp(-LARGEST_LOG, LARGEST_LOG).exp()

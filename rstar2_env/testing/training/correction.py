@@ -57,15 +57,15 @@ def weights(harness: CorrectionHarness) -> None:
         own = found[tokens.mask]
         where = f" where the engine's log-probabilities differ by {shift:g}" if shift else ""
         require(bool((own.isfinite() & (own >= 0)).all()), f"a weight is negative or not finite{where}")
-        require(not found.requires_grad, "its weights have a gradient; they are computed of old, not of logp")
+        require(not found.requires_grad, "its weights have a gradient; compute them of old, or detach logp")
 
 
 def agreement(harness: CorrectionHarness) -> None:
     """Where engine and trainer agree, every weight is 1."""
     torch = importlib.import_module("torch")
     tokens = harness.batch()
-    same = tokens.sampled if "old" in harness.make().needs else tokens.old
-    found = harness.make()(changed(tokens, old=same))[tokens.mask]
+    same = {"old": tokens.sampled} if "old" in harness.make().needs else {}
+    found = harness.make()(changed(tokens, logp=tokens.sampled.clone().requires_grad_(), **same))[tokens.mask]
     require(torch.allclose(found, torch.ones_like(found), rtol=1e-6), f"where they agree, a weight is {found[0]:g}")
 
 
@@ -79,7 +79,9 @@ def masking(harness: CorrectionHarness) -> None:
 
 
 def advantages(harness: CorrectionHarness) -> None:
-    """What the episode earned changes no weight."""
+    """What the episode earned changes no weight, unless the correction says that it reads the advantage."""
+    if getattr(harness.make(), "reads_advantage", False):
+        return
     torch = importlib.import_module("torch")
     tokens = harness.batch()
     turned = changed(tokens, advantage=-3 * tokens.advantage)

@@ -7,13 +7,18 @@ import json
 import pickle
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any
+
+import numpy as np
 
 from rstar2_env.core.parts import PartSpec
 from rstar2_env.testing.harness import require
 from rstar2_env.testing.runner import run_checks
+from rstar2_env.testing.training.batch_of_tokens import LENGTHS, drawn, in_line, of_tokens
 from rstar2_env.testing.training.lookup import maker
+from rstar2_env.testing.training.processes import in_processes
 from rstar2_env.testing.training.token_batches import OPTIONAL, changed, spoiled, token_batch
 
 NEEDS = frozenset({"old", *OPTIONAL})
@@ -41,6 +46,18 @@ class LossHarness:
             tokens = changed(tokens, old=torch.full_like(tokens.old, torch.nan))
         draw = torch.Generator().manual_seed(seed)
         columns = {name: torch.rand(tokens.mask.shape, generator=draw, dtype=torch.float64) for name in self.columns}
+        return self.prepared(term, changed(tokens, columns=columns))
+
+    def prepared(self, term: Any, tokens: Any) -> Any:
+        """The micro-batch with what the term makes of the optimizer batch, which is this micro-batch alone."""
+        if not hasattr(term, "prepare"):
+            return tokens
+        torch = importlib.import_module("torch")
+        one = importlib.import_module("rstar2_env.trainers.ranks").ONE
+        columns = dict(tokens.columns)
+        for name, values in term.prepare(of_tokens(tokens), one, np.random.default_rng(0)).items():
+            columns[name] = torch.zeros(tokens.mask.shape, dtype=torch.float64)
+            columns[name][tokens.mask] = torch.from_numpy(np.asarray(values, dtype=np.float64))
         return changed(tokens, columns=columns)
 
     def total(self, term: Any, tokens: Any) -> Any:
@@ -72,7 +89,7 @@ def shape(harness: LossHarness) -> None:
     for shift in (-30.0, 30.0):
         term = harness.make()
         tokens = harness.batch(term)
-        far = changed(tokens, old=tokens.old + shift)
+        far = harness.prepared(term, changed(tokens, old=tokens.old + shift))
         loss = harness.total(term, far)
         slope = torch.autograd.grad(loss, far.logp, allow_unused=True)[0] if loss.requires_grad else None
         finite = bool(loss.isfinite()) and (slope is None or bool(slope.isfinite().all()))
@@ -151,10 +168,14 @@ def trains(harness: LossHarness) -> None:
         return
     if "old" in term.needs:
         tokens = changed(tokens, old=tokens.logp.detach())
+    tokens = changed(tokens, sampled=tokens.logp.detach())
     loss = harness.total(term, tokens)
     require(loss.requires_grad, "its loss has no gradient; do not detach tokens.logp")
     (slope,) = torch.autograd.grad(loss, tokens.logp)
     good, bad = tokens.mask & (tokens.advantage > 0), tokens.mask & (tokens.advantage < 0)
+    if hasattr(term, "prepare"):
+        require(bool(slope.any()), "it leaves out every token")
+        good, bad = good & (slope != 0), bad & (slope != 0)
     require(bool((slope[good] < 0).all()), "where the advantage is positive, a higher log-prob does not lower the loss")
     require(bool((slope[bad] > 0).all()), "where the advantage is negative, a higher log-prob does not raise the loss")
     none = changed(tokens, advantage=torch.zeros_like(tokens.advantage))
@@ -162,6 +183,33 @@ def trains(harness: LossHarness) -> None:
     (slope,) = torch.autograd.grad(zero.masked_fill(~none.mask, 0.0).sum(), none.logp, allow_unused=True)
     require(not bool(zero[none.mask].any()), "it says policy_gradient, and has a loss where the advantage is zero")
     require(slope is None or not bool(slope.any()), "it says policy_gradient, and trains where the advantage is zero")
+
+
+def preparing(harness: LossHarness) -> None:
+    """``prepare``, where it has one, gives columns that do not depend on how rows are divided over processes."""
+    term = harness.make()
+    if not hasattr(term, "prepare"):
+        return
+    old, shares = "old" in term.needs, [(3,), (), (5, 8)]
+    for seed in range(3):
+        draws = partial(drawn, seed, old=old)
+
+        def prepare(batch: Any, ranks: Any, seed: int = seed) -> Any:
+            return harness.make().prepare(batch, ranks, np.random.default_rng(seed))
+
+        def alone(ranks: Any, draws: Any = draws, prepare: Any = prepare) -> Any:
+            return prepare(draws(), ranks)
+
+        def among(ranks: Any, draws: Any = draws, prepare: Any = prepare) -> Any:
+            return prepare(draws(groups=shares[ranks.rank]), ranks)
+
+        whole, divided = in_processes(1, alone)[0], in_line(in_processes(len(shares), among))
+        require(whole.keys() == divided.keys() and bool(whole), f"its columns are {list(whole)} and {list(divided)}")
+        for name, values in whole.items():
+            right = np.shape(values) == (sum(LENGTHS),) and bool(np.isfinite(values).all())
+            require(right, f"the column {name!r} is not one finite number for each policy token, ({sum(LENGTHS)},)")
+            same = np.allclose(values, divided[name], rtol=_CLOSE, atol=_CLOSE)
+            require(same, f"on several processes, the column {name!r} is another; sum and gather over ranks")
 
 
 def figures(harness: LossHarness) -> None:
@@ -212,7 +260,18 @@ def pickling(harness: LossHarness) -> None:
 LOSS_CHECKS: Mapping[str, Callable[[LossHarness], None]] = MappingProxyType(
     {
         check.__name__: check
-        for check in (declarations, shape, needs_suffice, masking, rows_apart, trains, figures, state, pickling)
+        for check in (
+            declarations,
+            shape,
+            needs_suffice,
+            masking,
+            rows_apart,
+            trains,
+            preparing,
+            figures,
+            state,
+            pickling,
+        )
     }
 )
 """Every check by its name; the first line of each docstring is the clause."""

@@ -17,7 +17,8 @@ from transformers import PreTrainedModel
 
 from rstar2_env.core.row import Row
 
-from ...losses.base import Aggregation, Correction, Term
+from ...losses.base import Aggregation, Correction, Prepares, Term, is_corrected, prepared
+from ...losses.batch_tokens import BatchTokens, with_columns
 from ...losses.tokens import Tokens
 from ...ranks import ONE
 
@@ -57,6 +58,7 @@ def gradients(
     temperature: float = 1.0,
     old: Sequence[Tensor] | None = None,
     reference: Sequence[Tensor] | None = None,
+    rng: np.random.Generator | None = None,
 ) -> tuple[float, Gradients]:
     """Compute the loss of an optimizer batch, and its gradients.
 
@@ -70,6 +72,7 @@ def gradients(
         old: Log-probabilities of each row, (completion tokens,), under the weights that sampled it; without them, the
             policy's own.
         reference: Log-probabilities of each row under the reference model.
+        rng: For terms that draw; each optimizer step of a run has its own.
 
     Returns:
         The loss, and the gradient of each parameter that has one.
@@ -79,6 +82,12 @@ def gradients(
     groups = np.array([row.episode.group for row in rows], dtype=np.int64)
     weights = aggregation(lengths, groups, ONE)
     total = 0.0
+    if any(isinstance(term, Prepares) for term in terms):
+        with torch.no_grad():
+            logp = [log_probs(model, row, temperature) for row in rows]
+        given = [[values.double().cpu().numpy() for values in each] for each in (logp, logp if old is None else old)]
+        columns = prepared(terms, BatchTokens.of(rows, *given), ONE, rng or np.random.default_rng(0))
+        rows = with_columns(rows, columns)
     for number, row in enumerate(rows):
         every = distributions(model, row, temperature)
         tokens = _tokens(
@@ -88,8 +97,8 @@ def gradients(
             reference=None if reference is None else reference[number],
         )
         corrected = correction(tokens)
-        policy = [term(tokens) * corrected for term in terms if term.policy_gradient]
-        others = [term(tokens) for term in terms if not term.policy_gradient]
+        policy = [term(tokens) * corrected for term in terms if is_corrected(term)]
+        others = [term(tokens) for term in terms if not is_corrected(term)]
         loss = weights[number] * sum(losses[tokens.mask].sum() for losses in policy + others)
         loss.backward()
         total += loss.item()

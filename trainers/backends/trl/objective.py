@@ -12,9 +12,21 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.row import Row
+from rstar2_env.core.row import FloatArray, Row
 
-from ...losses.base import Adapts, Aggregation, Correction, Figures, Measures, Term, needs_of, token_losses
+from ...losses.base import (
+    Adapts,
+    Aggregation,
+    Correction,
+    Figures,
+    Measures,
+    Prepares,
+    Term,
+    needs_of,
+    prepared,
+    token_losses,
+)
+from ...losses.batch_tokens import BatchTokens, with_columns
 from ...losses.mismatch import mismatch
 from ...losses.tokens import Tokens
 from ...ranks import Ranks
@@ -52,6 +64,30 @@ class Objective:
         lengths = np.array([row.policy_tokens for row in rows], dtype=np.int64)
         groups = np.array([row.episode.group for row in rows], dtype=np.int64)
         return self.aggregation(lengths, groups, ranks)
+
+    @property
+    def prepares(self) -> bool:
+        """Whether a term compares a token with others of the optimizer batch: see ``prepare``."""
+        return any(isinstance(term, Prepares) for term in self.terms)
+
+    def prepare(
+        self,
+        rows: Sequence[Row],
+        logp: Sequence[FloatArray],
+        old: Sequence[FloatArray],
+        ranks: Ranks,
+        rng: np.random.Generator,
+    ) -> list[Row]:
+        """The rows with the columns that terms make of the whole optimizer batch; all processes call together.
+
+        Args:
+            rows: The rows of this process; they stay as they are.
+            logp: Log-probabilities of each row's completion under the weights as they are, (completion tokens,).
+            old: The same before the first update on these rows.
+            ranks: The processes.
+            rng: In the same state on every process.
+        """
+        return with_columns(rows, prepared(self.terms, BatchTokens.of(rows, logp, old), ranks, rng))
 
     def loss(self, batch: MicroBatch, scores: Scores) -> Tensor:
         """The share of a micro-batch in the loss of the optimizer batch; connected to the model for a filler too."""

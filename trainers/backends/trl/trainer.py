@@ -153,6 +153,8 @@ class CollectorTrainer(GRPOTrainer):
             self.pending = self._rollout(inputs["step"])
         pending, chosen = self.pending, self.pending.batch
         rows = [pending.rows[position] for position in chosen]
+        if self.objective.prepares:
+            rows = self._prepared(pending, rows, inputs["step"])
         batches = self.micro_batches(
             rows,
             weights=self.objective.weights(rows, self.ranks),
@@ -181,6 +183,19 @@ class CollectorTrainer(GRPOTrainer):
             later = sorted(set(range(len(pending.rows))) - set(pending.batches[0]))
             self._score(pending, later, pending.old, lambda model, batch: score(model, batch, self._autocast).logp)
         return pending
+
+    def _prepared(self, pending: Pending, rows: Sequence[Row], step: int) -> list[Row]:
+        """The rows with the columns that terms make of all of them, those without an advantage too."""
+        found: list[FloatArray | None] = [None] * len(pending.rows)
+        chosen = pending.batch
+        self._score(pending, chosen, found, lambda model, batch: score(model, batch, self._autocast).logp)
+        if not pending.done:
+            for position in chosen:
+                pending.old[position] = found[position]
+        logp, old = ([values[at] for at in chosen] for values in (found, pending.old))
+        # The same on every process, and in a run that was resumed.
+        rng = np.random.default_rng([self.shape.seed, step, _OF_A_BATCH])
+        return self.objective.prepare(rows, logp, old, self.ranks, rng)
 
     def reset_reference(self) -> None:
         """Make the reference model a copy of the policy, for the rows that are still to be trained on too.
@@ -212,23 +227,30 @@ class CollectorTrainer(GRPOTrainer):
         """Compute log-probabilities without a gradient, in the same kind of micro-batches."""
         rows = [pending.rows[position] for position in positions]
         with torch.no_grad():
-            for batch in self.micro_batches(rows):
+            for batch in self.micro_batches(rows, every=self.objective.prepares):
                 self._without_gradient += batch.computed
                 found = taken_out(scorer(self.model_wrapped, batch), batch, rows)
                 for place, values in zip(batch.rows, found, strict=True):
                     into[positions[place]] = values
 
-    def micro_batches(self, rows: Sequence[Row], **columns: Any) -> list[MicroBatch]:
-        """Pack rows into micro-batches, as many on every process; see ``lay_out`` for the columns."""
+    def micro_batches(self, rows: Sequence[Row], *, every: bool = False, **given: Any) -> list[MicroBatch]:
+        """Pack rows into micro-batches, as many on every process; ``given`` is what ``lay_out`` takes.
+
+        Args:
+            rows: The rows of this process.
+            every: Take the rows that have nothing to learn too.
+            **given: See ``lay_out``.
+        """
         # A row without an advantage has no gradient under policy gradients; it stays in the aggregation's counts.
-        learns = [at for at, row in enumerate(rows) if row.trains or not self.objective.only_policy_gradient]
+        all_learn = every or not self.objective.only_policy_gradient
+        learns = [at for at, row in enumerate(rows) if all_learn or row.trains]
         packed = [
             [learns[place] for place in batch]
             for batch in pack([rows[at].tokens for at in learns], self.shape.tokens_per_device)
         ]
         count = max(self.ranks.gather(len(packed)))
         pad, device = self.processing_class.pad_token_id, self.accelerator.device
-        return [lay_out(batch, rows, pad=pad, device=device, **columns) for batch in in_step(packed, count)]
+        return [lay_out(batch, rows, pad=pad, device=device, **given) for batch in in_step(packed, count)]
 
     def _share(self, batches: Sequence[MicroBatch]) -> None:
         """Give each micro-batch its share of the tokens of the optimizer batch, for the load-balancing loss."""
@@ -345,6 +367,8 @@ class CollectorTrainer(GRPOTrainer):
             self.reference.load_state_dict(torch.load(moved, map_location="cpu", weights_only=True))
 
 
+_OF_A_BATCH = 1_000_003
+"""Keeps what terms draw for an optimizer batch apart from the orders of groups, whose seeds end in a process's rank."""
 _REFERENCE = "reference.pt"
 """File of the reference model in a checkpoint; there is none while it is the model that the run began with."""
 
