@@ -10,6 +10,8 @@ from __future__ import annotations
 import gc
 import json
 import os
+import socket
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import combinations, product
@@ -17,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from places import SUPPORT
 
 FACTORS: dict[str, tuple[Any, ...]] = {
     "processes": ("1", "1-some", "2", "2-some", "2-idle"),
@@ -80,6 +83,35 @@ def pairs_of(case: Case) -> set[Any]:
 def _pair(one: tuple[str, Any], other: tuple[str, Any]) -> Any:
     order = list(FACTORS)
     return (one, other) if order.index(one[0]) < order.index(other[0]) else (other, one)
+
+
+def run_cases(cases: Sequence[Case], processes: int, folder: Path) -> list[dict[str, Any]]:
+    """Start the processes once, run all cases on them, and return what was found in each."""
+    (folder / "cases.json").write_text(json.dumps(cases))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    world = {"WORLD_SIZE": str(processes), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    here = {
+        "PYTHONPATH": str(SUPPORT),
+        "CUDA_VISIBLE_DEVICES": "",
+        "ACCELERATE_USE_CPU": "true",
+        "OMP_NUM_THREADS": "1",
+    }
+    started = []
+    for rank in range(processes):
+        own = {"RANK": str(rank), "LOCAL_RANK": str(rank)} | world if processes > 1 else {}
+        with open(folder / f"{rank}.log", "w") as log:
+            command = [sys.executable, str(SUPPORT / "oracle_cases.py"), str(folder / "cases.json"), str(folder)]
+            started.append(subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **here, **own}))
+    try:
+        codes = [process.wait(300) for process in started]
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+    assert not any(codes), "\n".join((folder / f"{rank}.log").read_text()[-3000:] for rank in range(processes))
+    found: list[dict[str, Any]] = json.loads((folder / "found.json").read_text())
+    return found
 
 
 def main(cases: str, folder: str) -> None:

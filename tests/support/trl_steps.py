@@ -1,7 +1,8 @@
 """Takes the optimizer steps of a case of ``oracle_cases`` with the TRL backend, and compares them with the reference.
 
 Every optimizer step of a rollout is compared: the backend's loss and gradients with those of the reference step at the
-same weights, whose loss is written out once more in ``plain_loss``. The rows are trained on twice, so that the later
+same weights, whose loss is written out once more in ``plain_loss``; with the loss of a recipe, the reference computes
+that loss a row at a time. The rows are trained on twice, so that the later
 steps have moved away from the weights that sampled.
 """
 
@@ -31,9 +32,11 @@ from rstar2_env.trainers.backends.trl.micro_batches import pack
 from rstar2_env.trainers.backends.trl.objective import Objective
 from rstar2_env.trainers.backends.trl.passes import Reference
 from rstar2_env.trainers.backends.trl.pending import Shape
-from rstar2_env.trainers.backends.trl.trainer import CollectorTrainer
+from rstar2_env.trainers.backends.trl.trainer import _OF_A_BATCH, CollectorTrainer
+from rstar2_env.trainers.base import TRAINERS
 from rstar2_env.trainers.demonstration.tiny import tiny_tokenizer
 from rstar2_env.trainers.losses.base import AGGREGATIONS, CORRECTIONS, LOSSES
+from rstar2_env.trainers.parts import make_parts
 
 CLIP = {"low": 0.05, "high": 0.08}
 OUTER: dict[str, dict[str, float]] = {"two_sided": {**CLIP, "two_sided": 1.09}, "dual": {**CLIP, "dual": 1.03}}
@@ -64,12 +67,12 @@ def take_steps(case: dict[str, Any], folder: str) -> dict[str, Any]:
     rank, size, temperature = int(os.environ.get("RANK", "0")), processes_of(case), case["temperature"]
     start, other = _start(case["lora"])
     shards = _shards(case, start, temperature)
-    needs_reference = case["kl"] != "none"
+    objective = Objective(*(_of_recipe(case["recipe"]) if "recipe" in case else _parts(case)))
+    needs_reference = "reference" in objective.needs
     # With adapters, the reference is the policy without them.
     compared = Reference(other, torch.float32, temperature) if needs_reference else None
-    objective = Objective(*_parts(case))
     budget = _budget(shards, objective.only_policy_gradient, case["micro_batches"])
-    recorder = _Recorder()
+    recorder = _Recorder(objective)
     trainer = CollectorTrainer(
         collector=_Given(shards[rank]),
         objective=objective,
@@ -80,7 +83,7 @@ def take_steps(case: dict[str, Any], folder: str) -> dict[str, Any]:
         args=arguments(
             folder,
             max_steps=2 * case["minibatches"],
-            learning_rate=LEARNING_RATE,
+            learning_rate=case.get("learning_rate", LEARNING_RATE),
             lr_scheduler_type="constant",
             weight_decay=0.0,
             max_grad_norm=0.0,
@@ -114,10 +117,15 @@ def take_steps(case: dict[str, Any], folder: str) -> dict[str, Any]:
             old = [log_probs(sampling, row, temperature) for row in rows]
             reference = [_reference(sampling, other, row, temperature) for row in rows] if needs_reference else None
         _load(policy, own["weights"])
-        expected, wanted = gradients(policy, rows, *_plain(case), temperature=temperature, old=old, reference=reference)
+        parts = own["parts"] if "recipe" in case else _plain(case)
+        rng = np.random.default_rng([0, number, _OF_A_BATCH])
+        expected, wanted = gradients(
+            policy, rows, *parts, temperature=temperature, old=old, reference=reference, rng=rng
+        )
         steps.append(
             {
-                "loss": abs(loss - expected) / max(abs(expected), 0.1),  # losses of both signs cancel
+                # A mean over tokens, whose losses are some 1 in size, and cancel.
+                "loss": abs(loss - expected) / max(abs(expected), 1.0),
                 "gradients": {name: _apart(own["gradients"].get(name), wanted.get(name)) for name in own["weights"]},
                 "tensors": sum(bool(gradient.any()) for gradient in wanted.values()),
                 "rows": [len(told[number][1]) for told in everyone],
@@ -158,6 +166,13 @@ def _parts(case: dict[str, Any]) -> tuple[Any, Any, Any]:
         make_part(AGGREGATIONS, [case["aggregation"], length]),
         make_part(CORRECTIONS, [case["correction"].split("-")[0], CORRECTED[case["correction"]]]),
     )
+
+
+def _of_recipe(name: str) -> tuple[Any, Any, Any]:
+    """The loss of a recipe, as it is with an engine that has its own copy of the weights."""
+    config = TRAINERS.get(name).configure({"model": "m"}, {"max_episode_tokens": LENGTH})
+    parts = make_parts(config, shares_weights=False)
+    return parts.terms, parts.aggregation, parts.correction
 
 
 def _plain(case: dict[str, Any]) -> tuple[Any, Any, Any]:
@@ -232,10 +247,11 @@ class _Given:
 
 
 class _Recorder(TrainerCallback):
-    """Of every optimizer step: weights before it, rows, micro-batches, loss and gradients."""
+    """Of every optimizer step: weights and parts of the loss before it, rows, micro-batches, loss and gradients."""
 
-    def __init__(self) -> None:
+    def __init__(self, objective: Objective) -> None:
         self.steps: list[dict[str, Any]] = []
+        self._objective = objective
 
     def watch(self, trainer: Any) -> None:
         prepare, step = trainer._prepare_inputs, trainer.training_step
@@ -249,7 +265,8 @@ class _Recorder(TrainerCallback):
             return batches
 
         def stepped(model: Any, *args: Any, **kwargs: Any) -> Any:
-            self.steps.append({"weights": _copies(model, lambda parameter: parameter.detach())})
+            parts = deepcopy((self._objective.terms, self._objective.aggregation, self._objective.correction))
+            self.steps.append({"weights": _copies(model, lambda parameter: parameter.detach()), "parts": parts})
             loss = step(model, *args, **kwargs)
             self.steps[-1]["loss"] = loss.item()
             return loss

@@ -4,53 +4,18 @@ A covering set of cases: every pair of a way to compute (micro-batches, processe
 and a part of the loss occurs, and so does every pair of parts.
 """
 
-import json
-import os
-import socket
-import subprocess
-import sys
-
 import pytest
-from oracle_cases import FACTORS, covering, processes_of
-from places import SUPPORT
+from oracle_cases import FACTORS, covering, processes_of, run_cases
 
 pytestmark = pytest.mark.train
 
 TOLERANCE = 1e-5
-"""Of the loss relative to itself, of a gradient relative to the largest entry of its tensor; in float32."""
+"""Of the loss relative to itself, or 1 if it is smaller; of a gradient relative to its tensor's largest; in float32."""
 CASES = covering(FACTORS)
 
 
 def ids(case):
     return "-".join(str(value) for value in case.values())
-
-
-def run(cases, processes, folder):
-    """Start the processes once, for all cases."""
-    (folder / "cases.json").write_text(json.dumps(cases))
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    world = {"WORLD_SIZE": str(processes), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    here = {
-        "PYTHONPATH": str(SUPPORT),
-        "CUDA_VISIBLE_DEVICES": "",
-        "ACCELERATE_USE_CPU": "true",
-        "OMP_NUM_THREADS": "1",
-    }
-    started = []
-    for rank in range(processes):
-        own = {"RANK": str(rank), "LOCAL_RANK": str(rank)} | world if processes > 1 else {}
-        with open(folder / f"{rank}.log", "w") as log:
-            command = [sys.executable, str(SUPPORT / "oracle_cases.py"), str(folder / "cases.json"), str(folder)]
-            started.append(subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **here, **own}))
-    try:
-        codes = [process.wait(300) for process in started]
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
-    assert not any(codes), "\n".join((folder / f"{rank}.log").read_text()[-3000:] for rank in range(processes))
-    return json.loads((folder / "found.json").read_text())
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +24,7 @@ def found(tmp_path_factory):
     results = {}
     for processes in (1, 2):
         cases = [case for case in CASES if processes_of(case) == processes]
-        told = run(cases, processes, tmp_path_factory.mktemp(f"processes{processes}"))
+        told = run_cases(cases, processes, tmp_path_factory.mktemp(f"processes{processes}"))
         results |= {ids(case): each for case, each in zip(cases, told, strict=True)}
     return results
 
