@@ -39,6 +39,18 @@ _COMMANDS: dict[str, tuple[str, str, str, str]] = {
         "Let an agent play an environment, and print how it went.",
         "rstar2 eval rstar2/MathTool-v0 --agent oracle --problems arithmetic:level=3 -n 100",
     ),
+    "reverify": (
+        "reverify",
+        "reverify_command",
+        "Grade the stored answers of a run again, and list what changed.",
+        "rstar2 reverify runs/eval --verifier numeric:tolerance=0.01",
+    ),
+    "replay": (
+        "replay",
+        "replay_command",
+        "Play a stored episode again, and say where the environment answers otherwise.",
+        "rstar2 replay runs/eval 12",
+    ),
     "verify": ("verify", "verify_command", "Grade answers against gold answers.", "rstar2 verify 1/2 0.5"),
     "trainers": (
         "trainers",

@@ -20,6 +20,13 @@ EnvId = Annotated[
     str,
     typer.Argument(metavar="ID", help="Gymnasium id (rstar2/MathTool-v0), or your own (./mine.py:mine/Divisors-v0)."),
 ]
+RunName = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN",
+        help="Folder of a run, or file of an evaluation; RUN@STEP: after that step of training [default: the last].",
+    ),
+]
 Wrap = Annotated[
     list[str] | None,
     typer.Option(

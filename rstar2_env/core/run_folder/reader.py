@@ -161,6 +161,10 @@ class Run:
         """The episodes of the evaluation after a step, by their numbers; those of an ``rstar2 eval`` are of step 0."""
         return sorted(self._entries("eval", step), key=_place)
 
+    def each_held_out(self, step: int = 0) -> Iterator[EpisodeEntry]:
+        """The same one by one, in the order in which they ended: for more than memory holds."""
+        return self._entries("eval", step)
+
     @property
     def evaluated_steps(self) -> list[int]:
         """The steps that ``held_out`` has episodes of."""

@@ -1,0 +1,73 @@
+"""``rstar2 replay``: play the actions of a stored episode again, and say where the environment answers otherwise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rstar2_env.cli._options import Json, RunName
+
+if TYPE_CHECKING:
+    from rstar2_env.evaluation.replay import Replayed
+
+
+def replay_command(
+    run: RunName,
+    episode: Annotated[
+        str,
+        typer.Argument(
+            metavar="EPISODE",
+            help="Number of a held-out episode, or STEP/GROUP/MEMBER of one that was played to train",
+        ),
+    ],
+    problems: Annotated[
+        str | None,
+        typer.Option(metavar="SPEC", help="Where its problem is [default: where the run found it]."),
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="Split of the problems [default: the run's].")] = None,
+    as_json: Json = False,
+) -> None:
+    """Play the actions of a stored episode again, and say where the environment answers otherwise.
+
+    Exits with 1 where it does.
+    """
+    import json
+    from dataclasses import asdict
+
+    from rstar2_env.evaluation.replay import replay
+    from rstar2_env.evaluation.stored import find_episode, problem_of, problems_of, setting_of
+
+    stored = find_episode(run, episode)
+    setting = setting_of(stored.run, trained=stored.trained)
+    problem = None
+    if problems is not None or not stored.trained:
+        problem = problem_of(problems_of(setting, problems, split), stored.entry.episode.problem_id)
+    found = replay(stored.entry.episode, setting, problem=problem, trained=stored.trained)
+    if as_json:
+        typer.echo(json.dumps({**asdict(found), "same": found.same}))
+    else:
+        _show(run, episode, found)
+    if not found.same:
+        raise typer.Exit(1)
+
+
+def _show(run: str, place: str, found: Replayed) -> None:
+    from rstar2_env.cli._tables import print_table
+
+    turns = (
+        f"{found.turns} of {found.turns_stored} turns" if found.turns < found.turns_stored else f"{found.turns} turns"
+    )
+    if found.same:
+        typer.echo(f"Episode {place} of {run}: {turns}, and the environment answers as it did.")
+        return
+    print_table(
+        ("turn", "what", "stored", "replayed"),
+        [(str(one.turn), one.what, _cut(one.stored), _cut(one.replayed)) for one in found.differences],
+        title=f"episode {place} of {run}: the environment answers otherwise",
+    )
+
+
+def _cut(value: Any, longest: int = 200) -> str:
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

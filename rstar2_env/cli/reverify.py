@@ -1,0 +1,142 @@
+"""``rstar2 reverify``: grade the stored answers of a run again, and list what changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rstar2_env.cli._options import Json, Overwrite, RunName
+
+if TYPE_CHECKING:
+    from rstar2_env.evaluation.reverify import Regraded, Regrading
+
+
+def reverify_command(
+    run: RunName,
+    verifier: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME[:OPTION=VALUE,...]",
+            help="Verifier: rules, numeric:tolerance=0.01, model:url=...,model=..., or your own [default: the run's].",
+        ),
+    ] = None,
+    problems: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPEC", help="Where gold answers and questions are [default: what the run keeps of them]."
+        ),
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="Split of the problems [default: the run's].")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Write the episodes with their new grades (NAME.jsonl), for rstar2 compare."),
+    ] = None,
+    overwrite: Overwrite = False,
+    workers: Annotated[int, typer.Option(min=1, help="Answers that are graded at a time.")] = 8,
+    as_json: Json = False,
+) -> None:
+    """Grade the stored answers of a run again, with its verifier or another, and list what changed."""
+    import contextlib
+    import json
+
+    from rstar2_env.cli._progress import progress
+    from rstar2_env.core.errors import ConfigurationError
+    from rstar2_env.core.lines import add_line, begin_lines, refuse_existing
+    from rstar2_env.evaluation.reverify import Regrading, regrade, regraded_line
+    from rstar2_env.evaluation.stored import find_stored, problems_of, setting_of
+    from rstar2_env.verification.named import make_verifier
+
+    stored = find_stored(run)
+    setting = setting_of(stored.run)
+    written = verifier or str(setting.env_options.get("verifier") or "rules")
+    source = None if problems is None else problems_of(setting, problems, split)
+    found = Regrading()
+    if out is not None:
+        refuse_existing(out, resume=False, overwrite=overwrite)
+    with contextlib.ExitStack() as stack:
+        report = stack.enter_context(progress("grading"))
+        file = None if out is None else stack.enter_context(begin_lines(out, ()))
+        graded = regrade(stored, make_verifier(written), setting=setting, source=source, threads=workers)
+        for number, one in enumerate(graded, 1):
+            found.add(one)
+            report(number, None)
+            if file is not None:
+                record = one.entry.episode.record()
+                line = {"index": record.pop("group"), **record, **one.entry.more}
+                add_line(file, regraded_line(one, line))
+    if not found.graded and found.no_gold:
+        raise ConfigurationError(
+            f"{run} keeps no gold answers of its {found.no_gold} episodes: say where their problems are.",
+            option="problems",
+        )
+    if as_json:
+        typer.echo(json.dumps(_record(found, written)))
+    else:
+        _show(run, written, found, out)
+
+
+def _record(found: Regrading, verifier: str) -> dict[str, Any]:
+    return {
+        "verifier": verifier,
+        "graded": found.graded,
+        "correct_before": found.correct_before,
+        "correct": found.correct,
+        "no_gold": found.no_gold,
+        "uncounted": found.uncounted,
+        "unavailable": found.unavailable,
+        "changes": [_change(one) for one in found.changes],
+    }
+
+
+def _change(one: Regraded) -> dict[str, Any]:
+    episode = one.entry.episode
+    assert one.verdict is not None  # a change has one
+    return {
+        "index": episode.group,
+        "problem_id": episode.problem_id,
+        "gold": one.gold,
+        "answer": episode.answer,
+        "before": episode.correct,
+        "now": one.verdict.correct,
+        "reason": str(one.verdict.reason),
+        "method": one.verdict.method,
+    }
+
+
+def _show(run: str, verifier: str, found: Regrading, out: Path | None) -> None:
+    from rstar2_env.cli._tables import print_figures, print_table
+
+    gained = sum(one.verdict is not None and one.verdict.correct for one in found.changes)
+    rows = {
+        "verifier": verifier,
+        "graded again": str(found.graded),
+        "right before": str(found.correct_before),
+        "right now": str(found.correct),
+        "wrong before, right now": str(gained),
+        "right before, wrong now": str(len(found.changes) - gained),
+    }
+    rows |= {"left out: no gold answer": str(found.no_gold)} if found.no_gold else {}
+    rows |= {"left out: do not count": str(found.uncounted)} if found.uncounted else {}
+    rows |= {"left out: verifier unavailable": str(found.unavailable)} if found.unavailable else {}
+    rows |= {"written to": str(out)} if out is not None else {}
+    print_figures(f"{run}, graded again", rows)
+    if found.changes:
+        cells = [_change(one) for one in found.changes]
+        print_table(
+            ("episode", "problem", "gold", "answer", "now", "reason", "method"),
+            [
+                (
+                    *(str(cell["index"]), cell["problem_id"], _cut(cell["gold"]), _cut(cell["answer"])),
+                    *("right" if cell["now"] else "wrong", cell["reason"], cell["method"]),
+                )
+                for cell in cells
+            ],
+            title="what changed",
+        )
+
+
+def _cut(value: Any, longest: int = 60) -> str:
+    text = "–" if value is None else " ".join(str(value).split())
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -1,0 +1,187 @@
+"""Replay: the actions of a stored episode, given to its environment again, and where that answers otherwise.
+
+Covered: what the policy was shown, rewards, ends, statuses and everything else in ``info``. Not covered: which tokens
+the policy would draw (``rstar2_env.rollout.replay`` branches an episode while it is played).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError, Rstar2Error
+from rstar2_env.core.json_values import jsonable
+from rstar2_env.evaluation.stored import Setting
+from rstar2_env.problems import Problem
+from rstar2_env.wrappers.make import make_env
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that the environment said otherwise.
+
+    Attributes:
+        turn: After which turn of the policy, from 1; 0 is what ``reset`` returned.
+        what: ``text``, ``role``, ``reward``, ``over``, ``error``, or a key of ``info``, as in ``info.end``.
+        stored: What the episode has.
+        replayed: What came.
+    """
+
+    turn: int
+    what: str
+    stored: Any
+    replayed: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """How a replay went.
+
+    Attributes:
+        turns: Turns that were played again.
+        turns_stored: Turns that the episode has.
+        differences: Where the environment answered otherwise, in order.
+    """
+
+    turns: int
+    turns_stored: int
+    differences: tuple[Difference, ...]
+
+    @property
+    def same(self) -> bool:
+        """Whether the environment answered as it did before."""
+        return not self.differences
+
+
+def replay(episode: Episode, setting: Setting, *, problem: Problem | None = None, trained: bool = False) -> Replayed:
+    """Play the actions of an episode again.
+
+    Args:
+        episode: The episode, as a run keeps it.
+        setting: What it was played in.
+        problem: Its problem, where it was handed to ``reset``.
+        trained: Whether a trainer played it: there ``reset`` gets a seed, and at most the id of a problem.
+
+    Raises:
+        ConfigurationError: The episode has no turn, or its environment cannot be made.
+    """
+    actions = [message.content for message in episode.messages if message.role == "assistant"]
+    if not actions:
+        raise ConfigurationError(
+            f"The episode ended as {episode.end or 'unknown'!r} before its first turn: there is nothing to replay."
+        )
+    by_id = [{"problem_id": episode.problem_id}] if episode.problem_id else []
+    handed = [{"problem": problem}] if problem is not None else []
+    ways: list[dict[str, Any]] = [{}, *by_id, *handed] if trained else [*handed, {}, *by_id]
+    env = make_env(setting.env, wrappers=setting.wrappers, **setting.env_options)
+    try:
+        return _play(env, episode, actions, ways)
+    finally:
+        env.close()
+
+
+def _play(env: gym.Env[str, str], episode: Episode, actions: list[str], ways: list[dict[str, Any]]) -> Replayed:
+    again, found = _begin(env, episode, ways)
+    turns = 0
+    for turn, action in enumerate(actions, 1):
+        try:
+            over = again.step(action, env.step(action))
+        except Rstar2Error as error:
+            found.append(Difference(turn, "error", None, str(error)))
+            break
+        turns = turn
+        last = turn == len(actions)
+        found += _step_differences(episode, again, turn)
+        if over != last and not (last and episode.end in _OURS):
+            found.append(Difference(turn, "over", last, over))
+        if over or last:
+            break
+    return Replayed(turns, len(actions), tuple(found))
+
+
+_OURS = frozenset({"cancelled", "tokens", "time", "turns", "unavailable", "no_text", "cut", "refused"})
+"""Ends that a player may have caused itself, after a step at which the environment was not over."""
+
+
+def _begin(env: gym.Env[str, str], episode: Episode, ways: list[dict[str, Any]]) -> tuple[Episode, list[Difference]]:
+    """Reset the environment in the first way that shows the same, else in the first way that there is."""
+    began: list[tuple[dict[str, Any], list[Difference]]] = []
+    failure: Rstar2Error | None = None
+    for way in ways:
+        try:
+            again = Episode(seed=episode.seed).begin(*env.reset(seed=episode.seed, options=way or None))
+        except Rstar2Error as error:
+            failure = failure or error
+            continue
+        began.append((way, _reset_differences(episode, again)))
+        if not began[-1][1]:
+            return again, []
+    if not began:
+        raise ConfigurationError(f"The environment cannot be reset as it was: {failure}", option="problems")
+    way, found = began[0]
+    return Episode(seed=episode.seed).begin(*env.reset(seed=episode.seed, options=way or None)), found
+
+
+def _reset_differences(episode: Episode, again: Episode) -> list[Difference]:
+    found = []
+    if episode.problem_id != again.problem_id:
+        found.append(Difference(0, "info.problem_id", episode.problem_id, again.problem_id))
+    for name, stored, now in (
+        ("info.system", _first(episode, "system"), _first(again, "system")),
+        ("text", _first(episode, "user"), _first(again, "user")),
+    ):
+        if stored != now:
+            found.append(Difference(0, name, stored, now))
+    return found
+
+
+def _first(episode: Episode, role: str) -> str:
+    """What stands in the conversation in that role before the policy's first turn."""
+    for message in episode.messages:
+        if message.role == "assistant":
+            break
+        if message.role == role:
+            return message.content
+    return ""
+
+
+def _step_differences(episode: Episode, again: Episode, turn: int) -> list[Difference]:
+    found = []
+    stored, now = _shown(episode, turn), _shown(again, turn)
+    # A player that ends the episode itself does not keep what it was shown last.
+    if stored != now and not (stored is None and turn == episode.turns):
+        for name, was, came in zip(("role", "text"), stored or ("", ""), now or ("", ""), strict=True):
+            if was != came:
+                found.append(Difference(turn, name, was, came))
+    if turn > len(episode.steps):
+        return found
+    before, after = episode.steps[turn - 1], again.steps[turn - 1]
+    if episode.available and before.reward != after.reward:
+        found.append(Difference(turn, "reward", before.reward, after.reward))
+    return found + _info_differences(turn, before.info, jsonable(after.info))
+
+
+def _shown(episode: Episode, turn: int) -> tuple[str, str] | None:
+    """Role and text of what the policy was shown after a turn; ``None`` where it was shown nothing."""
+    spoken = 0
+    for at, message in enumerate(episode.messages):
+        spoken += message.role == "assistant"
+        if spoken == turn:
+            after = episode.messages[at + 1 : at + 2]
+            return (after[0].role, after[0].content) if after and after[0].role != "assistant" else None
+    return None
+
+
+def _info_differences(turn: int, stored: Mapping[str, Any], now: Mapping[str, Any]) -> list[Difference]:
+    if not stored:
+        return []  # a player that keeps no info
+    names = [*stored, *(name for name in now if name not in stored)]
+    return [
+        Difference(turn, f"info.{name}", stored.get(name), now.get(name))
+        for name in names
+        if stored.get(name) != now.get(name)
+    ]

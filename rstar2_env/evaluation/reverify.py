@@ -1,0 +1,161 @@
+"""Reverify: grade the stored answers of a run again, with the same verifier or another, and say what changed.
+
+Covered: answers that are compared with a gold answer. Not covered: environments that grade in another way (puzzles,
+games), whose episodes have no gold answer and are left out; how an answer was found in its turn.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from rstar2_env.core.errors import Rstar2Error
+from rstar2_env.core.run_folder import EpisodeEntry
+from rstar2_env.dialects import make_dialect
+from rstar2_env.evaluation.stored import Setting, problem_of
+from rstar2_env.problems import ProblemSource
+from rstar2_env.verification import Reason, Verdict
+from rstar2_env.verification.verifier import Verifier
+
+_AHEAD = 8
+"""Episodes that are read ahead for each thread, so that memory is bounded however many there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Regraded:
+    """An episode that was graded again.
+
+    Attributes:
+        entry: The episode, as the run keeps it.
+        gold: The gold answer; ``None`` where nobody knows it, and nothing was graded.
+        verdict: The new verdict; ``None`` where nothing was graded.
+    """
+
+    entry: EpisodeEntry
+    gold: str | None
+    verdict: Verdict | None
+
+    @property
+    def graded(self) -> bool:
+        """Whether there is a verdict."""
+        return self.verdict is not None and self.verdict.reason is not Reason.UNAVAILABLE
+
+    @property
+    def changed(self) -> bool:
+        """Whether the verdict is another one than the run keeps."""
+        return self.graded and self.verdict is not None and self.verdict.correct is not self.entry.episode.correct
+
+
+@dataclass(slots=True)
+class Regrading:
+    """What grading again came to.
+
+    Attributes:
+        graded: Episodes with a new verdict.
+        correct_before: How many of them were right.
+        correct: How many of them are.
+        no_gold: Episodes that were left out since their gold answer is not known.
+        uncounted: Episodes that were left out since they do not count.
+        unavailable: Episodes for which the verifier was not available.
+        changes: Those whose verdict changed.
+    """
+
+    graded: int = 0
+    correct_before: int = 0
+    correct: int = 0
+    no_gold: int = 0
+    uncounted: int = 0
+    unavailable: int = 0
+    changes: list[Regraded] = field(default_factory=list)
+
+    def add(self, one: Regraded) -> None:
+        """Count an episode."""
+        if not one.entry.episode.available:
+            self.uncounted += 1
+        elif one.verdict is None:
+            self.no_gold += 1
+        elif not one.graded:
+            self.unavailable += 1
+        else:
+            self.graded += 1
+            self.correct_before += one.entry.episode.correct
+            self.correct += one.verdict.correct
+            if one.changed:
+                self.changes.append(one)
+
+
+def regrade(
+    entries: Iterable[EpisodeEntry],
+    verifier: Verifier,
+    *,
+    setting: Setting | None = None,
+    source: ProblemSource | None = None,
+    threads: int = 4,
+) -> Iterator[Regraded]:
+    """Grade episodes again, in their order.
+
+    Args:
+        entries: The episodes.
+        verifier: Compares answer and gold answer.
+        setting: What they were played in: its dialect tells the question apart from the instruction around it.
+        source: Their problems, for gold answers that the run does not keep, and for the questions.
+        threads: How many are graded at a time.
+    """
+    asked = _question_reader(setting)
+
+    def grade(entry: EpisodeEntry) -> Regraded:
+        episode = entry.episode
+        if not episode.available:
+            return Regraded(entry, None, None)
+        problem = problem_of(source, episode.problem_id)
+        kept = entry.more.get("gold")
+        gold = problem.answer if problem is not None else str(kept) if kept is not None else None
+        if gold is None:
+            return Regraded(entry, None, None)
+        user = next((message.content for message in episode.messages if message.role == "user"), "")
+        question = problem.question if problem is not None else asked(user)
+        return Regraded(entry, gold, verifier(gold, episode.answer, question))
+
+    remaining = iter(entries)
+    with ThreadPoolExecutor(threads, thread_name_prefix="regrade") as pool:
+        while batch := list(itertools.islice(remaining, threads * _AHEAD)):
+            yield from pool.map(grade, batch)
+
+
+def regraded_line(one: Regraded, record: Mapping[str, Any]) -> dict[str, Any]:
+    """The line of an episode with its new grade.
+
+    Args:
+        one: The episode.
+        record: Its line. Where its reward was 1 for a right answer and 0 for another, the reward follows.
+    """
+    if not one.changed or one.verdict is None:
+        return dict(record)
+    line = {**record, "correct": one.verdict.correct}
+    if record.get("reward") == float(one.entry.episode.correct):
+        line["reward"] = float(one.verdict.correct)
+        if record.get("steps"):
+            last = {**record["steps"][-1], "reward": line["reward"]}
+            line["steps"] = [*record["steps"][:-1], last]
+    return line
+
+
+def _question_reader(setting: Setting | None) -> Callable[[str], str | None]:
+    """Finds the question in the user's message, by what the dialect writes around it."""
+    options = {} if setting is None else setting.env_options
+    try:
+        dialect = make_dialect(options.get("dialect") or "rstar2", **(options.get("dialect_options") or {}))
+        before, mark, after = dialect.user("\0").partition("\0")
+    except Rstar2Error:
+        return lambda user: None
+    if not mark:
+        return lambda user: None
+
+    def read(user: str) -> str | None:
+        whole = user.startswith(before) and user.endswith(after) and len(user) >= len(before) + len(after)
+        return user[len(before) : len(user) - len(after)] if whole else None
+
+    return read

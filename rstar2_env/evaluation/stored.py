@@ -1,0 +1,205 @@
+"""Episodes that a run kept: finding them by how a command names them, and what they were played in.
+
+``RUN`` is the folder of a run or an evaluation's file; ``RUN@STEP`` the held-out episodes after a step of training, the
+last ones without it. Not covered: the format (``rstar2_env.core.run_folder``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.core.errors import ConfigurationError, Rstar2Error
+from rstar2_env.core.run_folder import EpisodeEntry, Run, read_run
+from rstar2_env.problems import Problem, ProblemSource, ProblemSpec, load_problems
+from rstar2_env.wrappers.make import make_env
+
+_AT_STEP = re.compile(r"(.+)@(\d+)")
+_PLACE = re.compile(r"(\d+)(?:/(\d+)/(\d+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Held-out episodes of a run.
+
+    Attributes:
+        name: How the run was named.
+        run: The run.
+        step: The step after which they were played; 0 in an evaluation.
+    """
+
+    name: str
+    run: Run
+    step: int
+
+    def __iter__(self) -> Iterator[EpisodeEntry]:
+        """The episodes, one by one, in the order in which they ended."""
+        return self.run.each_held_out(self.step)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What episodes were played in.
+
+    Attributes:
+        env: The environment, as ``make_env`` takes it.
+        env_options: Its options.
+        wrappers: What was around it, the innermost first.
+        problems: Where the problems came from; empty where the environment chose.
+        split: Which part of them.
+    """
+
+    env: str
+    env_options: Mapping[str, Any] = field(default_factory=dict)
+    wrappers: tuple[Any, ...] = ()
+    problems: str = ""
+    split: str = ""
+
+
+def find_stored(written: str) -> Stored:
+    """The held-out episodes that a name stands for.
+
+    Args:
+        written: ``RUN`` or ``RUN@STEP``.
+
+    Raises:
+        ConfigurationError: There is no such run, or it has no held-out episodes there.
+    """
+    path, step = written, None
+    if (match := _AT_STEP.fullmatch(written)) and not Path(written).exists():
+        path, step = match[1], int(match[2])
+    run = read_run(path)
+    steps = run.evaluated_steps
+    if not steps:
+        raise ConfigurationError(
+            f"{path} is a run of {run.kind} without held-out episodes: expected one that evaluates "
+            "(rstar2 eval, or a training run with eval.every)."
+        )
+    if step is None:
+        step = steps[-1]
+    if step not in steps:
+        known = ", ".join(map(str, steps))
+        raise ConfigurationError(f"{path} has no held-out episodes of step {step}; it has those of the steps {known}.")
+    return Stored(written, run, step)
+
+
+@dataclass(frozen=True, slots=True)
+class OneStored:
+    """One episode of a run.
+
+    Attributes:
+        run: The run.
+        entry: The episode, with what its line says beside it.
+        trained: Whether it was played to train; else it is a held-out one.
+    """
+
+    run: Run
+    entry: EpisodeEntry
+    trained: bool
+
+
+def find_episode(written: str, place: str) -> OneStored:
+    """One episode of a run.
+
+    Args:
+        written: ``RUN``, or ``RUN@STEP`` for held-out episodes after another step than the last.
+        place: The number of a held-out episode, or ``STEP/GROUP/MEMBER`` of one that was played to train.
+
+    Raises:
+        ConfigurationError: There is no such run, or no such episode.
+    """
+    match = _PLACE.fullmatch(place)
+    if match is None:
+        raise ConfigurationError(
+            f"An episode is named by its number, or as STEP/GROUP/MEMBER where it was played to train, not {place!r}."
+        )
+    if match[2] is None:
+        stored = find_stored(written)
+        run, entries = stored.run, iter(stored)
+        found = next((entry for entry in entries if entry.episode.group == int(place)), None)
+    else:
+        run = read_run(written)
+        step, group, member = (int(part) for part in match.groups())
+        trained = run.episodes(step)
+        found = next((entry for entry in trained if (entry.episode.group, entry.member) == (group, member)), None)
+    if found is None:
+        raise ConfigurationError(f"{written} has no episode {place}.")
+    return OneStored(run, found, match[2] is not None)
+
+
+def setting_of(run: Run, *, trained: bool = False) -> Setting:
+    """What the episodes of a run were played in.
+
+    Args:
+        run: The run.
+        trained: Whether those that were played to train are meant; else held-out ones.
+
+    Raises:
+        ConfigurationError: The run does not say, or its environment was an object that has no name.
+    """
+    config = run.config
+    rollout, evaluation = _table(config, "rollout"), _table(config, "eval")
+    if rollout:
+        options = _table(rollout, "env_options") | ({} if trained else _table(evaluation, "env_options"))
+        wrappers = _wrappers((rollout if trained else evaluation).get("wrappers"))
+        setting = Setting(str(rollout.get("env", "")), options, wrappers)
+    else:
+        setting = Setting(
+            str(config.get("env", "")),
+            _table(config, "env_options"),
+            _wrappers(config.get("wrappers")),
+            str(config.get("problems") or ""),
+            str(config.get("split") or ""),
+        )
+    if not setting.env:
+        raise ConfigurationError(f"{run.path} does not say which environment its episodes were played in.")
+    return setting
+
+
+def problems_of(setting: Setting, problems: ProblemSpec | None, split: str | None = None) -> ProblemSource | None:
+    """The problems that episodes were played on.
+
+    Args:
+        setting: What they were played in.
+        problems: Where the problems are now; ``None`` looks where the run found them.
+        split: Which part of them; ``None`` as the run.
+
+    Returns:
+        The source; ``None`` where it cannot be found again from what the run says.
+    """
+    if problems is not None:
+        return load_problems(problems, split=split or setting.split or "test")
+    if setting.problems:
+        try:
+            return load_problems(setting.problems, split=setting.split or "test")
+        except (Rstar2Error, OSError):
+            pass
+    env = make_env(setting.env, **setting.env_options)
+    try:
+        source = getattr(env.unwrapped, "problems", None)
+        fits = isinstance(source, ProblemSource) and setting.problems in ("", source.name)
+        return source if fits else None
+    finally:
+        env.close()
+
+
+def problem_of(source: ProblemSource | None, problem_id: str) -> Problem | None:
+    """The problem of an id; ``None`` where the source does not have it."""
+    if source is None or not problem_id:
+        return None
+    try:
+        return source.get(problem_id)
+    except Rstar2Error:
+        return None
+
+
+def _table(config: Mapping[str, Any], name: str) -> dict[str, Any]:
+    value = config.get(name)
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
+def _wrappers(value: Any) -> tuple[Any, ...]:
+    return (value,) if isinstance(value, str) and value else tuple(value or ())
