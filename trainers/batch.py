@@ -40,6 +40,12 @@ class Group:
         """The episodes that train."""
         return [self.episodes[position] for position in self.kept]
 
+    @property
+    def accuracy(self) -> float:
+        """The share of right ones among all of its episodes that count."""
+        counted = [episode.correct for episode in self.episodes if episode.available]
+        return sum(counted) / max(len(counted), 1)
+
     def drop(self, reason: str) -> None:
         """Let none of its episodes train."""
         for position in self.kept:

@@ -24,7 +24,7 @@ from rstar2_env.core.row import FloatArray, Row
 from rstar2_env.rewards.base import Judge
 from rstar2_env.rewards.component import Component
 
-from .advantages.base import Advantage, as_number, check_advantages
+from .advantages.base import Advantage, Measure, as_number, check_advantages
 from .batch import Batch, Group
 from .play import GroupPlay, Player
 from .ranks import ONE, Ranks, Together
@@ -79,10 +79,12 @@ class Collector:
         early_stop: Cancel the rest of a group once its selector has enough episodes.
         on_groups: Called with the groups of this process and the round, whenever a round has been played and scored.
         judge: For reward components that need one.
+        measure: Measures the policy, for an advantage that needs it.
 
     Raises:
         ConfigurationError: ``problems_per_step`` is no multiple of the number of processes, groups are too small for
-            the advantage, the reward cannot be computed, or ``early_stop`` is on and the selector has no ``settled``.
+            the advantage, or it needs what nobody measures, the reward cannot be computed, or ``early_stop`` is on and
+            the selector has no ``settled``.
     """
 
     def __init__(
@@ -100,6 +102,7 @@ class Collector:
         early_stop: bool = False,
         on_groups: Callable[[Sequence[Sequence[Episode]], int], None] | None = None,
         judge: Judge | None = None,
+        measure: Measure | None = None,
     ) -> None:
         if problems_per_step % ranks.size:
             raise ConfigurationError(
@@ -117,11 +120,16 @@ class Collector:
                 f"{least}, not {group_size}.",
                 option="group_size",
             )
+        if measure is None and (needs := getattr(parts.advantage, "needs", ())):
+            raise ConfigurationError(
+                f"The advantage {type(parts.advantage).__name__} needs {', '.join(sorted(needs))} of the policy, which "
+                "this trainer does not measure."
+            )
         check_components(parts.rewards, judge)
         self.parts, self.player, self.sampler = parts, player, sampler
         self._wanted, self._keep, self._size = problems_per_step, group_size, group_size * oversample
         self._refill, self._seed, self._ranks, self._early_stop = refill, seed, ranks, early_stop
-        self._on_groups, self._judge = on_groups, judge
+        self._on_groups, self._judge, self._measure = on_groups, judge, measure
         self._counts = dict.fromkeys(("steps", "groups", "rejected", "refilled"), 0)
         self._words: set[tuple[str, str]] = set()
 
@@ -253,8 +261,11 @@ class Collector:
         # Groups that were rejected and not replaced belong to the batch, though they do not train.
         beside = [group for group in groups if not group.kept and group.round == last] if missing else []
         others = [_usable(group.episodes)[: self._keep] for group in beside] if getattr(part, "of_batch", False) else []
-        values = part([*(group.chosen for group in training), *others], ranks)
-        check_advantages(part, [*(group.chosen for group in training), *others], values)
+        compared = [*(group.chosen for group in training), *others]
+        if self._measure is not None and getattr(part, "needs", ()):
+            self._measure(part, compared)
+        values = part(compared, ranks)
+        check_advantages(part, compared, values)
         found = dict(zip((group.number for group in training), values, strict=False))
         for group in training:
             group.advantages = [
@@ -267,6 +278,8 @@ class Collector:
         rows: list[Row] = []
         for episode, advantage in zip(group.chosen, advantages, strict=True):
             rows += rollout.rows(episode, advantage) if isinstance(rollout, MakesRows) else [Row.of(episode, advantage)]
+        for row in rows:
+            row.columns.setdefault("accuracy", group.accuracy)
         return rows
 
 

@@ -34,6 +34,7 @@ class Row:
         logprobs: Log-probability of each of the policy's tokens when it was drawn; 0 on the environment's.
         advantage: One number, or one for each token of the completion.
         columns: Further numbers that a loss term reads, by name; one number, or one for each token of the completion.
+            In a run every row has ``accuracy``, the share of its group that was right.
         start: Position in ``episode.completion_ids`` of the row's first completion token; more than 0 in a row that
             holds only the later turns.
     """
@@ -58,6 +59,11 @@ class Row:
     def policy_tokens(self) -> int:
         """Tokens that the policy wrote."""
         return sum(self.mask)
+
+    @property
+    def environment_tokens(self) -> int:
+        """Tokens of the completion that the environment wrote."""
+        return len(self.mask) - sum(self.mask)
 
     @property
     def tokens(self) -> int:
@@ -87,6 +93,21 @@ class Row:
         """
         calls = [0, *np.cumsum([len(turn.statuses) for turn in self.episode.steps])]
         return self._spread(calls[:-1])
+
+    def answered_of(self) -> IntArray:
+        """Number of the policy's calls that each token of the environment answers, -1 on the policy's tokens.
+
+        It is that of the turn before; 0 where the environment answered a turn without a call of the policy's own, or
+        one whose calls met an injected fault.
+
+        Returns:
+            Whole numbers, shape (completion tokens,).
+        """
+        found = np.zeros(len(self.completion_ids), dtype=np.int64)
+        for turn in self.episode.steps:
+            found[max(0, turn.stop - self.start) :] = len(turn.statuses)
+        found[np.asarray(self.mask, dtype=np.int64) == 1] = -1
+        return found
 
     def _spread(self, values: Sequence[int]) -> IntArray:
         """One value for each turn, on the turn's tokens of the policy."""

@@ -107,6 +107,10 @@ class ChatCodec:
             own.pop()
         return str(self.tokenizer.decode(own, skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
+    def plain(self, text: str) -> list[int]:
+        """Ids of a text as it stands, in which no guarded token of the template opens or ends a turn."""
+        return self._encode((Slot("text", lstrip=False, rstrip=False),), {"text": text})
+
     def turn(self, text: str) -> list[int]:
         """Ids of a complete turn of the policy with its end-of-turn token; for traces, not for generated turns."""
         return self._encode((self._head, Slot("policy", lstrip=False, rstrip=False), self._final), {"policy": text})

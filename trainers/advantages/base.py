@@ -7,6 +7,8 @@ A class may say two things about itself:
 
 - ``least`` (1 if it says nothing): how many episodes a group needs for its advantages to mean something. A smaller
   group is rejected before the estimator sees it.
+- ``needs`` (nothing): what it reads of ``Episode.measured``, as ``AdvantageNeed`` names it. The trainer measures it in
+  passes of its own, before the estimator is called, of the episodes that train.
 - ``of_batch`` (``False``): its statistics are those of the whole batch, so the groups that a selector rejected, and
   that no refill replaced, are among ``groups`` too. Nothing trains on what it returns for them.
 """
@@ -15,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +33,24 @@ from ..selectors.base import EQUAL
 FloatArray = NDArray[np.float64]
 Advantages = list[list[float | FloatArray]]
 """Of each group and episode one number, or one for each token of ``completion_ids``."""
+
+AdvantageNeed: TypeAlias = Literal["sum_squares", "answer"]
+"""What an estimator may need of the policy, at the temperature of the sampling: ``sum_squares``, at each token of
+``completion_ids`` the sum of the squared probabilities of the whole vocabulary (0 off the mask); ``answer``, before
+each turn the probability of the problem's gold answer after the estimator's text ``lead``, as the geometric mean over
+the answer's tokens."""
+
+
+class Measure(Protocol):
+    """What a backend offers a collector: it measures the policy."""
+
+    def __call__(self, part: Advantage, groups: Sequence[Sequence[Episode]]) -> None:
+        """Set ``measured`` of every episode, as the estimator needs it; every process calls, with groups or without.
+
+        Raises:
+            ConfigurationError: It cannot be measured here.
+        """
+        ...
 
 
 class Advantage(Protocol):
@@ -53,6 +73,20 @@ ADVANTAGES: Registry[Callable[..., Advantage]] = Registry(
     "rstar2_env.advantages",
     shape=Shape(is_called_with(2), "a class whose objects are called with (groups, ranks), or a function of them"),
 )
+
+
+def measured(episode: Episode, need: AdvantageNeed) -> FloatArray:
+    """What was measured of an episode, one number a token or a turn.
+
+    Raises:
+        ConfigurationError: Nothing was.
+    """
+    if need not in episode.measured:
+        raise ConfigurationError(
+            f"This advantage needs {need!r} of each episode, which the trainer measures when the class says so in its "
+            "`needs`; there is none."
+        )
+    return np.asarray(episode.measured[need], dtype=np.float64)
 
 
 def rewards(group: Sequence[Episode]) -> FloatArray:

@@ -2,7 +2,8 @@
 
 The loss of an optimizer step is the sum, over all rows of all processes, of the row's weight (the aggregation) times
 the sum over its policy tokens of all terms added up, where terms that are policy gradients are multiplied by the
-correction. Its parts use the methods of the tensors that they are given, and import no torch.
+correction. Terms about the environment's tokens are summed over those instead, with weights that the aggregation gives
+for their numbers. Its parts use the methods of the tensors that they are given, and import no torch.
 """
 
 from __future__ import annotations
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
 
 IntArray: TypeAlias = NDArray[np.int64]
 FloatArray: TypeAlias = NDArray[np.float64]
-Need = Literal["old", "reference", "teacher", "entropy"]
+Need = Literal["old", "reference", "teacher", "entropy", "mean_logp", "environment", "embedding"]
 """What a part of the loss may need that costs a pass of its own, or memory."""
+ENVIRONMENT: Need = "environment"
+"""The need of a term that is about the environment's tokens: its losses count there, and not on the policy's."""
 Figures: TypeAlias = "dict[str, tuple[Tensor, Tensor]]"
 """Sum and count of each metric, scalars on the device: sums of micro-batches and processes add up, means do not."""
 
@@ -39,6 +42,7 @@ class Term(Protocol):
     Attributes:
         needs: What it reads of ``Tokens`` beyond ``logp``, ``sampled``, ``advantage``, ``mask``, ``turn``, ``depth``
             and ``columns``.
+            With ``"environment"`` it is about the tokens of the environment, and nothing on the policy's.
         policy_gradient: Whether it is the advantage times something: it is then multiplied by the correction, and
             nothing where the advantage is zero.
 
@@ -57,7 +61,7 @@ class Term(Protocol):
         ...
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """Return the loss of each token, (B, T); what it is off the mask does not count."""
+        """Return the loss of each token, (B, T); what it is off the mask, or off the environment, does not count."""
         ...
 
 
@@ -68,9 +72,9 @@ class Aggregation(Protocol):
         """Return the weight of a policy token of each row.
 
         Args:
-            lengths: Policy tokens of each row of the optimizer batch on this process, (rows,). Rows with an advantage
-                of zero are among them, rows that only keep processes in step are not; a row without a token of the
-                policy's counts as none.
+            lengths: Policy tokens of each row of the optimizer batch on this process, (rows,); for terms about the
+                environment's tokens their numbers. Rows with an advantage of zero are among them, rows that only keep
+                processes in step are not; a row without such a token counts as none.
             groups: Number of the group that each row belongs to, unique over all processes, (rows,).
             ranks: The processes; all of them call together.
 
@@ -176,7 +180,7 @@ def prepared(
 
 
 def token_losses(tokens: Tokens, terms: Sequence[Term], weights: Tensor) -> Tensor:
-    """All terms added up, (B, T), 0 off the mask.
+    """All terms about the policy's tokens added up, (B, T), 0 off the mask.
 
     Args:
         tokens: The micro-batch.
@@ -185,9 +189,19 @@ def token_losses(tokens: Tokens, terms: Sequence[Term], weights: Tensor) -> Tens
     """
     total = tokens.logp.new_zeros(tokens.logp.shape)
     for term in terms:
-        loss = term(tokens)
-        total = total + (loss * weights if is_corrected(term) else loss)
+        if ENVIRONMENT not in term.needs:
+            loss = term(tokens)
+            total = total + (loss * weights if is_corrected(term) else loss)
     return total.masked_fill(~tokens.mask, 0.0)
+
+
+def environment_losses(tokens: Tokens, terms: Sequence[Term]) -> Tensor:
+    """All terms about the environment's tokens added up, (B, T), 0 elsewhere."""
+    total = tokens.logp.new_zeros(tokens.logp.shape)
+    for term in terms:
+        if ENVIRONMENT in term.needs:
+            total = total + term(tokens)
+    return total.masked_fill(~tokens.environment, 0.0)
 
 
 _PACKAGE = "rstar2_env.trainers.losses"

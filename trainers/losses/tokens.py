@@ -37,6 +37,18 @@ class Tokens:
             no term needs it.
         reference: Log-probability under the reference model, without a gradient; ``None`` where no term needs it.
         teacher: Log-probability under a teacher, without a gradient; ``None`` where no term needs it.
+        mean_logp: Mean over the vocabulary of the log-probabilities at each token, without a gradient; ``None`` where
+            no term needs it.
+        old_mean_logp: The same under the weights of ``old``; ``None`` where no term needs ``mean_logp``.
+        answered: On the environment's tokens how many calls of the policy they answer (0 where the policy made none),
+            -1 elsewhere, long; ``None`` where no term needs ``environment``. Where it is given, ``logp`` is that of the
+            environment's tokens too.
+        embedding: Mean of the last layer over the policy's tokens of each row, (B, H), with a gradient; ``None`` where
+            no term needs it.
+        peers: Embeddings of the other rows of each row's group under the weights of ``old``, (B, K, H), without a
+            gradient; ``None`` where no term needs ``embedding``.
+        relations: What each of these is to the row, (B, K): 1 for one to be like, -1 for one to be unlike, 0 for
+            neither; see ``contrast.relations``.
         columns: Further numbers of the rows, by name.
     """
 
@@ -50,6 +62,12 @@ class Tokens:
     entropy: Tensor | None = None
     reference: Tensor | None = None
     teacher: Tensor | None = None
+    mean_logp: Tensor | None = None
+    old_mean_logp: Tensor | None = None
+    answered: Tensor | None = None
+    embedding: Tensor | None = None
+    peers: Tensor | None = None
+    relations: Tensor | None = None
     columns: Mapping[str, Tensor] = field(default_factory=dict)
 
     @property
@@ -80,6 +98,31 @@ class Tokens:
                 "term's own columns come from its prepare, which a backend calls for the whole optimizer batch."
             )
         return self.logp.detach() * 0
+
+    @property
+    def environment(self) -> Tensor:
+        """True on the tokens of the environment, of which only terms that need ``environment`` are told.
+
+        Raises:
+            ConfigurationError: No term needs them.
+        """
+        if self.answered is None:
+            raise ConfigurationError('The tokens of the environment are there for terms that need "environment" alone.')
+        return self.answered >= 0
+
+    def following(self, values: Tensor) -> Tensor:
+        """What stands at the policy's next token of the row, over whatever the environment wrote between.
+
+        Args:
+            values: (B, T).
+
+        Returns:
+            (B, T), 0 at the last token of the policy and off the mask.
+        """
+        number = self.mask.long().cumsum(-1).masked_fill(~self.mask, 0)
+        rows, width = values.shape
+        in_order = values.new_zeros(rows, width + 2).scatter_add(1, number, values.masked_fill(~self.mask, 0.0))
+        return in_order.gather(1, number + 1).masked_fill(~self.mask, 0.0)
 
     def pooled(self, values: Tensor, level: Level, reduce: Literal["mean", "sum"] = "mean") -> Tensor:
         """Values averaged or summed over each token, turn or sequence, and given back to every token of it.

@@ -73,7 +73,7 @@ def masking(harness: CorrectionHarness) -> None:
     """What stands off the mask, in padding or in the environment's tokens, changes no weight of the policy's tokens."""
     torch = importlib.import_module("torch")
     tokens = harness.batch()
-    one, other = (harness.make()(each)[tokens.mask] for each in (tokens, spoiled(tokens)))
+    one, other = (harness.make()(each)[tokens.mask] for each in (tokens, spoiled(tokens, tokens.mask)))
     same = torch.allclose(one, other, rtol=_CLOSE, atol=_CLOSE)
     require(same, "other numbers off the mask change a weight; use tokens.log_mismatch and tokens.pooled")
 

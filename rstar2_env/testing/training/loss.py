@@ -19,7 +19,7 @@ from rstar2_env.testing.runner import run_checks
 from rstar2_env.testing.training.batch_of_tokens import LENGTHS, drawn, in_line, of_tokens
 from rstar2_env.testing.training.lookup import maker
 from rstar2_env.testing.training.processes import in_processes
-from rstar2_env.testing.training.token_batches import OPTIONAL, changed, spoiled, token_batch
+from rstar2_env.testing.training.token_batches import BY_ROW, OPTIONAL, changed, leaves, spoiled, token_batch
 
 NEEDS = frozenset({"old", *OPTIONAL})
 _CLOSE = 1e-9
@@ -60,9 +60,13 @@ class LossHarness:
             columns[name][tokens.mask] = torch.from_numpy(np.asarray(values, dtype=np.float64))
         return changed(tokens, columns=columns)
 
+    def counted(self, term: Any, tokens: Any) -> Any:
+        """True on the tokens that the term is about: the policy's, or the environment's."""
+        return tokens.environment if "environment" in term.needs else tokens.mask
+
     def total(self, term: Any, tokens: Any) -> Any:
-        """The term summed over the policy's tokens."""
-        return term(tokens).masked_fill(~tokens.mask, 0.0).sum()
+        """The term summed over the tokens that it is about."""
+        return term(tokens).masked_fill(~self.counted(term, tokens), 0.0).sum()
 
 
 def declarations(harness: LossHarness) -> None:
@@ -73,6 +77,8 @@ def declarations(harness: LossHarness) -> None:
     require(needs <= NEEDS, f"it needs {sorted(map(str, needs - NEEDS))}; known are {', '.join(sorted(NEEDS))}")
     says = getattr(term, "policy_gradient", None)
     require(isinstance(says, bool), f"policy_gradient is {says!r}; say whether it multiplies the advantage")
+    both = says and "environment" in needs
+    require(not both, "it says policy_gradient, and is about the environment's tokens, which have no advantage")
 
 
 def shape(harness: LossHarness) -> None:
@@ -85,14 +91,15 @@ def shape(harness: LossHarness) -> None:
         right = isinstance(loss, torch.Tensor) and loss.shape == tokens.mask.shape
         told = tuple(getattr(loss, "shape", ())) or type(loss).__name__
         require(right, f"it returned {told}; return one loss per token, {tuple(tokens.mask.shape)}")
-        require(bool(loss[tokens.mask].isfinite().all()), "a loss of a policy's token is not finite")
+        finite = bool(loss[harness.counted(term, tokens)].isfinite().all())
+        require(finite, "a loss of a token that counts is not finite")
     for shift in (-30.0, 30.0):
         term = harness.make()
         tokens = harness.batch(term)
         far = harness.prepared(term, changed(tokens, old=tokens.old + shift))
         loss = harness.total(term, far)
-        slope = torch.autograd.grad(loss, far.logp, allow_unused=True)[0] if loss.requires_grad else None
-        finite = bool(loss.isfinite()) and (slope is None or bool(slope.isfinite().all()))
+        slopes = torch.autograd.grad(loss, leaves(far), allow_unused=True) if loss.requires_grad else ()
+        finite = bool(loss.isfinite()) and all(slope is None or bool(slope.isfinite().all()) for slope in slopes)
         require(finite, f"where the policy moved by a factor of e^{-shift:g}, loss or gradient is not finite; clamp")
 
 
@@ -107,23 +114,23 @@ def needs_suffice(harness: LossHarness) -> None:
             f"with what it declares ({', '.join(sorted(term.needs)) or 'nothing'}), it raised {type(error).__name__}: "
             f"{error}"
         ) from error
-    finite = bool(loss[harness.batch(term).mask].isfinite().all())
+    finite = bool(loss[harness.counted(term, harness.batch(term))].isfinite().all())
     require(finite, 'it reads tokens.old without "old" in needs: nobody computes it then')
     require(isinstance(loss, torch.Tensor), f"it returned {type(loss).__name__}")
 
 
 def masking(harness: LossHarness) -> None:
-    """What stands off the mask, in padding or in the environment's tokens, changes neither loss nor gradient."""
+    """What stands off the tokens that it is about, such as padding, changes neither loss nor gradient."""
     torch = importlib.import_module("torch")
     term = harness.make()
     tokens = harness.batch(term)
+    counted = harness.counted(term, tokens)
     slopes = []
-    for each in (tokens, spoiled(tokens)):
-        leaves = [each.logp] + ([each.entropy] if each.entropy is not None else [])
+    for each in (tokens, spoiled(tokens, counted)):
         loss = harness.total(term, each)
-        found = torch.autograd.grad(loss, leaves, allow_unused=True)
+        found = torch.autograd.grad(loss, leaves(each), allow_unused=True)
         for slope in found:
-            off = slope is None or not slope[~each.mask].any()
+            off = slope is None or slope.shape != counted.shape or not slope[~counted].any()
             require(off, "a token off the mask has a gradient: it reaches the loss through other tokens")
         slopes.append((loss.detach(), *(slope for slope in found if slope is not None)))
     for one, other in zip(*slopes, strict=True):
@@ -136,17 +143,17 @@ def rows_apart(harness: LossHarness) -> None:
     torch = importlib.import_module("torch")
     term = harness.make()
     whole = harness.batch(term)
-    together = term(whole).detach()
+    together, counted = term(whole).detach(), harness.counted(term, whole)
     for row in range(len(whole.mask)):
         width = int(whole.mask[row].nonzero().max()) + 1
         cut = {
-            name: value[row : row + 1, :width]
+            name: value[row : row + 1] if name in BY_ROW else value[row : row + 1, :width]
             for name in type(whole).__dataclass_fields__
             if isinstance(value := getattr(whole, name), torch.Tensor)
         }
         columns = {name: value[row : row + 1, :width] for name, value in whole.columns.items()}
         alone = term(changed(whole, **cut, columns=columns)).detach()
-        mask = whole.mask[row, :width]
+        mask = counted[row, :width]
         same = torch.allclose(alone[0][mask], together[row, :width][mask], rtol=_CLOSE, atol=_CLOSE)
         require(same, f"alone in its micro-batch, row {row} has another loss")
 
@@ -160,10 +167,9 @@ def trains(harness: LossHarness) -> None:
         if not getattr(term, "coef", 1.0):
             return
         tokens = harness.batch(term)
-        leaves = [tokens.logp] + ([tokens.entropy] if tokens.entropy is not None else [])
         loss = harness.total(term, tokens)
         require(loss.requires_grad, "its loss has no gradient; do not detach tokens.logp")
-        slopes = torch.autograd.grad(loss, leaves, allow_unused=True)
+        slopes = torch.autograd.grad(loss, leaves(tokens), allow_unused=True)
         require(any(slope is not None and bool(slope.any()) for slope in slopes), "its loss has no gradient")
         return
     if "old" in term.needs:
@@ -220,7 +226,7 @@ def figures(harness: LossHarness) -> None:
         return
     tokens = harness.batch(term)
     found: Any = term.figures(tokens)
-    other = term.figures(spoiled(tokens))
+    other = term.figures(spoiled(tokens, harness.counted(term, tokens)))
     for name, pair in found.items():
         require(isinstance(pair, tuple) and len(pair) == 2, f"the figure {name!r} is no pair of sum and count")
         for value, same in zip(pair, other[name], strict=True):
@@ -244,7 +250,8 @@ def state(harness: LossHarness) -> None:
     term.observe({})
     other = harness.make()
     other.load_state_dict(json.loads(json.dumps(term.state_dict(), allow_nan=False)))
-    same = torch.equal(term(tokens)[tokens.mask], other(tokens)[tokens.mask])
+    counted = harness.counted(term, tokens)
+    same = torch.equal(term(tokens)[counted], other(tokens)[counted])
     require(same, "a term that was given the state has another loss")
 
 
@@ -254,7 +261,8 @@ def pickling(harness: LossHarness) -> None:
     term = harness.make()
     tokens = harness.batch(term)
     twin = pickle.loads(pickle.dumps(term))
-    require(torch.equal(term(tokens)[tokens.mask], twin(tokens)[tokens.mask]), "its pickle returns other losses")
+    counted = harness.counted(term, tokens)
+    require(torch.equal(term(tokens)[counted], twin(tokens)[counted]), "its pickle returns other losses")
 
 
 LOSS_CHECKS: Mapping[str, Callable[[LossHarness], None]] = MappingProxyType(

@@ -10,7 +10,12 @@ LENGTHS = (9, 6, 1, 9)
 _ROWS, _WIDTH = len(LENGTHS), max(LENGTHS)
 _TOOL = ((3, 5), (2, 3), (0, 0), (4, 7))
 """Tokens of the environment in each row, from the first to before the last."""
-OPTIONAL = ("entropy", "reference", "teacher")
+OPTIONAL = ("entropy", "reference", "teacher", "mean_logp", "environment", "embedding")
+"""What a term may need beyond the usual tensors."""
+BY_ROW = ("embedding", "peers", "relations")
+"""Tensors whose second axis is not that of the tokens."""
+_RELATIONS = ((1, -1, -1), (0, 0, 0), (1, 1, -1), (1, -1, 0))
+_SIZE = 5
 
 
 def token_batch(seed: int = 0, *, needs: frozenset[str] | None = None, on_policy: bool = False) -> Any:
@@ -37,9 +42,16 @@ def token_batch(seed: int = 0, *, needs: frozenset[str] | None = None, on_policy
     logp = (-noise().abs() - 0.1).requires_grad_()
     old = logp.detach().clone() if on_policy else logp.detach() + noise(0.1)
     given = {
-        "entropy": (noise().abs() + 0.1).requires_grad_(),
-        "reference": logp.detach() + noise(0.3),
-        "teacher": logp.detach() + noise(0.3),
+        "entropy": {"entropy": (noise().abs() + 0.1).requires_grad_()},
+        "reference": {"reference": logp.detach() + noise(0.3)},
+        "teacher": {"teacher": logp.detach() + noise(0.3)},
+        "mean_logp": {"mean_logp": noise() - 9, "old_mean_logp": noise() - 9},
+        "environment": {"answered": torch.where(shown, turn + 1, -1)},
+        "embedding": {
+            "embedding": torch.randn(_ROWS, _SIZE, generator=draw, dtype=torch.float64).requires_grad_(),
+            "peers": torch.randn(_ROWS, len(_RELATIONS[0]), _SIZE, generator=draw, dtype=torch.float64),
+            "relations": torch.tensor(_RELATIONS),
+        },
     }
     return tokens(
         logp=logp,
@@ -49,21 +61,48 @@ def token_batch(seed: int = 0, *, needs: frozenset[str] | None = None, on_policy
         mask=mask,
         turn=turn.masked_fill(~mask, -1),
         depth=turn.clone(),
-        **{name: value for name, value in given.items() if needs is None or name in needs},
+        **{
+            name: value
+            for need, fields in given.items()
+            if needs is None or need in needs
+            for name, value in fields.items()
+        },
     )
 
 
-def spoiled(tokens: Any) -> Any:
-    """The same micro-batch with other finite numbers off the mask, where any number may stand."""
+def leaves(tokens: Any) -> list[Any]:
+    """The tensors that have a gradient."""
+    return [one for one in (tokens.logp, tokens.entropy, tokens.embedding) if one is not None]
+
+
+def spoiled(tokens: Any, counted: Any) -> Any:
+    """The same micro-batch with other finite numbers where any number may stand.
+
+    Args:
+        tokens: The micro-batch.
+        counted: True on the tokens that count for the term, (B, T).
+    """
     torch = importlib.import_module("torch")
-    changed = {}
-    for name in ("logp", "old", "sampled", "advantage", *OPTIONAL):
+    spoils = {}
+    for name in (
+        "logp",
+        "old",
+        "sampled",
+        "advantage",
+        "entropy",
+        "reference",
+        "teacher",
+        "mean_logp",
+        "old_mean_logp",
+    ):
         value = getattr(tokens, name)
         if value is not None:
-            other = torch.where(tokens.mask, value.detach(), -40.0 - 3 * value.detach().abs())
-            changed[name] = other.requires_grad_(value.requires_grad)
+            other = torch.where(counted, value.detach(), -40.0 - 3 * value.detach().abs())
+            spoils[name] = other.requires_grad_(value.requires_grad)
+    if tokens.peers is not None:
+        spoils["peers"] = torch.where(tokens.relations[..., None] != 0, tokens.peers, 7.0)
     depth = torch.where(tokens.mask, tokens.depth, 3)
-    return type(tokens)(**{**_fields(tokens), **changed, "depth": depth})
+    return changed(tokens, **spoils, depth=depth)
 
 
 def changed(tokens: Any, **tensors: Any) -> Any:

@@ -17,8 +17,18 @@ from transformers import PreTrainedModel
 
 from rstar2_env.core.row import Row
 
-from ...losses.base import Aggregation, Correction, Prepares, Term, is_corrected, prepared
+from ...losses.base import (
+    ENVIRONMENT,
+    Aggregation,
+    Correction,
+    Prepares,
+    Term,
+    is_corrected,
+    needs_of,
+    prepared,
+)
 from ...losses.batch_tokens import BatchTokens, with_columns
+from ...losses.contrast import relations
 from ...losses.tokens import Tokens
 from ...ranks import ONE
 
@@ -43,6 +53,14 @@ def distributions(model: PreTrainedModel, row: Row, temperature: float = 1.0) ->
     return logits[len(row.prompt_ids) - 1 : -1].log_softmax(-1)
 
 
+def embedding(model: PreTrainedModel, row: Row) -> Tensor:
+    """Mean of the last layer over the policy's tokens, (hidden,); zeros where there is none."""
+    ids = torch.tensor([[*row.prompt_ids, *row.completion_ids]], device=model.device)
+    hidden: Tensor = model(input_ids=ids, output_hidden_states=True).hidden_states[-1][0, len(row.prompt_ids) :]
+    chosen = hidden[torch.tensor(row.mask, dtype=torch.bool, device=model.device)]
+    return chosen.sum(0) / max(len(chosen), 1)
+
+
 def log_probs(model: PreTrainedModel, row: Row, temperature: float = 1.0) -> Tensor:
     """Log-probability of each completion token, (completion tokens,)."""
     return _chosen(distributions(model, row, temperature), row)
@@ -57,8 +75,10 @@ def gradients(
     *,
     temperature: float = 1.0,
     old: Sequence[Tensor] | None = None,
+    old_means: Sequence[Tensor] | None = None,
     reference: Sequence[Tensor] | None = None,
     rng: np.random.Generator | None = None,
+    embeddings: Sequence[Tensor] | None = None,
 ) -> tuple[float, Gradients]:
     """Compute the loss of an optimizer batch, and its gradients.
 
@@ -71,16 +91,21 @@ def gradients(
         temperature: Temperature of the sampling.
         old: Log-probabilities of each row, (completion tokens,), under the weights that sampled it; without them, the
             policy's own.
+        old_means: Mean over the vocabulary of the log-probabilities at each token, as ``old``.
         reference: Log-probabilities of each row under the reference model.
         rng: For terms that draw; each optimizer step of a run has its own.
+        embeddings: Embedding of each row under the weights that sampled it, (hidden,), for terms that compare rows.
 
     Returns:
         The loss, and the gradient of each parameter that has one.
     """
     model.zero_grad()
-    lengths = np.array([row.policy_tokens for row in rows], dtype=np.int64)
     groups = np.array([row.episode.group for row in rows], dtype=np.int64)
-    weights = aggregation(lengths, groups, ONE)
+    weights, environment_weights = (
+        aggregation(np.array(lengths, dtype=np.int64), groups, ONE)
+        for lengths in ([row.policy_tokens for row in rows], [row.environment_tokens for row in rows])
+    )
+    needs = needs_of(terms, correction)
     total = 0.0
     if any(isinstance(term, Prepares) for term in terms):
         with torch.no_grad():
@@ -94,12 +119,22 @@ def gradients(
             row,
             every,
             old=None if old is None else old[number],
+            old_mean=None if old_means is None else old_means[number],
             reference=None if reference is None else reference[number],
         )
+        if "embedding" in needs and embeddings is not None:
+            others, related = relations(rows, number)
+            tokens.embedding = embedding(model, row)[None]
+            tokens.peers = torch.stack([embeddings[at] for at in others] or [tokens.embedding[0] * 0])[None].detach()
+            tokens.relations = torch.tensor([related or [0]])
         corrected = correction(tokens)
-        policy = [term(tokens) * corrected for term in terms if is_corrected(term)]
-        others = [term(tokens) for term in terms if not is_corrected(term)]
-        loss = weights[number] * sum(losses[tokens.mask].sum() for losses in policy + others)
+        loss = every.sum() * 0
+        for term in terms:
+            if ENVIRONMENT in term.needs:
+                loss = loss + environment_weights[number] * term(tokens)[tokens.environment].sum()
+            else:
+                losses = term(tokens) * corrected if is_corrected(term) else term(tokens)
+                loss = loss + weights[number] * losses[tokens.mask].sum()
         loss.backward()
         total += loss.item()
     return total, {name: parameter.grad for name, parameter in _trained(model).items() if parameter.grad is not None}
@@ -146,7 +181,9 @@ class AdamW:
                 parameter.sub_(self.learning_rate * mean / (square.sqrt() + self.epsilon))
 
 
-def _tokens(row: Row, every: Tensor, *, old: Tensor | None, reference: Tensor | None) -> Tokens:
+def _tokens(
+    row: Row, every: Tensor, *, old: Tensor | None, old_mean: Tensor | None, reference: Tensor | None
+) -> Tokens:
     """What the terms see of one row, (1, completion tokens)."""
     logp = _chosen(every, row)
 
@@ -165,6 +202,9 @@ def _tokens(row: Row, every: Tensor, *, old: Tensor | None, reference: Tensor | 
         entropy=-(every.exp() * every).sum(-1)[None],
         reference=None if reference is None else reference.detach()[None],
         teacher=numbers(row.columns["teacher"]) if "teacher" in row.columns else None,
+        mean_logp=every.mean(-1).detach()[None],
+        old_mean_logp=(every.mean(-1) if old_mean is None else old_mean).detach()[None],
+        answered=numbers(row.answered_of()).long(),
         columns={name: numbers(values) for name, values in row.columns.items()},
     )
 

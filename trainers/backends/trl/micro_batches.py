@@ -17,6 +17,8 @@ from torch import Tensor
 
 from rstar2_env.core.row import FloatArray, Row
 
+from ...losses.contrast import relations
+
 IGNORED = -100
 """Label of a token that has no log-probability to compute."""
 FILLER_WIDTH = 2
@@ -69,7 +71,8 @@ class MicroBatch:
     Attributes:
         rows: Positions of the rows in the optimizer batch.
         ids: Token ids.
-        labels: The ids of the policy's tokens, ``IGNORED`` elsewhere.
+        labels: The ids of the tokens whose log-probability is computed, ``IGNORED`` elsewhere: the policy's, and those
+            of the environment where a term needs them.
         attention: 1 on tokens, 0 on padding.
         mask: True on the policy's tokens.
         weight: Weight of each token in the loss, 0 off the mask.
@@ -80,6 +83,11 @@ class MicroBatch:
         turn: Number of the policy's turn, -1 elsewhere.
         depth: Tool calls before the token, -1 elsewhere.
         columns: Further numbers of the rows, by name; 0 where a row has none.
+        old_mean_logp: As ``old``, of the mean over the vocabulary; ``None`` too when no term needs it.
+        answered: Calls that each token of the environment answers, -1 elsewhere; ``None`` when no term needs it.
+        environment_weight: Weight of each token of the environment in the loss, 0 elsewhere; ``None`` as ``answered``.
+        peers: Embeddings of the other rows of each row's group, (B, K, H); ``None`` when no term needs them.
+        relations: What these are to the row, (B, K); see ``contrast.relations``.
         share: Its share of the tokens of the optimizer batch; computed where a loss of the model's own needs it.
     """
 
@@ -96,6 +104,11 @@ class MicroBatch:
     turn: Tensor
     depth: Tensor
     columns: Mapping[str, Tensor]
+    old_mean_logp: Tensor | None = None
+    answered: Tensor | None = None
+    environment_weight: Tensor | None = None
+    peers: Tensor | None = None
+    relations: Tensor | None = None
     share: float = 0.0
 
     @property
@@ -111,6 +124,9 @@ def lay_out(
     weights: FloatArray | None = None,
     old: Sequence[FloatArray | None] | None = None,
     reference: Sequence[FloatArray | None] | None = None,
+    old_mean_logp: Sequence[FloatArray | None] | None = None,
+    environment_weights: FloatArray | None = None,
+    embeddings: Sequence[FloatArray | None] | None = None,
     pad: int = 0,
     device: torch.device | str = "cpu",
 ) -> MicroBatch:
@@ -122,6 +138,10 @@ def lay_out(
         weights: Weight of a token of each row in the loss, (rows,); ``None`` is 0.
         old: Log-probabilities of each row's completion, (completion tokens,).
         reference: As ``old``.
+        old_mean_logp: As ``old``.
+        environment_weights: Weight of a token of the environment of each row, (rows,); ``None`` leaves these tokens
+            out.
+        embeddings: Embedding of each row, (H,), to compare the rows of a group with one another.
         pad: Token id of the padding.
         device: Where to put them.
 
@@ -156,8 +176,15 @@ def lay_out(
         return spread(lambda position, row: values[position])
 
     mask = spread(lambda position, row: row.mask, dtype=np.bool_)
+    answered = environment_weight = None
+    scored = mask
+    if environment_weights is not None:
+        answered = spread(lambda position, row: row.answered_of(), fill=-1, dtype=np.int64)
+        environment_weight = spread(lambda position, row: environment_weights[position]) * (answered >= 0)
+        scored = mask | (answered >= 0)
     labels = np.full((count, width), IGNORED, dtype=np.int64)
-    labels[:, 1:] = np.where(mask.cpu().numpy(), ids[:, 1:], IGNORED)
+    labels[:, 1:] = np.where(scored.cpu().numpy(), ids[:, 1:], IGNORED)
+    peers, related = (None, None) if embeddings is None else _peers(batch, rows, embeddings, device)
     names = sorted({name for row in chosen for name in row.columns})
     return MicroBatch(
         rows=list(batch),
@@ -173,7 +200,28 @@ def lay_out(
         turn=spread(lambda position, row: row.turn_of(), fill=-1, dtype=np.int64),
         depth=spread(lambda position, row: row.depth_of(), fill=-1, dtype=np.int64),
         columns={name: spread(_column(name)) for name in names},
+        old_mean_logp=stored(old_mean_logp),
+        answered=answered,
+        environment_weight=environment_weight,
+        peers=peers,
+        relations=related,
     )
+
+
+def _peers(
+    batch: Sequence[int], rows: Sequence[Row], embeddings: Sequence[FloatArray | None], device: torch.device | str
+) -> tuple[Tensor, Tensor]:
+    """Embeddings of the other rows of each row's group, (B, K, H), and what they are to it, (B, K)."""
+    found = [relations(rows, position) for position in batch]
+    most = max((len(others) for others, _ in found), default=0)
+    size = max((len(one) for one in embeddings if one is not None), default=1)
+    peers = np.zeros((max(1, len(batch)), most, size), dtype=np.float32)
+    related = np.zeros((max(1, len(batch)), most), dtype=np.int64)
+    for place, (others, what) in enumerate(found):
+        for at, other in enumerate(others):
+            peers[place, at] = embeddings[other]
+        related[place, : len(what)] = what
+    return torch.from_numpy(peers).to(device), torch.from_numpy(related).to(device)
 
 
 def _column(name: str) -> Callable[[int, Row], Any]:
@@ -188,3 +236,8 @@ def taken_out(values: Tensor, batch: MicroBatch, rows: Sequence[Row]) -> list[Fl
         start = len(rows[position].prompt_ids) - 1
         found.append(array[place, start : start + len(rows[position].completion_ids)].copy())
     return found
+
+
+def embedded(values: Tensor, batch: MicroBatch) -> list[FloatArray]:
+    """Give each row its own of (B, H); nothing to a filler."""
+    return list(values.detach().double().cpu().numpy()[: len(batch.rows)])

@@ -15,6 +15,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.row import FloatArray, Row
 
 from ...losses.base import (
+    ENVIRONMENT,
     Adapts,
     Aggregation,
     Correction,
@@ -22,13 +23,14 @@ from ...losses.base import (
     Measures,
     Prepares,
     Term,
+    environment_losses,
     needs_of,
     prepared,
     token_losses,
 )
 from ...losses.batch_tokens import BatchTokens, with_columns
 from ...losses.mismatch import mismatch
-from ...losses.tokens import Tokens
+from ...losses.tokens import LARGEST_LOG, Tokens
 from ...ranks import Ranks
 from .micro_batches import MicroBatch
 from .passes import Scores
@@ -61,9 +63,17 @@ class Objective:
 
     def weights(self, rows: Sequence[Row], ranks: Ranks) -> NDArray[np.float64]:
         """Weight of a policy token of each row of the optimizer batch; all processes call together."""
-        lengths = np.array([row.policy_tokens for row in rows], dtype=np.int64)
+        return self._weights([row.policy_tokens for row in rows], rows, ranks)
+
+    def environment_weights(self, rows: Sequence[Row], ranks: Ranks) -> NDArray[np.float64] | None:
+        """The same of a token of the environment; ``None`` where no term is about these tokens."""
+        if ENVIRONMENT not in self.needs:
+            return None
+        return self._weights([row.environment_tokens for row in rows], rows, ranks)
+
+    def _weights(self, lengths: Sequence[int], rows: Sequence[Row], ranks: Ranks) -> NDArray[np.float64]:
         groups = np.array([row.episode.group for row in rows], dtype=np.int64)
-        return self.aggregation(lengths, groups, ranks)
+        return self.aggregation(np.array(lengths, dtype=np.int64), groups, ranks)
 
     @property
     def prepares(self) -> bool:
@@ -91,13 +101,17 @@ class Objective:
 
     def loss(self, batch: MicroBatch, scores: Scores) -> Tensor:
         """The share of a micro-batch in the loss of the optimizer batch; connected to the model for a filler too."""
+        if not batch.rows:
+            # A filler's loss is zero, and its backward pass takes part in those of all processes.
+            return scores.logp.sum() * 0
         tokens = tokens_of(batch, scores, self.needs)
         corrected = self.correction(tokens)
         loss = (token_losses(tokens, self.terms, corrected) * batch.weight).sum()
-        if batch.rows:
-            with torch.no_grad():
-                self._measure(tokens, corrected)
-        # A filler's tokens are all off the mask: its loss is zero, and its backward pass still takes part.
+        if batch.environment_weight is not None:
+            loss = loss + (environment_losses(tokens, self.terms) * batch.environment_weight).sum()
+        with torch.no_grad():
+            self._measure(tokens, corrected)
+        # Connected where no token counts too, as in a row of the environment's tokens alone.
         return loss + scores.logp.sum() * 0
 
     def take_figures(self) -> dict[str, tuple[float, float]]:
@@ -134,7 +148,8 @@ class Objective:
     def _measure(self, tokens: Tokens, weights: Tensor) -> None:
         count = tokens.mask.sum()
         figures: Figures = mismatch(tokens, weights)
-        figures["policy/ratio"] = (tokens.log_ratio.exp().masked_fill(~tokens.mask, 0.0).sum(), count)
+        ratio = tokens.log_ratio.clamp(-LARGEST_LOG, LARGEST_LOG).exp()
+        figures["policy/ratio"] = (ratio.masked_fill(~tokens.mask, 0.0).sum(), count)
         if tokens.entropy is not None:
             figures["policy/entropy"] = (tokens.entropy.masked_fill(~tokens.mask, 0.0).sum(), count)
         for part in (*self.terms, self.correction):
@@ -150,12 +165,13 @@ def tokens_of(batch: MicroBatch, scores: Scores, needs: frozenset[str]) -> Token
     Raises:
         ConfigurationError: A term needs a teacher, and the rows have no column ``teacher``.
     """
-    if "teacher" in needs and "teacher" not in batch.columns and batch.rows:
+    if "teacher" in needs and "teacher" not in batch.columns:
         raise ConfigurationError(
             "A term of the loss needs a teacher's log-probabilities: no row has the column 'teacher'. A rollout part "
             "gives rows their columns (`rows`)."
         )
     logp = scores.logp
+    mean_logp = scores.mean_logp if "mean_logp" in needs else None
     return Tokens(
         logp=logp,
         old=logp.detach() if batch.old is None else batch.old,
@@ -165,12 +181,13 @@ def tokens_of(batch: MicroBatch, scores: Scores, needs: frozenset[str]) -> Token
         turn=batch.turn,
         depth=batch.depth,
         entropy=scores.entropy,
-        reference=_or_zeros(batch.reference, logp) if "reference" in needs else None,
-        teacher=_or_zeros(batch.columns.get("teacher"), logp) if "teacher" in needs else None,
+        reference=batch.reference if "reference" in needs else None,
+        teacher=batch.columns["teacher"] if "teacher" in needs else None,
+        mean_logp=mean_logp,
+        old_mean_logp=mean_logp if batch.old_mean_logp is None else batch.old_mean_logp,
+        answered=batch.answered,
+        embedding=scores.embedding,
+        peers=batch.peers,
+        relations=batch.relations,
         columns=batch.columns,
     )
-
-
-def _or_zeros(values: Tensor | None, like: Tensor) -> Tensor:
-    """Only a filler, whose tokens are all off the mask, comes without them."""
-    return torch.zeros_like(like) if values is None else values

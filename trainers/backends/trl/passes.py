@@ -1,14 +1,14 @@
 """Forward passes: the log-probabilities of the policy's tokens, without the logits of a whole row at once.
 
-The head is TRL's fused one (``add_fused_lm_head``), which folds the vocabulary in tiles and computes only what has a
-label. Rows begin at the first column and are padded on the right: nothing that a token attends to in a causal model is
+The head is TRL's fused one (``fused_head``), which folds the vocabulary in tiles and computes only what has a label.
+Rows begin at the first column and are padded on the right: nothing that a token attends to in a causal model is
 padding, so no mask is needed, and attention without one takes the fast path of ``scaled_dot_product_attention``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -17,9 +17,9 @@ import torch
 from peft import PeftModel
 from torch import Tensor, nn
 from transformers import PreTrainedModel
-from trl.trainer.utils import add_fused_lm_head
 
 from .adapter_reference import AdapterReference
+from .fused_head import put_head
 from .micro_batches import MicroBatch
 
 Autocast = Callable[[], AbstractContextManager[None]]
@@ -32,15 +32,23 @@ class Scores:
     Attributes:
         logp: Log-probability of the token.
         entropy: Entropy of the distribution it was drawn from, in nats.
+        mean_logp: Mean of the log-probabilities of the whole vocabulary there, without a gradient; ``None`` where the
+            head was not asked for it.
+        sum_squares: Sum of the squared probabilities of the whole vocabulary there; as ``mean_logp``.
+        embedding: Mean of the last layer over the policy's tokens of each row, (B, H); ``None`` where it was not asked
+            for.
         balance: Load-balancing loss of a mixture of experts; ``None`` elsewhere.
     """
 
     logp: Tensor
     entropy: Tensor
+    mean_logp: Tensor | None = None
+    sum_squares: Tensor | None = None
+    embedding: Tensor | None = None
     balance: Tensor | None = None
 
 
-def score(model: Any, batch: MicroBatch, autocast: Autocast, *, balance: bool = False) -> Scores:
+def score(model: Any, batch: MicroBatch, autocast: Autocast, *, balance: bool = False, embed: bool = False) -> Scores:
     """Run the model on a micro-batch.
 
     Args:
@@ -48,6 +56,7 @@ def score(model: Any, batch: MicroBatch, autocast: Autocast, *, balance: bool = 
         batch: The rows.
         autocast: Precision of the computation.
         balance: Whether to compute the load-balancing loss of a mixture of experts.
+        embed: Whether to compute the embeddings of the rows.
     """
     inputs: dict[str, Any] = {"input_ids": batch.ids, "labels": batch.labels, "fused_lm_head": True}
     if balance:
@@ -55,10 +64,39 @@ def score(model: Any, batch: MicroBatch, autocast: Autocast, *, balance: bool = 
         inputs |= {"attention_mask": batch.attention, "output_router_logits": True}
     elif not causal(model):
         inputs["attention_mask"] = batch.attention
-    with autocast():
+    with autocast(), _last_layer(model, wanted=embed) as seen:
         output = model(**inputs)
     entropy = output.log_probs.detach() * 0 if output.entropy is None else output.entropy
-    return Scores(output.log_probs.float(), entropy.float(), output.aux_loss if balance else None)
+    squares = output.log_sum_sq_probs
+    return Scores(
+        output.log_probs.float(),
+        entropy.float(),
+        mean_logp=None if output.mean_logits is None else output.mean_logits.float(),
+        sum_squares=None if squares is None else squares.float().exp(),
+        embedding=_pooled(seen[0], batch.mask) if seen else None,
+        balance=output.aux_loss if balance else None,
+    )
+
+
+@contextmanager
+def _last_layer(model: Any, *, wanted: bool) -> Iterator[list[Tensor]]:
+    """Keep what the last layer gives, (B, W, H), in the list; the output of a fused head does not hold it."""
+    seen: list[Tensor] = []
+    if not wanted:
+        yield seen
+        return
+    backbone = _base(model).base_model
+    hook = backbone.register_forward_hook(lambda *call: seen.append(call[-1].last_hidden_state))
+    try:
+        yield seen
+    finally:
+        hook.remove()
+
+
+def _pooled(hidden: Tensor, mask: Tensor) -> Tensor:
+    """Mean of (B, W, H) over the tokens of the mask, which begins at the second column; zeros without one."""
+    chosen = mask[..., None].to(torch.float32)
+    return (hidden[:, 1:].float() * chosen).sum(1) / chosen.sum(1).clamp(min=1.0)
 
 
 def causal(model: Any) -> bool:
@@ -89,7 +127,7 @@ class Reference:
         self._adapters = AdapterReference(model if isinstance(model, PeftModel) else None)
         if model is not None and not isinstance(model, PeftModel):
             self.model = _frozen_copy(model, dtype)
-            add_fused_lm_head(self.model, temperature=temperature, outputs=("log_probs", "entropy"))
+            put_head(self.model, temperature, ("entropy",))
 
     def to(self, device: torch.device) -> None:
         """Move the copy to a device."""
@@ -125,14 +163,15 @@ class Reference:
             self.model.load_state_dict(state)
 
 
-def set_temperature(model: Any, temperature: float, entropy: bool) -> None:
-    """Put the fused head on a model, in place of one that it may have."""
+def set_head(model: Any, temperature: float, outputs: Collection[str] = ("entropy",), *, cast: bool = False) -> None:
+    """Put the fused head on a model, wrapped or not, in place of one that it may have; see ``put_head``."""
+    put_head(_base(model), temperature, outputs, cast=cast)
+
+
+def _base(model: Any) -> Any:
+    """The causal language model inside data parallelism and adapters."""
     plain = _plain(model)
-    base = plain.get_base_model() if hasattr(plain, "get_base_model") else plain
-    outputs = ("log_probs", "entropy") if entropy else ("log_probs",)
-    # A head wraps the forward pass that it finds; the class's own is the one without a head.
-    base.forward = type(base).forward.__get__(base)
-    add_fused_lm_head(base, temperature=temperature, outputs=outputs)
+    return plain.get_base_model() if hasattr(plain, "get_base_model") else plain
 
 
 def _plain(model: Any) -> Any:

@@ -17,6 +17,8 @@ from rstar2_env.core.row import FloatArray, Row
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.turn import Turn
 
+from .micro_batches import MicroBatch, embedded, taken_out
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -81,7 +83,9 @@ class Pending:
     Attributes:
         done: How many of the batches were trained on.
         old: Log-probabilities of each row's completion before the first update; ``None`` where not computed yet.
-        reference: The same under the reference model.
+        old_mean_logp: The same of the mean over the vocabulary, where a term of the loss needs it.
+        reference: The same as ``old`` under the reference model.
+        embeddings: Embedding of each row before the first update, (H,), where a term needs it.
     """
 
     def __init__(
@@ -90,8 +94,12 @@ class Pending:
         self.rows, self.batches = list(rows), [list(batch) for batch in batches]
         self.members = [0] * len(self.rows) if members is None else list(members)
         self.done = 0
-        self.old: list[FloatArray | None] = [None] * len(self.rows)
-        self.reference: list[FloatArray | None] = [None] * len(self.rows)
+        self.old, self.old_mean_logp, self.reference, self.embeddings = ([None] * len(self.rows) for _ in _PER_ROW)
+
+    old: list[FloatArray | None]
+    old_mean_logp: list[FloatArray | None]
+    reference: list[FloatArray | None]
+    embeddings: list[FloatArray | None]
 
     @property
     def over(self) -> bool:
@@ -103,29 +111,53 @@ class Pending:
         """Positions of the rows of the batch whose turn it is."""
         return self.batches[self.done]
 
+    def keep(
+        self, found: Mapping[str, torch.Tensor | None], batch: MicroBatch, rows: Sequence[Row], positions: Sequence[int]
+    ) -> None:
+        """Keep what a pass found of rows.
+
+        Args:
+            found: By the name of the attribute, one for each predicted token, (B, W - 1), or one list a row, (B, H), as
+                of ``embeddings``; ``None`` where it was not computed.
+            batch: The micro-batch that was computed.
+            rows: The rows of which it was made.
+            positions: Where each of these is among the rows of this rollout.
+        """
+        for name, values in found.items():
+            if values is None:
+                continue
+            own = embedded(values, batch) if name == "embeddings" else taken_out(values, batch, rows)
+            for place, of_row in zip(batch.rows, own, strict=True):
+                getattr(self, name)[positions[place]] = of_row
+
     def state_dict(self) -> dict[str, Any]:
         """Return what the updates to come need, as plain values and tensors that ``torch.load`` reads safely.
 
-        Of an episode that is its group and its turns without their texts and infos: its metrics were counted, and its
-        text was written, when it was played.
+        Of an episode that is its group, its turns without their texts and infos, and what a loss tells apart: its
+        metrics were counted, and its text was written, when it was played.
         """
         return {
             "rows": [_packed(row) for row in self.rows],
             "batches": self.batches,
             "members": self.members,
             "done": self.done,
-            "old": [_tensor(values) for values in self.old],
-            "reference": [_tensor(values) for values in self.reference],
+            **{name: [_tensor(values) for values in getattr(self, name)] for name in _PER_ROW},
         }
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Continue from a state."""
-        pending = cls([_unpacked(record) for record in state["rows"]], state["batches"], state["members"])
+        episodes: dict[tuple[int, int], Episode] = {}  # one that trains as several rows is one again
+        rows = [_unpacked(*pair, episodes) for pair in zip(state["rows"], state["members"], strict=True)]
+        pending = cls(rows, state["batches"], state["members"])
         pending.done = state["done"]
-        pending.old = [None if values is None else values.numpy() for values in state["old"]]
-        pending.reference = [None if values is None else values.numpy() for values in state["reference"]]
+        for name in _PER_ROW:
+            setattr(pending, name, [None if values is None else values.numpy() for values in state[name]])
         return pending
+
+
+_PER_ROW = ("old", "old_mean_logp", "reference", "embeddings")
+"""What is computed for each row before it trains."""
 
 
 def _packed(row: Row) -> dict[str, Any]:
@@ -137,6 +169,8 @@ def _packed(row: Row) -> dict[str, Any]:
     return {
         "group": row.episode.group,
         "task": row.episode.task,
+        "correct": row.episode.correct,
+        "source": row.episode.source,
         "turns": turns,
         "prompt_ids": torch.tensor(row.prompt_ids),
         "completion_ids": torch.tensor(row.completion_ids),
@@ -148,12 +182,13 @@ def _packed(row: Row) -> dict[str, Any]:
     }
 
 
-def _unpacked(record: Mapping[str, Any]) -> Row:
+def _unpacked(record: Mapping[str, Any], member: int, episodes: dict[tuple[int, int], Episode]) -> Row:
     steps = [
         Turn(**{**turn, "statuses": [ToolStatus(status) for status in turn["statuses"]]}) for turn in record["turns"]
     ]
+    known = {name: record[name] for name in ("group", "task", "correct", "source")}
     return Row(
-        episode=Episode(group=record["group"], task=record["task"], steps=steps),
+        episode=episodes.setdefault((record["group"], member), Episode(**known, steps=steps)),
         prompt_ids=record["prompt_ids"].tolist(),
         completion_ids=record["completion_ids"].tolist(),
         mask=record["mask"].tolist(),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from typing import Any, Literal
 
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.problems import FiniteSource, ProblemSource
 from rstar2_env.rollout import Budget, ChatCodec, Engine, EnvFactory, Player, SamplingParams
 from rstar2_env.wrappers.make import make_env
@@ -62,6 +63,32 @@ def problem_ids(config: TrainConfig, split: Split) -> Sequence[str] | None:
     """Ids of the problems of a split; ``None`` where the environment draws them by the seed."""
     source = problem_source(config, split)
     return source.ids if isinstance(source, FiniteSource) else None
+
+
+def gold_answers(config: TrainConfig) -> Callable[[str], str]:
+    """The gold answer of a training problem by its id, from the source of the environment that plays it.
+
+    The environment is made when the first answer is asked for. What is returned raises a ``ConfigurationError`` where
+    there is no such source, or the problem has no answer.
+    """
+    source = cache(lambda: problem_source(config, "train"))
+
+    def answer(problem_id: str) -> str:
+        problems = source()
+        if problems is None or not problem_id:
+            raise ConfigurationError(
+                "A part of this run needs the gold answer of each problem, and the environment has no source of "
+                "problems that gives them by id: choose an environment with problems, such as rstar2/MathTool-v0.",
+                option="env",
+            )
+        gold = problems.get(problem_id).answer
+        if not gold.strip():
+            raise ConfigurationError(
+                f"A part of this run needs the gold answer of each problem, and {problem_id!r} has none.", option="env"
+            )
+        return gold
+
+    return answer
 
 
 def _options(config: TrainConfig, split: Split) -> dict[str, Any]:

@@ -36,11 +36,12 @@ from .checks import check_config
 from .engine import PolicyEngine
 from .engine_figures import add_engine_figures, stats_of
 from .hooks import Hooks
+from .measuring import Measuring
 from .model import codec, dtype_of, load_policy, processes
 from .objective import Objective
 from .passes import Reference
 from .pending import Shape
-from .players import env_factory, make_player, problem_ids, problem_source
+from .players import env_factory, gold_answers, make_player, problem_ids, problem_source
 from .ranks import AccelerateRanks
 from .run_state import TrlRunState
 from .samples import SampledEpisodes, sampled
@@ -134,6 +135,13 @@ class TrlRun:
             ranks=self._ranks,
             sampler=parts.sampler_factory(problem_source(config, "train"), config.run.seed),
             early_stop=config.rollout.early_stop,
+            measure=Measuring(
+                self.trl,
+                encode=chat.plain,
+                answer=gold_answers(config),
+                temperature=lambda: self._players["train"].sampling.temperature,
+                prepare=self._policy.rest,
+            ),
         )
         self._state = TrlRunState(
             self.trl,

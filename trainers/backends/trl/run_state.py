@@ -22,7 +22,7 @@ from rstar2_env.rollout.env_pool import EnvFactory
 
 from ...hooks.state import Conversation, Limits
 from .micro_batches import MicroBatch
-from .passes import score, set_temperature
+from .passes import score, set_head
 from .trainer import CollectorTrainer
 
 
@@ -137,12 +137,12 @@ class TrlRunState:
             raise ConfigurationError("A hook may take an SFT step between optimizer steps only: in on_step_end.")
         own = rows[ranks.rank :: ranks.size]
         trainer.model.train()
-        set_temperature(trainer.model, 1.0, entropy=False)
+        trainer.use_head(1.0)
         try:
             batches = trainer.micro_batches(own, weights=np.full(len(own), 1 / tokens))
             loss = trainer.accumulate(trainer.model_wrapped, batches, self._nll)
         finally:
-            set_temperature(trainer.model, self._applied[1], entropy=True)
+            trainer.use_head(self._applied[1])
         self._optimize(learning_rate)
         self._on_new_weights()
         return float(ranks.sum(np.array([float(loss)]))[0])
@@ -183,9 +183,9 @@ class TrlRunState:
             player.envs.use(self._make_env(limits.env_options))
         if temperature != at:
             player.sampling = replace(player.sampling, temperature=temperature)
-            set_temperature(trainer.model, temperature, entropy=True)
+            trainer.use_head(temperature)
             if trainer.reference is not None and trainer.reference.model is not None:
-                set_temperature(trainer.reference.model, temperature, entropy=True)
+                set_head(trainer.reference.model, temperature)
         self._applied = (limits, temperature)
 
     def _place(self, term: str) -> int:
@@ -208,7 +208,7 @@ class TrlRunState:
         return Row(Episode(), ids[:start], ids[start:], mask[start:], [0.0] * (len(ids) - start), advantage=1.0)
 
     def _nll(self, model: Any, batch: MicroBatch) -> Tensor:
-        logp = score(model, batch, self._trainer.accelerator.autocast).logp
+        logp = score(model, batch, self._trainer.autocast).logp
         return -(logp * batch.weight).sum() + logp.sum() * 0
 
     def _optimize(self, learning_rate: float | None) -> None:

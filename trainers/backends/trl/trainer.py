@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -33,27 +33,16 @@ from ...checkpoints import drop_old, mark_unfinished, mark_whole
 from ...losses.mismatch import summary
 from ...sums import Sums
 from .flops import flops_of, peak_of
-from .micro_batches import MicroBatch, in_step, lay_out, pack, taken_out
+from .kept import keep, keep_old, old_of
+from .micro_batches import MicroBatch, in_step, lay_out, pack
 from .objective import Objective
-from .passes import Reference, score
+from .passes import Reference, score, set_head
 from .pending import Pending, Shape, optimizer_batches
 from .protocols import Collects, Stateful
 from .ranks import AccelerateRanks
+from .steps import Steps
 
-
-class Steps:
-    """The data loader: the numbers of the optimizer steps still to be taken."""
-
-    def __init__(self, trainer: Trainer, steps: int) -> None:
-        self._trainer, self._steps = trainer, steps
-
-    def __len__(self) -> int:
-        return self._steps
-
-    def __iter__(self) -> Iterator[dict[str, int]]:
-        # The trainer's state says where a resumed run goes on.
-        for step in range(self._trainer.state.global_step, self._steps):
-            yield {"step": step}
+T = TypeVar("T")
 
 
 class CollectorTrainer(GRPOTrainer):
@@ -96,6 +85,18 @@ class CollectorTrainer(GRPOTrainer):
         self._stateful: dict[str, Stateful] = {"sums": self.sums, "objective": objective, **(stateful or {})}
         if reference is not None:
             reference.to(self.accelerator.device)
+        if "mean_logp" in objective.needs:
+            self.use_head(self.temperature)
+
+    def use_head(self, temperature: float, *outputs: str) -> None:
+        """Put the fused head on the policy.
+
+        Args:
+            temperature: Temperature of the log-probabilities.
+            *outputs: What it computes beside them and what the loss needs; see ``put_head``.
+        """
+        wanted = {"entropy", *({"mean_logp"} & self.objective.needs), *outputs}
+        set_head(self.model, temperature, sorted(wanted), cast=self.args.cast_lm_head_to_fp32)
 
     def keep(self, name: str, part: Stateful) -> None:
         """Put the state of a part into checkpoints, and give it back when a run goes on; before training begins."""
@@ -160,6 +161,9 @@ class CollectorTrainer(GRPOTrainer):
             weights=self.objective.weights(rows, self.ranks),
             old=[pending.old[position] for position in chosen] if pending.done else None,
             reference=[pending.reference[position] for position in chosen],
+            old_mean_logp=[pending.old_mean_logp[position] for position in chosen] if pending.done else None,
+            environment_weights=self.objective.environment_weights(rows, self.ranks),
+            embeddings=[pending.embeddings[at] for at in chosen] if "embedding" in self.objective.needs else None,
         )
         if self.aux_loss_enabled:
             self._share(batches)
@@ -178,21 +182,17 @@ class CollectorTrainer(GRPOTrainer):
         )
         if "reference" in self.objective.needs:
             self._compare(pending)
-        if shape.minibatches > 1:
-            # Those of the first update are found by that update itself: the weights have not moved yet.
-            later = sorted(set(range(len(pending.rows))) - set(pending.batches[0]))
-            self._score(pending, later, pending.old, lambda model, batch: score(model, batch, self._autocast).logp)
+        keep_old(pending, self.objective.needs, shape.minibatches, self.look, self.autocast)
         return pending
 
     def _prepared(self, pending: Pending, rows: Sequence[Row], step: int) -> list[Row]:
         """The rows with the columns that terms make of all of them, those without an advantage too."""
-        found: list[FloatArray | None] = [None] * len(pending.rows)
-        chosen = pending.batch
-        self._score(pending, chosen, found, lambda model, batch: score(model, batch, self._autocast).logp)
-        if not pending.done:
-            for position in chosen:
-                pending.old[position] = found[position]
-        logp, old = ([values[at] for at in chosen] for values in (found, pending.old))
+        chosen, before = pending.batch, list(pending.old)
+        keep(pending, chosen, self.look, lambda model, batch: {"old": score(model, batch, self.autocast).logp})
+        logp = [pending.old[at] for at in chosen]
+        if pending.done:
+            pending.old = before
+        old = [pending.old[at] for at in chosen]
         # The same on every process, and in a run that was resumed.
         rng = np.random.default_rng([self.shape.seed, step, _OF_A_BATCH])
         return self.objective.prepare(rows, logp, old, self.ranks, rng)
@@ -213,25 +213,22 @@ class CollectorTrainer(GRPOTrainer):
         """Compute the log-probabilities of a rollout under the reference model."""
         if self.reference is None:
             raise ConfigurationError("A term of the loss needs a reference model, and the trainer was given none.")
-        compare = self.reference.score
-        every = range(len(pending.rows))
-        self._score(pending, every, pending.reference, lambda model, batch: compare(model, batch, self._autocast))
+        compare, every = self.reference.score, range(len(pending.rows))
+        keep(pending, every, self.look, lambda model, batch: {"reference": compare(model, batch, self.autocast)})
 
-    def _score(
-        self,
-        pending: Pending,
-        positions: Sequence[int],
-        into: list[FloatArray | None],
-        scorer: Callable[[Any, MicroBatch], Tensor],
-    ) -> None:
-        """Compute log-probabilities without a gradient, in the same kind of micro-batches."""
-        rows = [pending.rows[position] for position in positions]
+    def look(self, rows: Sequence[Row], scorer: Callable[[Any, MicroBatch], T]) -> list[tuple[MicroBatch, T]]:
+        """Compute something of rows without a gradient, in the same kind of micro-batches; all processes call together.
+
+        Args:
+            rows: The rows of this process.
+            scorer: Given the policy and a micro-batch, which may be a filler.
+        """
+        found = []
         with torch.no_grad():
             for batch in self.micro_batches(rows, every=self.objective.prepares):
                 self._without_gradient += batch.computed
-                found = taken_out(scorer(self.model_wrapped, batch), batch, rows)
-                for place, values in zip(batch.rows, found, strict=True):
-                    into[positions[place]] = values
+                found.append((batch, scorer(self.model_wrapped, batch)))
+        return found
 
     def micro_batches(self, rows: Sequence[Row], *, every: bool = False, **given: Any) -> list[MicroBatch]:
         """Pack rows into micro-batches, as many on every process; ``given`` is what ``lay_out`` takes.
@@ -260,19 +257,20 @@ class CollectorTrainer(GRPOTrainer):
             batch.share = own / max(total, 1.0)
 
     def _loss(self, model: Any, batch: MicroBatch) -> Tensor:
-        scores = score(model, batch, self._autocast, balance=self.aux_loss_enabled)
+        embed = "embedding" in self.objective.needs
+        scores = score(model, batch, self.autocast, balance=self.aux_loss_enabled, embed=embed)
         pending = self.pending
         assert pending is not None  # ``_prepare_inputs`` has just set it
         if not pending.done and (self.shape.updates > 1 or self._on_trained is not None):
             rows = [pending.rows[position] for position in pending.batch]
-            for place, values in zip(batch.rows, taken_out(scores.logp, batch, rows), strict=True):
-                pending.old[pending.batch[place]] = values
+            pending.keep(old_of(scores), batch, rows, pending.batch)
         loss = self.objective.loss(batch, scores)
         if scores.balance is not None and batch.rows:
             loss = loss + self.router_aux_loss_coef * scores.balance * batch.share
         return loss
 
-    def _autocast(self) -> Any:
+    def autocast(self) -> Any:
+        """The precision of the computation, as a context."""
         return self.accelerator.autocast()
 
     def _account(self, batches: Sequence[MicroBatch], loss: float, started: float) -> None:

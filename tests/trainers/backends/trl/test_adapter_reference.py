@@ -10,7 +10,7 @@ from tiny_models import tiny_qwen3
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.row import Row
 from rstar2_env.trainers.backends.trl.micro_batches import lay_out
-from rstar2_env.trainers.backends.trl.passes import Reference, score, set_temperature
+from rstar2_env.trainers.backends.trl.passes import Reference, score, set_head
 
 ROWS = [
     Row(Episode(), [5, 9], [8, 31, 4, 22], [1, 1, 0, 1], [0.0] * 4),
@@ -22,7 +22,7 @@ BATCH = lay_out([0, 1], ROWS)
 def policy(*, cold_start):
     """A policy of adapters: those of a cold start, or new ones."""
     base = tiny_qwen3()
-    set_temperature(base, 1.0, entropy=False)
+    set_head(base, 1.0, ())
     torch.manual_seed(1)
     return get_peft_model(
         base, LoraConfig(r=2, lora_alpha=4, target_modules="all-linear", init_lora_weights=not cold_start)

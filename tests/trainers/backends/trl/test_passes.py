@@ -10,7 +10,7 @@ from transformers import Qwen3MoeConfig, Qwen3MoeForCausalLM
 
 from rstar2_env.trainers.backends.trl import passes
 from rstar2_env.trainers.backends.trl.micro_batches import lay_out
-from rstar2_env.trainers.backends.trl.passes import Reference, causal, score, set_temperature
+from rstar2_env.trainers.backends.trl.passes import Reference, causal, score, set_head
 
 plain = contextlib.nullcontext
 
@@ -27,7 +27,7 @@ def rows():
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 def test_padding_without_a_mask_changes_no_log_probability(make, attention):
     model = make(attn_implementation=attention)
-    set_temperature(model, 0.7, entropy=True)
+    set_head(model, 0.7)
     given = rows()
     batch = lay_out(range(len(given)), given)
     together = score(model, batch, plain)
@@ -48,7 +48,7 @@ def test_gradients_are_those_with_a_mask(monkeypatch):
     found = []
     for masked in (False, True):
         model = tiny_qwen3()
-        set_temperature(model, 1.0, entropy=True)
+        set_head(model, 1.0)
         monkeypatch.setattr(passes, "causal", lambda model, masked=masked: not masked)
         score(model, lay_out(range(len(given)), given), plain).logp.sum().backward()
         found.append({name: weights.grad for name, weights in model.named_parameters()})
@@ -70,7 +70,7 @@ class Spy(torch.nn.Module):
 
 def test_a_model_whose_tokens_see_later_ones_gets_its_mask():
     model = Spy(tiny_gemma3())
-    set_temperature(model, 1.0, entropy=False)
+    set_head(model, 1.0, ())
     batch = lay_out([0], rows())
     score(model, batch, plain)
     assert causal(model)
@@ -87,7 +87,7 @@ def test_the_load_of_experts_does_not_count_padding():
     heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8, "num_experts": 4}
     config = Qwen3MoeConfig(vocab_size=VOCABULARY, num_experts_per_tok=1, decoder_sparse_step=1, **sizes, **heads)
     model = Qwen3MoeForCausalLM(config).eval()
-    set_temperature(model, 1.0, entropy=False)
+    set_head(model, 1.0, ())
     given = rows()
     narrow = score(model, lay_out([0], given), plain, balance=True)
     wide = lay_out([0], given)
@@ -100,7 +100,7 @@ def test_the_load_of_experts_does_not_count_padding():
 
 def test_the_logits_of_a_row_are_never_made(monkeypatch):
     model = tiny_qwen3()
-    set_temperature(model, 1.0, entropy=True)
+    set_head(model, 1.0)
     monkeypatch.setattr(model.lm_head, "forward", lambda *_: pytest.fail("the whole head was computed"))
     score(model, lay_out([0, 1], rows()), plain).logp.sum().backward()
     assert model.lm_head.weight.grad.abs().sum() > 0
@@ -109,7 +109,7 @@ def test_the_logits_of_a_row_are_never_made(monkeypatch):
 def test_the_reference_stays_when_the_policy_moves_until_it_is_reset():
     policy = tiny_qwen3()
     reference = Reference(policy, torch.float32, 1.0)
-    set_temperature(policy, 1.0, entropy=True)
+    set_head(policy, 1.0)
     batch = lay_out([0, 1], rows())
     start = score(policy, batch, plain).logp.detach()
     torch.testing.assert_close(reference.score(policy, batch, plain), start)
@@ -133,7 +133,7 @@ def test_with_new_adapters_the_reference_is_the_model_without_them():
     from peft import LoraConfig, get_peft_model
 
     base = tiny_qwen3()
-    set_temperature(base, 1.0, entropy=True)
+    set_head(base, 1.0)
     batch = lay_out([0, 1], rows())
     start = score(base, batch, plain).logp.detach()
     policy = get_peft_model(base, LoraConfig(r=2, target_modules="all-linear", init_lora_weights=False))

@@ -1,0 +1,22 @@
+"""``Steps``: the data loader of a run, which hands out the numbers of optimizer steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from transformers import Trainer
+
+
+class Steps:
+    """The data loader: the numbers of the optimizer steps still to be taken."""
+
+    def __init__(self, trainer: Trainer, steps: int) -> None:
+        self._trainer, self._steps = trainer, steps
+
+    def __len__(self) -> int:
+        return self._steps
+
+    def __iter__(self) -> Iterator[dict[str, int]]:
+        # The trainer's state says where a resumed run goes on.
+        for step in range(self._trainer.state.global_step, self._steps):
+            yield {"step": step}
