@@ -14,6 +14,8 @@ WITH = {
     ("correction", "mask"): [{}, {"level": "turn"}, {"level": "sequence"}],
     ("correction", "truncate"): [{}, {"level": "turn"}, {"level": "sequence"}],
     ("hook", "reference_reset"): [{}, {"most_kl": 0.3, "patience": 1}, {"optimizer": False}],
+    ("loss", "apo_dads"): [{"columns": ("accuracy",)}],
+    ("loss", "echo"): [{}, {"tools": False}],
     ("loss", "kl"): [{}, *({"estimator": name} for name in ("k1", "k2", "k3+", "unbiased"))],
     ("loss", "ppo_clip"): [{}, {"level": "turn"}, {"level": "sequence"}, {"dual": 3.0}, {"two_sided": 4.0}],
     ("reward", "cosine_length"): [{"longest": 100}],
