@@ -5,6 +5,7 @@ from rstar2_env.rewards.base import REWARDS, Judge, LanguageModel, Reward, Rewar
 from rstar2_env.rewards.component import Component, make_component
 from rstar2_env.rewards.cosine_length import CosineLength
 from rstar2_env.rewards.environment_return import EnvironmentReturn
+from rstar2_env.rewards.linear_length import LinearLength
 from rstar2_env.rewards.overlong import Overlong
 from rstar2_env.rewards.tool_use import ToolUse
 from rstar2_env.rewards.wrong_by_turns import WrongByTurns
@@ -17,6 +18,7 @@ __all__ = [
     "EnvironmentReturn",
     "Judge",
     "LanguageModel",
+    "LinearLength",
     "Overlong",
     "Reward",
     "RewardContext",

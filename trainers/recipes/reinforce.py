@@ -1,7 +1,6 @@
 """``reinforce``: the plain policy gradient with the mean reward of the batch as baseline (Williams 1992).
 
-It needs no group: the baseline is that of all episodes of the step. ``--set advantage.normalize=true`` also divides by
-the deviation of the batch, as REINFORCE++ does (arXiv 2501.03262), which clips too: ``--set loss=ppo_clip:high=0.2``.
+It needs no group: the baseline is that of all episodes of the step. ``reinforce_pp`` divides by the deviation too.
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ CTX = RewardContext()
 
 
 def test_every_score_of_the_package_has_a_name():
-    assert REWARDS.names() == ["answer_format", "cosine_length", "overlong", "return", "tool_use", "wrong_by_turns"]
+    names = ["answer_format", "cosine_length", "linear_length", "overlong", "return", "tool_use", "wrong_by_turns"]
+    assert REWARDS.names() == names
 
 
 def test_the_return_is_what_the_environment_paid():
@@ -77,3 +78,50 @@ def test_the_cosine_has_its_golden_values_at_nought_half_and_full_length(correct
 
 def test_one_answer_is_the_right_format():
     assert [AnswerFormat()(Episode(answer_tags=tags), CTX) for tags in (0, 1, 2)] == [0, 1, 0]
+
+
+class TestLinearLength:
+    """Golden numbers of prime-rl, and whom it lets be."""
+
+    @staticmethod
+    def group(rewards, output=(100, 200, 50, 400), total=(150, 260, 90, 500), turns=(2, 4, 1, 5)):
+        return [
+            Episode(
+                reward=reward,
+                correct=reward > 0,
+                prompt_ids=[5] * 10,
+                completion_ids=[7] * (whole - 10),
+                mask=[1] * own + [0] * (whole - 10 - own),
+                turns=said,
+            )
+            for reward, own, whole, said in zip(rewards, output, total, turns, strict=True)
+        ]
+
+    def test_the_golden_advantages(self):
+        group = self.group((1, 1, 0, 0))
+        score = REWARDS.get("linear_length")(output=0.25, input=0.1, turns=0.1)
+        shaped = [one.reward + score(one, RewardContext(group=group)) for one in group]
+        mean = sum(shaped) / 4
+        assert [value - mean for value in shaped] == pytest.approx([0.54359, 0.48734, -0.42578, -0.60516], abs=5e-6)
+
+    def test_it_costs_nothing_where_nobody_is_right_and_most_where_everybody_is(self):
+        score = REWARDS.get("linear_length")()
+        for rewards, most in (((0, 0, 0, 0), 0.0), ((1, 0, 0, 1), -0.225), ((1, 1, 1, 1), -0.45)):
+            group = self.group(rewards)
+            assert score(group[3], RewardContext(group=group)) == pytest.approx(most)
+
+    def test_every_length_is_a_share_of_the_longest_of_the_group(self):
+        group = self.group((1, 1, 1, 1))
+        for option, shares in (
+            ("output", [0.25, 0.5, 0.125, 1]),
+            ("input", [0.5, 0.6, 0.4, 1]),
+            ("turns", [0.4, 0.8, 0.2, 1]),
+        ):
+            score = REWARDS.get("linear_length")(**{"output": 0.0, "input": 0.0, "turns": 0.0, option: 1.0})
+            assert [score(one, RewardContext(group=group)) for one in group] == pytest.approx([-s for s in shares])
+
+    def test_a_weight_below_zero_and_an_episode_without_tokens_are_refused(self):
+        with pytest.raises(ConfigurationError, match="output must be"):
+            REWARDS.get("linear_length")(output=-1)
+        with pytest.raises(ConfigurationError, match="this episode holds none"):
+            REWARDS.get("linear_length")()(Episode(turns=1), CTX)

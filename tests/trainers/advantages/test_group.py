@@ -138,9 +138,7 @@ def test_a_batch_deviation_is_that_of_the_raw_rewards_or_of_the_centred_ones() -
     assert centred == pytest.approx(SIGNS * 0.5 / (0.37796 + EPS), abs=1e-4)
 
 
-@pytest.mark.parametrize(
-    "written", ["group_mean_batch_std", "group_mean_batch_std:of=centred", "reinforce", "reinforce:normalize=true"]
-)
+@pytest.mark.parametrize("written", ["group_mean_batch_std", "group_mean_batch_std:of=centred", "reinforce"])
 @given(batch=groups, at=st.integers(0, 4))
 def test_two_processes_compute_what_one_does(written: str, batch: list[NDArray[np.float64]], at: int) -> None:
     shares = batch[:at], batch[at:]
@@ -154,10 +152,6 @@ class TestReinforce:
         batch = np.array([1.0, 0.0]), np.array([1.0, 1.0]), np.array([2.0])
         assert np.concatenate(compute("reinforce", *batch)).tolist() == [0.0, -1.0, 0.0, 0.0, 1.0]
         assert np.concatenate(compute("reinforce:baseline=none", *batch)).tolist() == [1.0, 0.0, 1.0, 1.0, 2.0]
-
-    def test_it_is_divided_by_the_deviation_of_the_batch(self) -> None:
-        (values,) = compute("reinforce:normalize=true", np.array([0.0, 0.0, 3.0]))
-        assert values == pytest.approx(np.array([-1.0, -1.0, 2.0]) / (3**0.5 + EPS))
 
     def test_an_episode_that_is_alone_in_its_group_trains(self) -> None:
         assert ADVANTAGES.get("reinforce").least == 1

@@ -1,0 +1,71 @@
+"""``linear_length``: a penalty that grows with the length of an episode, the more the more of its group are right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import check_options, option
+from rstar2_env.rewards.base import REWARDS, Need, RewardContext
+
+
+@dataclass(frozen=True, slots=True)
+class LinearLength:
+    """-(pass rate of the group) times a weighted sum of lengths, each as a share of the group's longest (prime-rl).
+
+    Right and wrong episodes pay alike, and nobody does in a group without a right one: what is not solved yet may be as
+    long as it takes.
+
+    Attributes:
+        output: Weight of the tokens that the policy wrote.
+        input: Weight of all other tokens: the prompt, and what the environment showed.
+        turns: Weight of the policy's turns.
+    """
+
+    output: float = option(0.25, least=0)
+    input: float = option(0.1, least=0)
+    turns: float = option(0.1, least=0)
+
+    needs: ClassVar[frozenset[Need]] = frozenset({"group"})
+
+    def __post_init__(self) -> None:
+        """Check the weights.
+
+        Raises:
+            ConfigurationError: One is negative.
+        """
+        check_options(self)
+
+    def __call__(self, episode: Episode, ctx: RewardContext) -> float:
+        """From minus the sum of the weights to 0.
+
+        Raises:
+            ConfigurationError: The episode has no token ids.
+        """
+        if not episode.completion_ids and (self.output or self.input):
+            raise ConfigurationError(
+                "The reward component 'linear_length' counts tokens, and this episode holds none; leave out output and "
+                "input, or use it in a trainer."
+            )
+        rate = sum(one.correct for one in ctx.group) / max(len(ctx.group), 1)
+        shares = (
+            self.output * _share(episode.policy_tokens, (one.policy_tokens for one in ctx.group)),
+            self.input * _share(_read(episode), map(_read, ctx.group)),
+            self.turns * _share(episode.turns, (one.turns for one in ctx.group)),
+        )
+        return -rate * sum(shares)
+
+
+def _read(episode: Episode) -> int:
+    return len(episode.prompt_ids) + len(episode.completion_ids) - episode.policy_tokens
+
+
+def _share(own: int, every: Iterable[int]) -> float:
+    longest = max(every, default=0)
+    return own / longest if longest else 0.0
+
+
+REWARDS.register("linear_length", LinearLength)

@@ -1,0 +1,47 @@
+"""``apo_stcr``: the golden factors, and whom they touch."""
+
+import numpy as np
+import pytest
+from credit import Said, advantages, episode, plain
+
+
+@pytest.mark.parametrize(("over", "factor"), [(100, 1.001), (10_000, 1.095), (100_000, 1.632)])
+def test_golden_factors(over, factor):
+    group = plain(1, 1, 0, tokens=[5, 15, 10 + over])
+    (values,) = advantages("apo_stcr:of=group_mean", group)
+    assert values[:2] == pytest.approx([1 / 3, 1 / 3])
+    assert values[2] / (-2 / 3) == pytest.approx(factor, abs=5e-4)
+
+
+def test_a_short_wrong_episode_and_a_long_right_one_keep_theirs():
+    (values,) = advantages("apo_stcr:of=group_mean,base=2", plain(1, 1, 0, 0, tokens=[10, 30, 20, 21]))
+    assert values == pytest.approx([0.5, 0.5, -0.5, -0.5 * 1.5])
+
+
+def test_without_a_right_episode_there_is_no_length_to_compare_with():
+    group = [episode(Said(length, 0, reward), correct=False) for length, reward in ((5, 0.0), (500, 0.5), (9, 0.1))]
+    assert advantages("apo_stcr:base=1.5", group) == advantages("group_norm", group)
+
+
+def test_a_wrong_episode_with_a_positive_advantage_is_not_rewarded_for_its_length():
+    group = [
+        episode(Said(2, 0, 0.2), correct=True),
+        episode(Said(90, 0, 0.9), correct=False),
+        episode(Said(2, 0, 0.0), correct=False),
+    ]
+    assert advantages("apo_stcr:base=1.5", group) == advantages("group_norm", group)
+
+
+def test_the_factor_is_at_most_2():
+    (values,) = advantages("apo_stcr:of=group_mean,base=3", plain(1, 0, tokens=[1, 5000]))
+    assert values == pytest.approx([0.5, -1.0])
+
+
+def test_of_tokens_only_the_negative_ones_grow():
+    right, wrong = episode(Said(1, 0, 1.0)), episode(Said(1, 1, 0.5), Said(4, 0, -0.6), correct=False)
+    below, above = (
+        advantages(part, [right, wrong])[0][1] for part in ("gigpo:omega=5", "apo_stcr:of=(gigpo:omega=5),base=2")
+    )
+    ratio = above[[0, 2]] / below[[0, 2]]
+    assert (np.sign(below[[0, 2]]) < 0).any()
+    assert ratio == pytest.approx([2 - 2.0**-4 if value < 0 else 1.0 for value in below[[0, 2]]])

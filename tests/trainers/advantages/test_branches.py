@@ -1,0 +1,138 @@
+"""``arpo`` and ``tree_value``: what branches share, the mean over them, and the values of a tree."""
+
+import math
+
+import numpy as np
+import pytest
+from credit import Said, advantages, episode
+
+from rstar2_env.trainers.advantages.prefixes import Prefix, shared_prefixes
+from rstar2_env.trainers.advantages.tree_value import node_value
+
+TURNS = (Said(2, 1), Said(2, 1), Said(2, 0))
+"""Tokens 0, 1 | 3, 4 | 6, 7 are the policy's."""
+
+
+def branch(at, mark, reward, parent=0):
+    """An episode that leaves the first one at a token; ``mark`` tells its own tokens from those of others."""
+    made = episode(*TURNS, reward=reward)
+    made.completion_ids[at:] = [100 * mark + token for token in made.completion_ids[at:]]
+    made.parent = (parent, at)
+    return made
+
+
+def tree():
+    """A root episode, two branches after its first turn, and one within the second turn of the last of these."""
+    third = branch(3, 2, 0.0)
+    deep = branch(3, 2, 1.0, parent=2)
+    deep.completion_ids[4:] = [900 + token for token in range(4)]
+    deep.parent = (2, 4)
+    return [episode(*TURNS, reward=1.0), branch(3, 1, 0.0), third, deep]
+
+
+class TestSharedPrefixes:
+    def test_every_member_knows_what_it_shares_and_with_whom(self):
+        everyone, pair = Prefix(3, (0, 1, 2, 3)), Prefix(4, (2, 3))
+        assert shared_prefixes(tree()) == [[everyone], [everyone], [everyone, pair], [everyone, pair]]
+
+    def test_episodes_that_happen_to_be_alike_share_nothing(self):
+        assert shared_prefixes([episode(*TURNS), episode(*TURNS)]) == [[], []]
+
+    def test_it_holds_for_what_a_selector_left_of_a_group(self):
+        assert shared_prefixes(tree()[1:]) == [
+            [Prefix(3, (0, 1, 2))],
+            *[[Prefix(3, (0, 1, 2)), Prefix(4, (1, 2))]] * 2,
+        ]
+        assert shared_prefixes(tree()[3:]) == [[]]
+
+    def test_an_episode_of_another_problem_or_a_short_one_is_no_member(self):
+        short = episode(Said(2, 0))
+        assert shared_prefixes([*tree(), short])[4] == []
+        assert shared_prefixes([]) == []
+
+
+class TestArpo:
+    def test_shared_tokens_get_the_mean_and_the_others_their_own(self):
+        own = [0.5, -0.5, -0.5, 0.5]
+        values = advantages("arpo:of=group_mean,attribution=hard", tree())[0]
+        assert [list(value) for value in values] == [
+            [0, 0, 0, *[own[0]] * 5],
+            [0, 0, 0, *[own[1]] * 5],
+            [0, 0, 0, 0, *[own[2]] * 4],
+            [0, 0, 0, 0, *[own[3]] * 4],
+        ]
+
+    def test_soft_leaves_to_each_episode_its_own(self):
+        assert advantages("arpo", tree()) == advantages("group_norm", tree())
+
+    def test_over_the_rows_that_share_a_token_both_add_up_to_the_same(self):
+        group = [*tree(), episode(*TURNS, reward=0.0, ids=[77])]
+        soft, hard = (advantages(f"arpo:attribution={how}", group)[0] for how in ("soft", "hard"))
+        start = 0
+        for prefix in shared_prefixes(group)[3]:
+            sums = [
+                sum(np.full(8, found[place])[start : prefix.length] for place in prefix.members)
+                for found in (soft, hard)
+            ]
+            assert sums[0] == pytest.approx(sums[1])
+            start = prefix.length
+        assert start == 4
+
+    def test_without_branches_they_are_the_same(self):
+        group = [episode(*TURNS, reward=reward) for reward in (1.0, 0.0, 0.0)]
+        assert advantages("arpo:attribution=hard", group) == advantages("arpo", group)
+
+    def test_advantages_of_tokens_are_averaged_token_by_token(self):
+        group = tree()
+        below = advantages("gigpo:omega=2", group)[0]
+        values = advantages("arpo:of=(gigpo:omega=2),attribution=hard", group)[0]
+        assert values[0][:3] == pytest.approx(np.mean(below, axis=0)[:3])
+        assert (values[0][3:] == below[0][3:]).all()
+
+
+class TestTreeValue:
+    def test_golden_backup_along_a_path_of_four_nodes(self):
+        for depth, expected in enumerate([0.25, 0.5, 0.75, 1.0], start=1):
+            backed = [(value, depth / 4) for value in (-1, -1, 1, -1)]
+            assert node_value(backed) == expected
+
+    @pytest.mark.parametrize("values", [[-1, -1, 1, -1], [1, -1, 1], [-1, -1], [1, 1, -1, 1, -1], [0, -1, 1]])
+    def test_in_any_order_it_is_what_deepsearch_backs_up_one_by_one(self, values):
+        rng = np.random.default_rng(0)
+        weights = rng.uniform(0.1, 1, len(values))
+        for _ in range(5):
+            order = rng.permutation(len(values))
+            kept = 0.0
+            for place in order:
+                gain = values[place] * weights[place]
+                if kept * values[place] >= 0:
+                    kept += gain
+                elif gain > 0 > kept:
+                    kept = gain
+            assert node_value([(values[place], weights[place]) for place in order]) == pytest.approx(kept)
+
+    def test_tokens_have_the_value_of_their_node_less_the_mean_of_the_leaves(self):
+        values = advantages("tree_value", tree())[0]
+        # Three turns and the root: depths 2, 3, 4 of 4; the last two have one more node, where the deep one leaves.
+        shared = math.tanh((2 / 4 + 2 / 5) / 4)
+        assert values[0][[0, 1]] == pytest.approx([shared] * 2)
+        assert values[0][[3, 4, 6, 7]] == pytest.approx([math.tanh(3 / 4)] * 2 + [math.tanh(1)] * 2)
+        assert values[1][[3, 4, 6, 7]] == pytest.approx([math.tanh(-3 / 4)] * 2 + [math.tanh(-1)] * 2)
+        assert values[2][3] == values[3][3] == pytest.approx(math.tanh(3 / 5 / 2))
+        assert values[2][[4, 6]] == pytest.approx([math.tanh(-4 / 5), math.tanh(-1)])
+
+    def test_the_mean_of_the_leaves_is_subtracted(self):
+        group = [*tree(), episode(*TURNS, reward=0.0)]
+        less = (2 - 3) / 5
+        assert advantages("tree_value", group)[0][0][7] == pytest.approx(math.tanh(1) - less)
+
+    def test_a_group_all_right_or_all_wrong_has_nothing_to_compare(self):
+        for reward in (0.0, 1.0):
+            group = [episode(*TURNS, reward=reward), branch(3, 1, reward)]
+            assert advantages("tree_value", group) == [[0.0, 0.0]]
+
+    def test_an_episode_that_did_not_end_may_count_less(self):
+        right, cut = episode(Said(1, 0), reward=1.0), episode(Said(1, 0), reward=0.0)
+        cut.answer = None
+        assert advantages("tree_value", [right, cut])[0][1] == pytest.approx([math.tanh(-1)])
+        assert advantages("tree_value:incomplete=0", [right, cut])[0][1] == pytest.approx([0 - 0.5])

@@ -1,0 +1,110 @@
+"""``gigpo``: the golden example, what an anchor is, and what is left of it without the turns."""
+
+import numpy as np
+import pytest
+from credit import Said, advantages, episode, plain
+
+from rstar2_env.core.errors import UnknownNameError
+from rstar2_env.core.parts import make_part
+from rstar2_env.trainers.advantages.base import ADVANTAGES
+
+
+def path(*states, rewards, statuses=()):
+    """An episode through these states, with one token of the policy and one of the environment a turn."""
+    calls = [*statuses, *[()] * (len(states) - len(statuses))]
+    return episode(*(Said(1, 1, reward, own, seen) for seen, reward, own in zip(states, rewards, calls, strict=True)))
+
+
+A, B = path("s0", "s1", "s2", rewards=[0, 0, 10]), path("s0", "s1", "s3", rewards=[0, 0, 0])
+
+
+def of_turns(part, *group):
+    return [list(np.asarray(value)[0::2]) for value in advantages(part, group)[0]]
+
+
+def test_the_golden_example():
+    one, other = of_turns("gigpo", A, B)
+    assert one == pytest.approx([9.5125, 9.75, 5])
+    assert other == pytest.approx([-9.5125, -9.75, -5])
+
+
+def test_the_golden_example_in_its_two_halves():
+    whole, turns = of_turns("gigpo:omega=0.000001", A, B)[0], of_turns("gigpo:omega=2", A, B)[0]
+    assert whole == pytest.approx([5, 5, 5], abs=1e-4)
+    assert turns == pytest.approx([5 + 2 * 4.5125, 5 + 2 * 4.75, 5])
+
+
+def test_without_turns_it_is_grpo():
+    group = plain(1, 0, 0, 1)
+    assert advantages("gigpo:omega=0", group) == advantages("group_mean", group)
+    assert advantages("gigpo:omega=0,normalize=true", group) == advantages("group_norm", group)
+
+
+def test_with_deviations_both_halves_are_divided():
+    c = path("s0", rewards=[4])
+    (value, *_) = of_turns("gigpo:normalize=true,eps=0", A, B, c)
+    whole = (10 - 14 / 3) / np.std([10, 0, 4], ddof=1)
+    returns = np.array([9.025, 0, 4])
+    assert value[0] == pytest.approx(whole + (9.025 - returns.mean()) / returns.std(ddof=1))
+    assert value[2] == pytest.approx(whole)
+
+
+def test_over_turns_long_episodes_weigh_more_in_the_mean():
+    short = path("s9", rewards=[2])
+    one, other = of_turns("gigpo:over=turns", path("s7", "s8", "s6", rewards=[0, 0, 10]), short)
+    assert one == pytest.approx([10 - 8] * 3)
+    assert other == pytest.approx([2 - 8])
+
+
+def test_anchors_never_span_groups():
+    alone = advantages("gigpo", [A, B])
+    together = advantages("gigpo", [A, B], [path("s0", rewards=[7]), path("s0", rewards=[-7])])
+    for one, other in zip(alone[0], together[0], strict=True):
+        assert (one == other).all()
+
+
+def test_the_same_state_twice_in_one_episode_is_compared_with_itself():
+    one = path("s0", "s0", rewards=[0, 1])
+    other = path("s9", rewards=[0])
+    assert of_turns("gigpo", one, other)[0] == pytest.approx([0.5 + (0.95 - 0.975), 0.5 + (1 - 0.975)])
+
+
+def test_an_anchor_of_the_history_tells_ways_to_a_state_apart():
+    one, other = path("s0", "left", "s1", rewards=[0, 0, 1]), path("s0", "right", "s1", rewards=[0, 0, 0])
+    same = of_turns("gigpo", one, other)[0]
+    apart = of_turns("gigpo:anchor=history", one, other)[0]
+    assert same == pytest.approx([0.5 + 0.9025 / 2, 0.5, 1.0])
+    assert apart == pytest.approx([0.5 + 0.9025 / 2, 0.5, 0.5])
+
+
+def test_an_anchor_may_be_the_users_own(tmp_path):
+    (tmp_path / "mine.py").write_text("def depth(episode, turn):\n    return str(turn)\n")
+    written = f"gigpo:anchor={tmp_path}/mine.py:depth"
+    assert of_turns(written, A, B)[0] == pytest.approx([9.5125, 9.75, 10])
+    with pytest.raises(UnknownNameError, match="Known: history, observation"):
+        make_part(ADVANTAGES, "gigpo:anchor=state")
+
+
+def test_states_that_are_similar_enough_are_one():
+    one = path("You stand in a small room with one door.", rewards=[1])
+    other = path("You stand in a small room with two doors.", rewards=[0])
+    apart, near = (of_turns(f"gigpo:similarity={bound}", one, other)[0] for bound in (1.0, 0.9))
+    assert apart == pytest.approx([0.5])
+    assert near == pytest.approx([1.0])
+    assert of_turns("gigpo:similarity=0.99", one, other)[0] == pytest.approx([0.5])
+
+
+def test_the_turn_with_a_call_that_did_not_run_earns_less():
+    clean = path("s0", "s1", rewards=[0, 1])
+    broken = path("s0", "s1", rewards=[0, 1], statuses=[("malformed",)])
+    failing = path("s0", "s1", rewards=[0, 1], statuses=[("exception",)])
+    values = of_turns("gigpo:gamma=1", clean, broken, failing)
+    assert values[1] == pytest.approx([-0.2 / 3, 0])
+    assert values[0] == values[2] == pytest.approx([0.1 / 3, 0])
+    assert of_turns("gigpo:gamma=1,invalid=0", clean, broken, failing) == [[0, 0]] * 3
+
+
+def test_what_a_trainer_adds_to_the_reward_belongs_to_the_last_turn():
+    one = path("s0", "s1", rewards=[0, 0])
+    one.reward = 1.0
+    assert of_turns("gigpo", one, path("s0", "s1", rewards=[0, 0]))[0] == pytest.approx([0.5 + 0.475, 1.0])

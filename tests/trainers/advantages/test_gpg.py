@@ -1,0 +1,36 @@
+"""``gpg``: groups without a difference do not shrink the gradient of the others."""
+
+import numpy as np
+import pytest
+from credit import advantages, plain
+from processes import all_ranks
+
+ONE_RIGHT, NONE_RIGHT = plain(1, 0, 0, 0), plain(0, 0, 0, 0)
+
+
+def test_golden_numbers_of_the_paper_and_of_verl():
+    assert advantages("gpg", ONE_RIGHT, NONE_RIGHT) == [pytest.approx([1.5, -0.5, -0.5, -0.5]), [0.0] * 4]
+    found = advantages("gpg:count=nonzero", ONE_RIGHT, NONE_RIGHT)
+    assert found == [pytest.approx([6, -2, -2, -2]), [0.0] * 4]
+
+
+def test_the_mean_over_the_batch_is_that_over_the_mixed_groups():
+    rng = np.random.default_rng(2)
+    scores = rng.normal(size=12)
+    mixed, right = plain(1, 1, 0, 1), plain(1, 1, 1, 1)
+    values = np.concatenate(advantages("gpg", mixed, right, NONE_RIGHT))
+    alone = np.array(advantages("group_mean", mixed)[0])
+    assert np.mean(values * scores) == pytest.approx(np.mean(alone * scores[:4]))
+
+
+def test_a_batch_without_a_difference_gives_zeros():
+    assert advantages("gpg", NONE_RIGHT, plain(0.1, 0.1, 0.1)) == [[0.0] * 4, [0.0] * 3]
+    assert advantages("gpg") == []
+
+
+@pytest.mark.parametrize("count", ["mixed", "nonzero"])
+def test_two_processes_count_together(count):
+    groups = [ONE_RIGHT, NONE_RIGHT, plain(1, 0)]
+    shares = groups[:1], groups[1:]
+    apart = all_ranks(2, lambda ranks: advantages(f"gpg:count={count}", *shares[ranks.rank], ranks=ranks))
+    assert [*apart[0], *apart[1]] == advantages(f"gpg:count={count}", *groups)

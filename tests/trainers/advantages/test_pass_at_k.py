@@ -1,0 +1,47 @@
+"""``pass_at_k``: golden numbers, every choice of others by hand, and the gradient that it estimates."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from credit import advantages, plain
+from hypothesis import given
+from hypothesis import strategies as st
+
+rewards = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, -1.0]), min_size=2, max_size=6)
+
+
+def test_golden_numbers_of_verls_grpo_passk():
+    group = plain(0.2, 0.9, 0.5, 0)
+    assert advantages("pass_at_k", group) == [pytest.approx([0, 0.4, 0, 0])]
+    assert advantages("pass_at_k:normalize=true,eps=1e-6", group) == [pytest.approx([0, 1.021505, 0, 0], abs=1e-6)]
+
+
+def test_a_tie_for_the_best_leaves_nothing_to_gain():
+    assert advantages("pass_at_k", plain(1, 1, 0, 0)) == [[0.0] * 4]
+
+
+@given(values=rewards, k=st.integers(2, 8))
+def test_it_is_the_mean_gain_over_all_choices_of_the_others(values, k):
+    k = min(k, len(values))
+    (found,) = advantages(f"pass_at_k:k={k}", plain(*values))
+    for place, own in enumerate(values):
+        rest = values[:place] + values[place + 1 :]
+        gains = [max(own, *others) - max(others) for others in combinations(rest, k - 1)]
+        assert found[place] == pytest.approx(np.mean(gains))
+
+
+def test_two_of_a_group_gain_more_often_than_all_of_it():
+    assert advantages("pass_at_k:k=2", plain(1, 1, 0, 0)) == [pytest.approx([2 / 3, 2 / 3, 0, 0])]
+
+
+def test_it_estimates_the_gradient_of_the_chance_that_one_of_k_is_right():
+    """For one Bernoulli parameter p, with the score d log pi / dp; d(1 - (1 - p)^k)/dp = k (1 - p)^(k - 1)."""
+    rng, p, k, n = np.random.default_rng(3), 0.3, 3, 5
+    total = 0.0
+    for _ in range(6000):
+        right = (rng.random(n) < p).astype(float)
+        (values,) = advantages(f"pass_at_k:k={k}", plain(*right))
+        scores = right / p - (1 - right) / (1 - p)
+        total += k * np.mean(values * scores)
+    assert total / 6000 == pytest.approx(k * (1 - p) ** (k - 1), rel=0.05)

@@ -1,0 +1,74 @@
+"""An estimator over another one: it is named with options, and what it needs is what the other needs."""
+
+import pickle
+
+import numpy as np
+import pytest
+from credit import advantages, plain
+
+from rstar2_env.core.errors import ConfigurationError, UnknownNameError
+from rstar2_env.core.parts import make_part
+from rstar2_env.trainers.advantages.base import ADVANTAGES
+
+WRAPPERS = ["task_norm", "call_penalty", "apo_stcr", "arpo"]
+GROUP = plain(1, 0, 0, 1)
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_it_needs_what_the_other_one_needs(name):
+    assert make_part(ADVANTAGES, name).least == 2
+    assert make_part(ADVANTAGES, f"{name}:of=reinforce").least == 1
+    assert make_part(ADVANTAGES, f"{name}:of=gpg").of_batch
+    assert not hasattr(make_part(ADVANTAGES, name), "state_dict")
+
+
+def test_the_state_of_the_other_one_is_in_checkpoints():
+    part = make_part(ADVANTAGES, "call_penalty:of=(rae:decay=0.5)")
+    advantages(part, GROUP)
+    state = part.state_dict()
+    fresh = make_part(ADVANTAGES, "call_penalty:of=(rae:decay=0.5)")
+    fresh.load_state_dict(state)
+    assert advantages(fresh, GROUP) == advantages(part, GROUP)
+
+
+def test_it_may_be_over_another_one_of_its_kind():
+    twice = advantages("arpo:of=(apo_stcr:of=(group_mean))", GROUP)
+    assert twice == advantages("group_mean", GROUP)
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["arpo:of=reinforce", "arpo:of=(reinforce)", "arpo:of=reinforce:baseline=batch", ["arpo", {"of": "reinforce"}]],
+)
+def test_it_is_named_as_a_recipe_names_it(written):
+    part = make_part(ADVANTAGES, written)
+    assert advantages(part, GROUP) == advantages("reinforce", GROUP)
+    assert advantages(pickle.loads(pickle.dumps(part)), GROUP) == advantages("reinforce", GROUP)
+
+
+def test_it_may_be_the_users_own(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "def signs(groups, ranks):\n    return [[1.0 if one.correct else -1.0 for one in group] for group in groups]\n"
+    )
+    assert advantages(f"call_penalty:of={tmp_path}/mine.py:signs", GROUP) == [[1.0, -1.0, -1.0, 1.0]]
+    with pytest.raises(ConfigurationError, match="is no class, and takes no options"):
+        make_part(ADVANTAGES, f"call_penalty:of=({tmp_path}/mine.py:signs:eps=1)")
+
+
+@pytest.mark.parametrize(
+    ("of", "error", "words"),
+    [
+        ("nope", UnknownNameError, "no advantage named 'nope'"),
+        ("(group_norm:epsilon=1)", ConfigurationError, "eps"),
+        ("3", ConfigurationError, "name:option=value"),
+    ],
+)
+def test_a_wrong_name_or_option_is_told(of, error, words):
+    with pytest.raises(error, match=words):
+        make_part(ADVANTAGES, f"task_norm:of={of}")
+
+
+def test_it_takes_groups_of_one_and_of_none():
+    for name in WRAPPERS:
+        values = advantages(name, plain(1.0), plain())
+        assert [np.shape(own) for own in values] == [(1,), (0,)]

@@ -1,0 +1,56 @@
+"""``apo_stcr``: wrong episodes longer than the right ones are punished more: APO's STCR (arXiv 2506.21655).
+
+A wrong episode that is longer than the mean length L of the group's correct ones gets A (2 - base^-(length - L)): up to
+twice its advantage, with ``base`` 1.00001. Lengths count the policy's tokens. It is the half of Asymmetric Policy
+Optimization for negative episodes (``apo_dads``, a term of the loss, is the other). Choose it against overthinking:
+long answers that go wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.options import option
+
+from ..ranks import Ranks
+from .base import ADVANTAGES, Advantages, FloatArray
+from .wrapped import Wrapped
+
+
+@dataclass(frozen=True)
+class ApoStcr(Wrapped):
+    """Another estimator's advantages, larger for wrong episodes that are long: APO's STCR (arXiv 2506.21655).
+
+    Only negative advantages are changed, and none in a group without a correct episode.
+
+    Args:
+        of: The other estimator, as a recipe names it: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
+        base: How fast the factor grows with each token above the mean of the correct episodes.
+    """
+
+    base: float = option(1.00001, above=1)
+
+    def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
+        """See ``Advantage``."""
+        return [self._shaped(group, own) for group, own in zip(groups, self.inner(groups, ranks), strict=True)]
+
+    def _shaped(self, group: Sequence[Episode], values: Sequence[float | FloatArray]) -> list[float | FloatArray]:
+        lengths = [episode.policy_tokens for episode in group if episode.correct]
+        if not lengths:
+            return list(values)
+        mean = sum(lengths) / len(lengths)
+        return [
+            value if episode.correct else value * self._factor(value, episode.policy_tokens - mean)
+            for episode, value in zip(group, values, strict=True)
+        ]
+
+    def _factor(self, value: float | FloatArray, over: float) -> float | FloatArray:
+        factor = 2.0 - self.base ** -max(over, 0.0)
+        return np.where(np.asarray(value) < 0, factor, 1.0) if np.ndim(value) else factor if value < 0 else 1.0
+
+
+ADVANTAGES.register("apo_stcr", ApoStcr)

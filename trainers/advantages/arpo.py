@@ -1,0 +1,58 @@
+"""``arpo``: what branches of an episode share gets their mean advantage: ARPO (arXiv 2507.19849).
+
+With ``hard`` attribution, a token that several branches of an episode have in common gets the mean of their advantages,
+and every other token that of its own episode. With ``soft`` attribution, each episode keeps its own on all tokens: a
+shared token is in several rows, so its advantages add up to the same. They differ where ratios are clipped. Choose it
+for a rollout that branches off after tool calls; without branches it changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from rstar2_env.core.episode import Episode
+
+from ..ranks import Ranks
+from .base import ADVANTAGES, Advantages, FloatArray
+from .prefixes import shared_prefixes
+from .tokens import on_tokens
+from .wrapped import Wrapped
+
+
+@dataclass(frozen=True)
+class Arpo(Wrapped):
+    """Another estimator's advantages, of shared tokens the mean over all branches: ARPO (arXiv 2507.19849).
+
+    Args:
+        of: The other estimator, as a recipe names it: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
+        attribution: ``"soft"``, the paper's default, leaves to each episode its own; ``"hard"`` takes the mean.
+    """
+
+    attribution: Literal["soft", "hard"] = "soft"
+
+    def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
+        """See ``Advantage``."""
+        values = self.inner(groups, ranks)
+        if self.attribution == "soft":
+            return values
+        return [_shared(group, own) for group, own in zip(groups, values, strict=True)]
+
+
+def _shared(group: Sequence[Episode], values: Sequence[float | FloatArray]) -> list[float | FloatArray]:
+    own = [on_tokens(value, episode) for episode, value in zip(group, values, strict=True)]
+    found: list[float | FloatArray] = []
+    for value, mine, prefixes in zip(values, own, shared_prefixes(group), strict=True):
+        tokens, start = mine.copy(), 0
+        for prefix in prefixes:
+            place = slice(start, prefix.length)
+            tokens[place] = np.mean([own[member][place] for member in prefix.members], axis=0)
+            start = prefix.length
+        found.append(tokens if prefixes else value)
+    return found
+
+
+ADVANTAGES.register("arpo", Arpo)

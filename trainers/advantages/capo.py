@@ -1,0 +1,107 @@
+"""``capo``: the tokens of wrong steps earn less than the others: CAPO (arXiv 2508.02298).
+
+R_t = C [the episode is correct] - P [token t is in a wrong step], so {2, 1, 0, -1} with C = 2 and P = 1, and A_t = (R_t
+- mean) / (std + eps) over all policy tokens of the group. A judge says which steps are wrong. The paper asks a large
+language model, four times, and takes the steps that all its critiques name; the judge ``statuses`` is free: a turn
+whose call failed is a wrong step. Choose it to punish what went wrong inside right answers, and not what was right in
+wrong ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.core.parts import make_part, read_part
+
+from ..ranks import ONE, Ranks
+from ..slots import is_factory
+from .base import ADVANTAGES, Advantages, FloatArray
+from .step_judges import STEP_JUDGES, StepJudge
+from .tokens import normalized, on_tokens
+
+
+@dataclass(frozen=True)
+class Capo(CheckedOptions):
+    """The outcome less a penalty on the tokens of wrong steps, normalized over the group: CAPO (arXiv 2508.02298).
+
+    Args:
+        judge: Says which steps are wrong: ``"statuses"``, or your own, ``./mine.py:Judge``; see ``StepJudge``.
+        vote: Which steps several critiques make wrong: the ``"intersection"`` names those of all, the ``"majority"``
+            those of more than half; the ``"average"`` takes the share of critiques as a degree.
+        correct: C, what each token of a correct episode earns.
+        penalty: P, what each token of a wrong step loses.
+        eps: Added to the deviation.
+    """
+
+    least: ClassVar[int] = 2
+    judge: Any = "statuses"
+    vote: Literal["intersection", "majority", "average"] = "intersection"
+    correct: float = option(2.0, least=0)
+    penalty: float = option(1.0, least=0)
+    eps: float = option(1e-4, least=0)
+    _judge: StepJudge = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Make the judge.
+
+        Raises:
+            ConfigurationError: It does not take its options.
+            UnknownNameError: There is none of that name.
+        """
+        super().__post_init__()
+        object.__setattr__(self, "_judge", _made(self.judge))
+
+    def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
+        """See ``Advantage``.
+
+        Raises:
+            ConfigurationError: The judge named tokens that are not there.
+        """
+        found: Advantages = []
+        for group in groups:
+            # Each group by itself, and it is whole on this process.
+            found += normalized([group], [[self._values(episode) for episode in group]], ONE, self.eps)
+        return found
+
+    def _values(self, episode: Episode) -> FloatArray:
+        earned = on_tokens(self.correct * episode.correct, episode)
+        return earned - self.penalty * self._wrong(episode)
+
+    def _wrong(self, episode: Episode) -> FloatArray:
+        """The degree to which each token is in a wrong step."""
+        named = []
+        for critique in self._judge(episode):
+            inside = on_tokens(0.0, episode)
+            for start, stop in critique:
+                if not 0 <= start <= stop <= len(inside):
+                    raise ConfigurationError(
+                        f"The step judge {self.judge!r} named the tokens {start} to {stop} of {len(inside)}; expected "
+                        "where a wrong step begins and ends in completion_ids."
+                    )
+                inside[start:stop] = 1.0
+            named.append(inside)
+        share = np.mean(named, axis=0) if named else on_tokens(0.0, episode)
+        if self.vote == "average":
+            return share
+        return (share >= 1 if self.vote == "intersection" else share > 0.5).astype(np.float64)
+
+
+def _made(written: Any) -> StepJudge:
+    if isinstance(written, str) and written.startswith("(") and written.endswith(")"):
+        written = written[1:-1]
+    part = read_part(written, STEP_JUDGES.kind)
+    found: Any = part.made_by or STEP_JUDGES.get(part.name)
+    if is_factory(found):
+        return make_part(STEP_JUDGES, part)
+    judge: StepJudge = found
+    return judge
+
+
+ADVANTAGES.register("capo", Capo)

@@ -1,0 +1,91 @@
+"""``gdpo``: every component of the reward is normalized on its own, and then they are added: GDPO (arXiv 2601.05242).
+
+A_c = (r_c - mean) / (std + eps) over the group for each component c, A = sum of weight_c A_c, and then A less its mean
+over its deviation in the batch. A sum of rewards that is normalized afterwards (which is ``group_norm``: TRL's
+``sum_then_normalize``) gives different mixtures with the same sum the same advantage; here they stay apart. Choose it
+for a reward of several components, such as correctness and format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import CheckedOptions, option
+
+from ..ranks import Ranks
+from .base import ADVANTAGES, Advantages, FloatArray, centred, deviation, moments
+from .tokens import normalized, scaled
+
+
+@dataclass(frozen=True)
+class Gdpo(CheckedOptions):
+    """The sum of the group-normalized components of the reward, normalized over the batch: GDPO (arXiv 2601.05242).
+
+    The components are those of the trainer's ``reward``; an episode for which one has no score gets nothing from it.
+    Their own ``weight`` cancels out, except for its sign: give ``weights`` here.
+
+    Args:
+        weights: Factors on the normalized components, by name; 1 for those that are not named.
+        whiten: What the batch is: the ``"episodes"``, as in the paper and in TRL (``normalize_then_sum``), all policy
+            ``"tokens"``, as in verl, or ``"none"`` to leave this out.
+        eps: Added to the deviations; 1e-4 as in TRL (verl adds 1e-6).
+    """
+
+    least: ClassVar[int] = 2
+    of_batch: ClassVar[bool] = True
+    weights: Mapping[str, float] = field(default_factory=dict)
+    whiten: Literal["episodes", "tokens", "none"] = "episodes"
+    eps: float = option(1e-4, least=0)
+
+    def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
+        """See ``Advantage``.
+
+        Raises:
+            ConfigurationError: ``weights`` names a component that no episode has.
+        """
+        self._check(groups, ranks)
+        values: Advantages = [list(map(float, self._summed(group))) for group in groups]
+        if self.whiten == "tokens":
+            return normalized(groups, values, ranks, self.eps)
+        if self.whiten == "episodes":
+            mean, spread = moments(np.array([value for own in values for value in own], dtype=np.float64), ranks)
+            return [[scaled(value, mean, spread, self.eps) for value in own] for own in values]
+        return values
+
+    def _summed(self, group: Sequence[Episode]) -> FloatArray:
+        total = np.zeros(len(group))
+        scores = [_components(episode) for episode in group]
+        for name in sorted(set().union(*scores)):
+            scored = [place for place, own in enumerate(scores) if name in own]
+            found = np.array([scores[place][name] for place in scored], dtype=np.float64)
+            own = centred(found)
+            if own.any():
+                total[scored] += self.weights.get(name, 1.0) * own / (deviation(found) + self.eps)
+        return total
+
+    def _check(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> None:
+        if not self.weights:
+            return
+        own = {name for group in groups for episode in group for name in _components(episode)}
+        known = sorted(set().union(*ranks.gather(own)))
+        if known and (unknown := sorted(set(self.weights) - set(known))):
+            raise ConfigurationError(
+                f"advantage.weights names {', '.join(unknown)}, and the components of the reward are "
+                f"{', '.join(known)}.",
+                option="advantage.weights",
+            )
+
+
+def _components(episode: Episode) -> dict[str, float]:
+    """What the trainer scored; ``return/<name>`` is what the environment told apart of its own return."""
+    own = {name: value for name, value in episode.rewards.items() if not name.startswith("return/")}
+    return own or {"return": episode.reward}
+
+
+ADVANTAGES.register("gdpo", Gdpo)

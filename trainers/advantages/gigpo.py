@@ -1,0 +1,122 @@
+"""``gigpo``: episodes against their group, and turns against those from the same state: GiGPO (arXiv 2505.10978).
+
+A_t = A_E + omega A_S. A_E is the reward of the episode less the mean of its group. A_S is the discounted return of the
+turn, the sum of gamma^k r_(t+k), less the mean of all turns of the group that began in the same state, its anchor; 0
+for a turn whose anchor is unique. With ``normalize`` both are divided by their deviations. The paper has groups of 8,
+KL 0.01, and subtracts 0.1 from the reward of an invalid action. Choose it for long episodes in which states recur, such
+as games and web pages; with omega 0 it is ``group_mean``, or ``group_norm``.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.options import CheckedOptions, option
+
+from ..ranks import Ranks
+from .anchors import ANCHORS, Anchor
+from .base import ADVANTAGES, Advantages, FloatArray, centred, deviation, rewards
+from .call_penalty import did_not_run
+from .tokens import on_turns, turn_rewards
+
+
+@dataclass(frozen=True)
+class Gigpo(CheckedOptions):
+    """The episode against its group, plus omega times the turn against those of the same state (arXiv 2505.10978).
+
+    Args:
+        omega: Weight of the turns' advantages.
+        gamma: Discount for each turn.
+        normalize: Divide by the deviations; the released code leaves that out unless told otherwise.
+        over: Mean and deviation of the rewards over ``"episodes"``, as in the paper, or over ``"turns"``, where long
+            episodes weigh more, as in the released code.
+        anchor: What makes two turns the same state: ``"observation"``, what the policy saw last; ``"history"``, all
+            that it was shown; or your own function of (episode, turn), as ``./mine.py:name``.
+        similarity: States whose texts are similar to at least this degree are one; 1 demands equal ones. The released
+            code has 0.95, and 0.9 for search, where it is used.
+        invalid: Subtracted from the reward of a turn with a call that did not run.
+        eps: Added to the deviations.
+    """
+
+    least: ClassVar[int] = 2
+    omega: float = option(1.0, least=0)
+    gamma: float = option(0.95, above=0, most=1)
+    normalize: bool = False
+    over: Literal["episodes", "turns"] = "episodes"
+    anchor: Any = "observation"
+    similarity: float = option(1.0, above=0, most=1)
+    invalid: float = option(0.1, least=0)
+    eps: float = option(1e-4, least=0)
+    _anchor: Anchor = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Find the anchor.
+
+        Raises:
+            UnknownNameError: There is none of that name.
+        """
+        super().__post_init__()
+        found: Anchor = ANCHORS.get(self.anchor) if isinstance(self.anchor, str) else self.anchor
+        object.__setattr__(self, "_anchor", found)
+
+    def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
+        """See ``Advantage``."""
+        return [self._group(group) for group in groups]
+
+    def _group(self, group: Sequence[Episode]) -> list[float | FloatArray]:
+        if not group:
+            return []
+        counts = np.array([len(episode.steps) if self.over == "turns" else 1 for episode in group], dtype=np.intp)
+        each = np.repeat(np.arange(len(group)), counts)
+        whole = np.zeros(len(group))
+        whole[each] = self._relative(rewards(group)[each])
+        if not self.omega:
+            return [float(value) for value in whole]
+        turns = np.concatenate([np.zeros(0), *(self._returns(episode) for episode in group)])
+        states = [self._anchor(episode, turn) for episode in group for turn in range(len(episode.steps))]
+        steps = np.zeros(len(turns))
+        for places in _same(states, self.similarity):
+            steps[places] = self._relative(turns[places])
+        ends = np.cumsum([len(episode.steps) for episode in group])[:-1]
+        return [
+            on_turns(value + self.omega * own, episode)
+            for episode, value, own in zip(group, whole, np.split(steps, ends), strict=True)
+        ]
+
+    def _returns(self, episode: Episode) -> FloatArray:
+        earned = turn_rewards(episode)
+        for turn, step in enumerate(episode.steps):
+            earned[turn] -= self.invalid * any(map(did_not_run, step.statuses))
+        for turn in reversed(range(len(earned) - 1)):
+            earned[turn] += self.gamma * earned[turn + 1]
+        return earned
+
+    def _relative(self, values: FloatArray) -> FloatArray:
+        own = centred(values)
+        return own / (deviation(values) + self.eps) if self.normalize and own.any() else own
+
+
+def _same(states: Sequence[str], similarity: float) -> list[list[int]]:
+    """The places of the states, those that are one together."""
+    leaders: dict[str, str] = {}
+    for state in sorted(set(states)):  # in an order that is not that of the episodes
+        led = {} if similarity == 1 else dict.fromkeys(leaders.values())
+        leaders[state] = next((other for other in led if _alike(state, other, similarity)), state)
+    found: dict[str, list[int]] = {}
+    for place, state in enumerate(states):
+        found.setdefault(leaders[state], []).append(place)
+    return list(found.values())
+
+
+def _alike(one: str, other: str, similarity: float) -> bool:
+    matcher = difflib.SequenceMatcher(None, one, other, autojunk=False)
+    return matcher.quick_ratio() >= similarity and matcher.ratio() >= similarity
+
+
+ADVANTAGES.register("gigpo", Gigpo)

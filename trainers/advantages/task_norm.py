@@ -1,0 +1,68 @@
+"""``task_norm``: the advantages of another estimator, normalized task by task: AgentRL (arXiv 2510.04206).
+
+A_t = (A_t - mean) / (std + eps) over all policy tokens of the batch that belong to the same task, ``Episode.task``. A
+task whose advantages are large, or whose episodes are long, then moves the weights no more than the others. Choose it
+for mixtures of environments. Over ``reinforce:baseline=none`` it is the task-relative REINFORCE++ of Multi-Agent
+Evolve, where the roles are the tasks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.options import option
+
+from ..ranks import Ranks
+from .base import ADVANTAGES, Advantages
+from .tokens import scaled, weighed
+from .wrapped import Wrapped
+
+
+@dataclass(frozen=True)
+class TaskNorm(Wrapped):
+    """Another estimator's advantages, normalized over the tokens of each task: AgentRL (arXiv 2510.04206).
+
+    Args:
+        of: The other estimator, as a recipe names it: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
+        eps: Added to the deviation, which is that over n - 1.
+    """
+
+    eps: float = option(1e-4, least=0)
+
+    def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
+        """See ``Advantage``."""
+        values = self.inner(groups, ranks)
+        pairs = [
+            (episode.task, *weighed(value, episode))
+            for group, own in zip(groups, values, strict=True)
+            for episode, value in zip(group, own, strict=True)
+        ]
+        counts = _by_task(ranks, [(task, float(each.sum())) for task, _, each in pairs])
+        totals = _by_task(ranks, [(task, float(own @ each)) for task, own, each in pairs])
+        means = {task: total / max(counts[task], 1.0) for task, total in totals.items()}
+        squares = _by_task(ranks, [(task, float(np.square(own - means[task]) @ each)) for task, own, each in pairs])
+        spreads = {task: math.sqrt(total / max(counts[task] - 1, 1.0)) for task, total in squares.items()}
+        return [
+            [
+                scaled(value, means[episode.task], spreads[episode.task], self.eps)
+                for episode, value in zip(group, own, strict=True)
+            ]
+            for group, own in zip(groups, values, strict=True)
+        ]
+
+
+def _by_task(ranks: Ranks, found: Sequence[tuple[str, float]]) -> dict[str, float]:
+    """Sums by task over all processes, which need not have the same tasks."""
+    total: dict[str, float] = {}
+    for own in ranks.gather(found):
+        for task, value in own:
+            total[task] = total.get(task, 0.0) + value
+    return total
+
+
+ADVANTAGES.register("task_norm", TaskNorm)

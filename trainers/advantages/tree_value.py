@@ -1,0 +1,94 @@
+"""``tree_value``: the value of a token's place in the tree of a group's episodes: DeepSearch (arXiv 2509.25454).
+
+The episodes of a group that branch off one another are a tree: its nodes end where a turn ends or a branch begins. Each
+episode backs up v = 1 if it is correct, else -1, weighted w = max(depth / nodes on its path, 0.1) so that the late
+nodes get more of it. A node that a correct episode passes adds up those of the correct ones alone, any other those of
+all; divided by the episodes that pass, that is Q. A_t = tanh(Q of the node) - the mean of the v of the group. There is
+no division by a deviation. Choose it for a rollout that searches; without branches every episode is a path of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.options import CheckedOptions, option
+
+from ..ranks import Ranks
+from .base import ADVANTAGES, Advantages, FloatArray
+from .prefixes import Prefix, shared_prefixes
+
+_LEAST_WEIGHT = 0.1
+
+
+@dataclass(frozen=True)
+class TreeValue(CheckedOptions):
+    """tanh(Q of a token's node in the tree) - the mean value of the leaves: DeepSearch (arXiv 2509.25454).
+
+    A group whose episodes are all right, or all wrong, has nothing to compare and gets zeros.
+
+    Args:
+        incomplete: The value of an episode that ended without an answer.
+    """
+
+    least: ClassVar[int] = 2
+    incomplete: float = option(-1.0, least=-1, most=1)
+
+    def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
+        """See ``Advantage``."""
+        return [self._group(group) for group in groups]
+
+    def _group(self, group: Sequence[Episode]) -> list[float | FloatArray]:
+        leaves = [self._leaf(episode) for episode in group]
+        if len(set(leaves)) < 2:
+            return [0.0] * len(group)
+        shared = shared_prefixes(group)
+        paths = [_path(episode, prefixes) for episode, prefixes in zip(group, shared, strict=True)]
+        mean = sum(leaves) / len(leaves)
+        found: list[float | FloatArray] = []
+        for place, episode in enumerate(group):
+            values, start = np.zeros(len(episode.completion_ids)), 0
+            for depth, stop in enumerate(paths[place], start=2):  # the prompt is the root, at depth 1
+                passing = next((prefix.members for prefix in shared[place] if prefix.length >= stop), (place,))
+                backed = [(leaves[one], max(depth / (len(paths[one]) + 1), _LEAST_WEIGHT)) for one in passing]
+                values[start:stop] = math.tanh(node_value(backed) / len(passing)) - mean
+                start = stop
+            found.append(values)
+        return found
+
+    def _leaf(self, episode: Episode) -> float:
+        if episode.correct:
+            return 1.0
+        return -1.0 if episode.answer is not None else self.incomplete
+
+
+def _path(episode: Episode, prefixes: Sequence[Prefix]) -> list[int]:
+    """Where the nodes of an episode end; each holds tokens of the policy."""
+    ends = {turn.stop for turn in episode.steps} | {prefix.length for prefix in prefixes}
+    written = np.cumsum([0, *episode.mask])
+    path: list[int] = []
+    for end in sorted(ends):
+        if written[end] > written[path[-1] if path else 0]:
+            path.append(end)
+    return path
+
+
+def node_value(backed: Sequence[tuple[float, float]]) -> float:
+    """What the episodes that pass a node leave there: of the good ones their sum, without any that of the bad ones.
+
+    It is what DeepSearch's backup comes to in any order: a good value replaces bad ones, and a bad one is ignored after
+    a good one.
+
+    Args:
+        backed: Value and weight of each.
+    """
+    good = [value * weight for value, weight in backed if value > 0]
+    return sum(good) if good else sum(value * weight for value, weight in backed)
+
+
+ADVANTAGES.register("tree_value", TreeValue)

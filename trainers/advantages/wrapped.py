@@ -1,0 +1,63 @@
+"""``Wrapped``: what estimators have in common that change the advantages of another one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import CheckedOptions
+from rstar2_env.core.parts import make_part, read_part
+
+from ..ranks import Ranks
+from ..slots import is_factory
+from .base import ADVANTAGES, Advantage, Advantages
+
+_TAKEN_OVER = ("least", "of_batch", "state_dict", "load_state_dict")
+
+
+@dataclass(frozen=True)
+class Wrapped(CheckedOptions):
+    """An estimator over another one, whose smallest group, batch and state are its own.
+
+    Args:
+        of: The other estimator, as a recipe names it: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
+    """
+
+    of: Any = "group_norm"
+    _inner: Advantage = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Make the other estimator.
+
+        Raises:
+            ConfigurationError: It does not take its options.
+            UnknownNameError: There is none of that name.
+        """
+        super().__post_init__()
+        object.__setattr__(self, "_inner", _made(self.of))
+
+    def inner(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
+        """The advantages of the other estimator."""
+        return self._inner(groups, ranks)
+
+    def __getattr__(self, name: str) -> Any:
+        """What the collector asks about an estimator, of the other one."""
+        if name in _TAKEN_OVER and "_inner" in self.__dict__:
+            return getattr(self.__dict__["_inner"], name)
+        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}.")
+
+
+def _made(written: Any) -> Advantage:
+    if isinstance(written, str) and written.startswith("(") and written.endswith(")"):
+        written = written[1:-1]
+    part = read_part(written, ADVANTAGES.kind)
+    found: Any = part.made_by or ADVANTAGES.get(part.name)
+    if is_factory(found):
+        return make_part(ADVANTAGES, part)
+    if part.options:
+        raise ConfigurationError(f"The advantage {part.name!r} is no class, and takes no options, as in {written!r}.")
+    estimator: Advantage = found
+    return estimator

@@ -1,0 +1,19 @@
+"""``grpo_passk``: what an episode adds to the best of its group (arXiv 2503.19595; verl's ``grpo_passk``).
+
+Only the best episode of a group has an advantage, by how much it beats the second best; ``--set advantage.k=4`` takes
+the best of 4 instead, and ``--set advantage.normalize=true`` divides by the group's deviation, as verl does.
+"""
+
+from __future__ import annotations
+
+from ..base import TRAINERS, Recipe
+
+GRPO_PASSK = Recipe(
+    name="grpo_passk",
+    summary="The gradient of the best reward among the episodes of a group: pass@k instead of pass@1",
+    paper="arXiv 2503.19595",
+    advantage="pass_at_k",
+    loss=("ppo_clip:low=0.2,high=0.2",),
+)
+
+TRAINERS.register("grpo_passk", GRPO_PASSK)

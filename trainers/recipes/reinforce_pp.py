@@ -1,0 +1,20 @@
+"""``reinforce_pp``: returns of tokens, normalized over the batch (REINFORCE++, arXiv 2501.03262).
+
+It needs no groups. ``--set advantage.baseline=group`` is REINFORCE++-baseline, which does. The paper's KL penalty on
+the reward is left out, as rewards are verified; ``--set loss.kl.coef=1e-3 --set loss.kl.estimator=k2`` adds that of its
+second form.
+"""
+
+from __future__ import annotations
+
+from ..base import TRAINERS, Recipe
+
+REINFORCE_PP = Recipe(
+    name="reinforce_pp",
+    summary="REINFORCE++: returns of tokens, normalized over the whole batch",
+    paper="arXiv 2501.03262",
+    advantage="reinforce_pp",
+    loss=("ppo_clip:low=0.2,high=0.2",),
+)
+
+TRAINERS.register("reinforce_pp", REINFORCE_PP)
