@@ -25,7 +25,7 @@ from .losses.base import Aggregation, Correction, Term
 from .rollouts.base import Rollout
 from .samplers.base import Sampler
 from .selectors.base import Selector, Settles
-from .slots import FIELDS, GIVEN, is_factory, part_options
+from .slots import FIELDS, GIVEN, given_to, is_factory, part_options
 
 AUTO = "auto"
 _CALLED_WITH: Mapping[str, tuple[str, ...]] = {
@@ -221,10 +221,8 @@ def _check_shape(slot: str, name: str, made: Any) -> None:
 def _made_sampler(part: Part, problems: ProblemSource | None, seed: int) -> Sampler:
     made_by = part.made_by
     assert made_by is not None  # typed_part looked it up
-    known = part_options(made_by)
-    given: dict[str, Any] = {"ids": problems.ids if isinstance(problems, FiniteSource) else None, "seed": seed}
-    if "problems" in known.parameters:
-        given["problems"] = problems
+    ids = problems.ids if isinstance(problems, FiniteSource) else None
+    given = given_to(made_by, {"ids": ids, "seed": seed, "problems": problems})
     with part_named(FIELDS["sampler"].kind, part):
         made: Sampler = call_with_options(f"sampler {part.name!r}", made_by, {**given, **part.options})
     return made

@@ -112,6 +112,12 @@ def part_options(made_by: Callable[..., Any]) -> Options:
     return options_of(made_by) if is_factory(made_by) else Options({}, open=False)
 
 
+def given_to(made_by: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Of what the trainer gives, that which a part takes."""
+    known = part_options(made_by)
+    return {name: value for name, value in values.items() if known.open or name in known.parameters}
+
+
 def is_factory(made_by: Any) -> bool:
     """Whether an object makes the part, rather than being it.
 

@@ -35,6 +35,13 @@ WITH = {
     ("loss", "ppo_clip"): [{}, {"level": "turn"}, {"level": "sequence"}, {"dual": 3.0}, {"two_sided": 4.0}],
     ("reward", "cosine_length"): [{"longest": 100}],
     ("reward", "overlong"): [{"limit": 16, "buffer": 4}],
+    ("sampler", "curriculum"): [{}, {"window": 4, "above": 0.2}],
+    ("sampler", "hard_focus"): [{"least": 2, "every": 2}, {"after": 3}],
+    ("sampler", "mopps"): [{"batch": 4}, {"batch": 2, "candidates": 3, "decay": 0.5, "rule": "band"}],
+    ("sampler", "potential"): [{}, {"steps": 2}],
+    ("sampler", "skill_gap"): [{"every": 3}],
+    ("sampler", "stages"): [{"steps": (5,)}, {"steps": (3,), "drop_above": 0.5}],
+    ("sampler", "unsolved"): [{"after": 5}],
     ("selector", "all"): [{}, {"reject_equal": True}],
     ("selector", "roc"): [{}, {"mode": "rank"}, {"spare": 1.0}],
 }

@@ -82,10 +82,10 @@ class Sampler(Protocol):
 
 
 SamplerFactory = Callable[..., Sampler]
-"""Makes a sampler: called with ``ids`` (the problems of a finite source, else ``None``), ``seed``, and its options.
+"""Makes a sampler: called with those of these that it takes, and its options.
 
-One that has an argument ``problems`` is also given the environment's source of problems, or ``None`` where it has none;
-``kinds`` and ``listed`` make of it what most samplers need.
+``ids``, the problems of a finite source, else ``None``; ``seed``; ``problems``, the environment's source of problems,
+or ``None`` where it has none, of which ``kinds`` and ``listed`` make what most samplers need.
 """
 
 SAMPLERS: Registry[SamplerFactory] = Registry(

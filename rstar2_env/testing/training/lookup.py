@@ -51,10 +51,10 @@ def maker(
     return what, partial(copy.deepcopy, copy.deepcopy(found))
 
 
-def takes_argument(slot: str, part: PartSpec | object, name: str) -> bool:
-    """Whether what makes a part has an argument of that name."""
+def given_to(slot: str, part: PartSpec | object, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Of what the trainer gives the parts of a slot, that which a part takes."""
     _, found, _ = _found(slots().FIELDS[slot], part)
-    return slots().is_factory(found) and name in slots().part_options(found).parameters
+    return dict(slots().given_to(found, values))
 
 
 def _found(registry: Registry[Callable[..., Any]], part: PartSpec | object) -> tuple[str, Any, dict[str, Any]]:

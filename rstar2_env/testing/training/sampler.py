@@ -24,7 +24,7 @@ from rstar2_env.problems import (
 )
 from rstar2_env.testing.harness import require
 from rstar2_env.testing.runner import run_checks
-from rstar2_env.testing.training.lookup import maker, takes_argument
+from rstar2_env.testing.training.lookup import given_to, maker
 from rstar2_env.testing.training.randomness import untouched
 
 PROBLEMS = tuple(f"problem-{number}" for number in range(12))
@@ -199,17 +199,16 @@ def check_sampler(
     """
     if not isinstance(sampler, (str, Mapping, list, tuple)) and hasattr(type(sampler), "draw"):
         raise ConfigurationError("check_sampler makes samplers of several seeds: give it a name or a class.")
-    takes = takes_argument("sampler", sampler, "problems")
 
     def make(source: ProblemSource | None, seed: int) -> Any:
         ids = source.ids if isinstance(source, FiniteSource) else None
-        given = {"ids": ids, "seed": seed} | ({"problems": source} if takes else {})
+        given = given_to("sampler", sampler, {"ids": ids, "seed": seed, "problems": source})
         return maker("sampler", sampler, options, **given)[1]()
 
     source = _source(problems) if isinstance(problems, Sequence) else problems
     make(source, 0)  # an error about its options is raised unchanged
     sources = [source]
-    for other in () if source is None else (_unlimited(), None) if takes else (None,):
+    for other in () if source is None else (_unlimited(), None):
         try:
             make(other, 0)
             sources.append(other)

@@ -1,0 +1,86 @@
+"""``curriculum``: levels of difficulty, each until enough of it is solved (SATURN, arXiv 2505.16368).
+
+The paper measures the pass rate on held-out instances of the level; here it is that of the latest groups of training at
+the level, which cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from rstar2_env.core.options import Count, Rule, Seed, checked
+from rstar2_env.problems import ProblemSource
+
+from .base import SAMPLERS, Outcome, Start
+from .kinds import Kinds
+
+
+class Curriculum:
+    """Levels in their order, each until its pass rate exceeds a threshold (SATURN, arXiv 2505.16368).
+
+    It begins with the easiest level, and never goes back. Choose it for a ladder of instances of known difficulty:
+    ``problems={"mix": [{"spec": "saturn:clauses=5"}, {"spec": "saturn:clauses=6"}]}``, or a file with a field
+    ``level``.
+
+    Args:
+        seed: Seed of all draws.
+        problems: The environment's source.
+        by: Field of the problems that names their level, where the source is no mixture.
+        order: The levels, easiest first; by default the parts of the mixture, or the values of the field, ascending.
+        above: Pass rate from which on the next level comes: about 0.5 for a model of 1.5B parameters and 0.75 for one
+            of 7B.
+        window: Latest groups of a level over which its pass rate is taken; so many must have been played.
+
+    Raises:
+        ConfigurationError: There are not two levels.
+    """
+
+    @checked
+    def __init__(
+        self,
+        seed: Seed = 0,
+        problems: ProblemSource | None = None,
+        *,
+        by: str = "level",
+        order: tuple[str, ...] = (),
+        above: Annotated[float, Rule(least=0, most=1)] = 0.5,
+        window: Count = 64,
+    ) -> None:
+        self._kinds = Kinds(problems, by, order, seed=seed)
+        self._above, self._window = above, window
+        self._level = 0
+        self._latest: list[tuple[int, int]] = []
+
+    @property
+    def level(self) -> str:
+        """The level that is played."""
+        return self._kinds.names[self._level]
+
+    def draw(self, n: int) -> list[Start]:
+        """See ``Sampler``."""
+        return [self._kinds.draw(self.level) for _ in range(n)]
+
+    def observe(self, outcomes: Sequence[Outcome]) -> None:
+        """Go on to the next level where enough of this one is solved."""
+        own = [one for one in outcomes if one.start.kind == self.level and one.episodes]
+        self._latest = [*self._latest, *((one.successes, one.episodes) for one in own)][-self._window :]
+        if len(self._latest) < self._window or self._level == len(self._kinds.names) - 1:
+            return
+        right, played = map(sum, zip(*self._latest, strict=True))
+        if right > self._above * played:
+            self._level, self._latest = self._level + 1, []
+
+    def state_dict(self) -> dict[str, Any]:
+        """See ``Sampler``."""
+        latest = [list(one) for one in self._latest]
+        return {"kinds": self._kinds.state_dict(), "level": self._level, "latest": latest}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See ``Sampler``."""
+        self._kinds.load_state_dict(state["kinds"])
+        self._level = int(state["level"])
+        self._latest = [(int(right), int(played)) for right, played in state["latest"]]
+
+
+SAMPLERS.register("curriculum", Curriculum)

@@ -1,0 +1,116 @@
+"""``hard_focus``: all problems first, then the hardest alone, and of these fewer and fewer (DRIVE, arXiv 2511.06307).
+
+Stage 1 of the paper trains on many problems uniformly, with 8 episodes each; stage 2 on a small set of hard ones, with
+64, of which the hardest stay throughout. How fast it narrows is an option here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import numpy as np
+
+from rstar2_env.core.options import Count, Rule, Seed, checked
+from rstar2_env.problems import ProblemSource
+
+from .base import SAMPLERS, Outcome, Start
+from .listed import Listed
+from .rates import Rates
+
+
+class HardFocus:
+    """Uniform over all problems at first, then over ever fewer of the hardest (DRIVE, arXiv 2511.06307, stage 2).
+
+    Choose it for a second stage with large groups, once the policy solves most of what it is given. How hard a problem
+    is says the latest group of it, or an evaluation.
+
+    Args:
+        ids: Ids of the problems of a finite source.
+        seed: Seed of all draws.
+        problems: The environment's source.
+        after: Steps of the uniform stage; ``None`` ends it when every problem has come once. With ``rates``, there is
+            none.
+        keep: Share of the problems, the hardest, that each narrowing keeps.
+        every: Steps between two narrowings.
+        least: Number of problems below which it does not narrow further.
+        rates: Folder of an evaluation that says how hard each problem is; "" for none.
+        pool: Number of problems taken from an unlimited source.
+
+    Raises:
+        ConfigurationError: The environment has no problems to choose from, or ``rates`` is no evaluation of them.
+    """
+
+    @checked
+    def __init__(
+        self,
+        ids: Sequence[str] | None = None,
+        seed: Seed = 0,
+        problems: ProblemSource | None = None,
+        *,
+        after: Count | None = None,
+        keep: Annotated[float, Rule(above=0, below=1)] = 0.5,
+        every: Count = 50,
+        least: Count = 32,
+        rates: str = "",
+        pool: Count = 512,
+    ) -> None:
+        self._list = Listed(ids, problems, pool, seed)
+        self._after, self._keep, self._every, self._least = after, keep, every, least
+        self._rates = Rates()
+        self._steps, self._focused = 0, -1
+        self._hardest = list(range(len(self._list)))
+        if rates:
+            self._rates.read(rates, self._list.place)
+            self._narrow()
+
+    @property
+    def problems(self) -> list[str]:
+        """Those that may come."""
+        return [self._list.ids[place] for place in self._hardest]
+
+    def draw(self, n: int) -> list[Start]:
+        """See ``Sampler``."""
+        allowed = np.zeros(len(self._list), dtype=bool)
+        allowed[self._hardest] = True
+        return [self._list.start(self._list.next(allowed)) for _ in range(n)]
+
+    def observe(self, outcomes: Sequence[Outcome]) -> None:
+        """Keep account, and narrow where it is time."""
+        for outcome in outcomes:
+            if outcome.start.problem_id in self._list.place:
+                self._rates.add(outcome.start.problem_id, outcome.successes, outcome.episodes)
+        self._steps += 1
+        if self._focused < 0:
+            over = self._list.passes > 0 if self._after is None else self._steps >= self._after
+        else:
+            over = self._steps - self._focused >= self._every
+        if over:
+            self._narrow()
+
+    def state_dict(self) -> dict[str, Any]:
+        """See ``Sampler``."""
+        return {
+            "list": self._list.state_dict(),
+            "rates": self._rates.state_dict(),
+            "steps": self._steps,
+            "focused": self._focused,
+            "hardest": self._hardest,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See ``Sampler``."""
+        self._list.load_state_dict(state["list"])
+        self._rates.load_state_dict(state["rates"])
+        self._steps, self._focused = int(state["steps"]), int(state["focused"])
+        self._hardest = list(state["hardest"])
+
+    def _narrow(self) -> None:
+        """Keep the hardest of those that are left; what was never played counts as solved."""
+        count = max(int(self._keep * len(self._hardest)), min(self._least, len(self._hardest)))
+        known = {place: self._rates.of(self._list.ids[place]) for place in self._hardest}
+        rates = {place: 1.0 if rate is None else rate for place, rate in known.items()}
+        self._hardest, self._focused = sorted(sorted(rates, key=lambda place: rates[place])[:count]), self._steps
+
+
+SAMPLERS.register("hard_focus", HardFocus)

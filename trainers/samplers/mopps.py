@@ -1,0 +1,136 @@
+"""``mopps``: predict how hard each problem is, and play those of middling difficulty (MoPPS, arXiv 2507.04632)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+import numpy as np
+
+from rstar2_env.core.options import Count, Rule, Seed, checked
+from rstar2_env.problems import ProblemSource
+
+from .base import SAMPLERS, Outcome, Start
+from .listed import Listed
+from .rates import Rates
+
+Share = Annotated[float, Rule(least=0, most=1)]
+
+
+class Mopps:
+    """Thompson sampling of problems whose pass rate is near a target (MoPPS, arXiv 2507.04632).
+
+    The pass rate of a problem has a posterior Beta(alpha, beta), at first Beta(1, 1). For a step of B groups, the next
+    ``candidates`` B problems of a shuffled pass compete: a rate is drawn from each posterior, and the B problems whose
+    rates are nearest to ``target`` are played. After s successes in k episodes,
+
+        alpha = decay alpha + (1 - decay) + s,  beta = decay beta + (1 - decay) + k - s.
+
+    Choose it where many problems are solved always or never, whose groups have no gradient: unlike a refill, it plays
+    no group that is thrown away. Refills of the same step go on with the next best candidates.
+
+    Args:
+        ids: Ids of the problems of a finite source.
+        seed: Seed of all draws.
+        problems: The environment's source.
+        batch: Groups of a step (B); ``None`` takes the run's ``problems_per_step``, or 8 without a run.
+        candidates: Problems that compete for each of them: 16 for mathematics in the paper, 8 for countdown.
+        target: The pass rate that is looked for.
+        decay: Weight of what was known before. 1 counts all episodes alike; the paper has 0.5 where the policy changes
+            quickly.
+        rule: ``"nearest"`` orders candidates by their distance to ``target``; ``"band"`` takes those between ``low``
+            and ``high`` in the order of the pass, and then the nearest ones to it.
+        low: Lower end of the band.
+        high: Upper end of the band.
+        rates: Folder of an evaluation from which the posteriors begin; "" for none.
+        weight: Episodes that an evaluated pass rate counts for.
+        pool: Number of problems taken from an unlimited source.
+
+    Raises:
+        ConfigurationError: The environment has no problems to choose from, or ``rates`` is no evaluation of them.
+    """
+
+    @checked
+    def __init__(
+        self,
+        ids: Sequence[str] | None = None,
+        seed: Seed = 0,
+        problems: ProblemSource | None = None,
+        *,
+        batch: Count | None = None,
+        candidates: Count = 16,
+        target: Share = 0.5,
+        decay: Share = 1.0,
+        rule: Literal["nearest", "band"] = "nearest",
+        low: Share = 0.3,
+        high: Share = 0.7,
+        rates: str = "",
+        weight: Annotated[float, Rule(least=0)] = 3.0,
+        pool: Count = 512,
+    ) -> None:
+        self._list = Listed(ids, problems, pool, seed)
+        self._seed, self._decay, self._target = seed, decay, target
+        self._band = (low, high) if rule == "band" else (target, target)
+        self._size = min((batch or 8) * candidates, len(self._list))
+        self.alpha, self.beta = np.ones(len(self._list)), np.ones(len(self._list))
+        if rates:
+            known = Rates()
+            known.read(rates, self._list.place)
+            for name, place in self._list.place.items():
+                if (rate := known.of(name)) is not None:
+                    self.alpha[place] += weight * rate
+                    self.beta[place] += weight * (1 - rate)
+        self._round, self._order, self._taken = 0, list[int](), 0
+
+    def draw(self, n: int) -> list[Start]:
+        """See ``Sampler``."""
+        return [self._list.start(self._next()) for _ in range(n)]
+
+    def observe(self, outcomes: Sequence[Outcome]) -> None:
+        """Update the posteriors; the next draw begins with new candidates."""
+        for outcome in outcomes:
+            place = self._list.place.get(outcome.start.problem_id)
+            if place is not None and outcome.episodes:
+                for counts, seen in (
+                    (self.alpha, outcome.successes),
+                    (self.beta, outcome.episodes - outcome.successes),
+                ):
+                    counts[place] = self._decay * counts[place] + (1 - self._decay) + seen
+        self._order, self._taken = [], 0
+
+    def state_dict(self) -> dict[str, Any]:
+        """See ``Sampler``."""
+        return {
+            "list": self._list.state_dict(),
+            "alpha": self.alpha.tolist(),
+            "beta": self.beta.tolist(),
+            "round": self._round,
+            "order": self._order,
+            "taken": self._taken,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See ``Sampler``."""
+        self._list.load_state_dict(state["list"])
+        self.alpha, self.beta = np.array(state["alpha"]), np.array(state["beta"])
+        self._round, self._order, self._taken = int(state["round"]), list(state["order"]), int(state["taken"])
+
+    def _next(self) -> int:
+        if self._taken == len(self._order):
+            candidates: dict[int, None] = {}
+            while len(candidates) < self._size:  # a new pass may begin with one that is there already
+                candidates[self._list.next()] = None
+            self._order, self._taken = self._ordered(list(candidates)), 0
+        self._taken += 1
+        return self._order[self._taken - 1]
+
+    def _ordered(self, places: list[int]) -> list[int]:
+        rng = np.random.default_rng(np.random.SeedSequence([self._seed, self._round, 5]))
+        self._round += 1
+        drawn = rng.beta(self.alpha[places], self.beta[places])
+        low, high = self._band
+        outside = np.maximum(np.maximum(low - drawn, drawn - high), 0)
+        return [places[at] for at in np.argsort(outside, kind="stable")]
+
+
+SAMPLERS.register("mopps", Mopps)

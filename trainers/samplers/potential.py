@@ -1,0 +1,125 @@
+"""``potential``: from the problems that can be improved most to the others (R1-Code-Interpreter, arXiv 2505.21668)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rstar2_env.core.options import Count, Seed, checked
+from rstar2_env.problems import ProblemSource
+
+from .base import SAMPLERS, Outcome, Start
+from .listed import Listed
+from .rates import Rates
+
+
+def potential(rate: float) -> float:
+    """How much a problem can be improved: 4 p (1 - p), 1 at a pass rate of one half."""
+    return 4 * rate * (1 - rate)
+
+
+class Potential:
+    """Stages that add problems of ever lower potential, 4 p (1 - p) (R1-Code-Interpreter, arXiv 2505.21668).
+
+    Problems are divided into ``stages`` parts of equal size by falling potential, where p is the pass rate of a problem
+    at the start of training; the first stage trains on the first part, and each later one adds the next. Choose it for
+    tasks of very different kinds, most of which are solved always or never at the start.
+
+    Args:
+        ids: Ids of the problems of a finite source.
+        seed: Seed of all draws.
+        problems: The environment's source.
+        stages: Parts that the problems are divided into by their potential.
+        steps: Steps of a stage; ``None`` goes on when the problems of the stage have all come once.
+        rates: Folder of an evaluation that says how often each problem is solved; without it, a first pass over all
+            problems measures it. The paper plays 20 episodes of each.
+        pool: Number of problems taken from an unlimited source.
+
+    Raises:
+        ConfigurationError: The environment has no problems to choose from, or ``rates`` is no evaluation of them.
+    """
+
+    @checked
+    def __init__(
+        self,
+        ids: Sequence[str] | None = None,
+        seed: Seed = 0,
+        problems: ProblemSource | None = None,
+        *,
+        stages: Count = 4,
+        steps: Count | None = None,
+        rates: str = "",
+        pool: Count = 512,
+    ) -> None:
+        self._list = Listed(ids, problems, pool, seed)
+        self._stages, self._steps = stages, steps
+        self._rates = Rates()
+        if rates:
+            self._rates.read(rates, self._list.place)
+        self._stage, self._observed, self._drawn = (1 if rates else 0), 0, 0
+        self._order = self._ordered() if rates else list(range(len(self._list)))
+
+    @property
+    def stage(self) -> int:
+        """Number of the stage from 1; 0 while the potentials are measured."""
+        return self._stage
+
+    @property
+    def problems(self) -> list[str]:
+        """Those of this stage, by falling potential."""
+        return [self._list.ids[place] for place in self._order[: self._size()]]
+
+    def draw(self, n: int) -> list[Start]:
+        """See ``Sampler``."""
+        allowed = np.zeros(len(self._list), dtype=bool)
+        allowed[self._order[: self._size()]] = True
+        self._drawn += n
+        return [self._list.start(self._list.next(allowed)) for _ in range(n)]
+
+    def observe(self, outcomes: Sequence[Outcome]) -> None:
+        """Measure, or count the steps of the stage."""
+        self._observed += 1
+        if self._stage == 0:
+            for outcome in outcomes:
+                if outcome.start.problem_id in self._list.place:
+                    self._rates.add(outcome.start.problem_id, outcome.successes, outcome.episodes)
+            over = self._drawn >= len(self._list)
+        else:
+            over = self._drawn >= self._size() if self._steps is None else self._observed >= self._steps
+        if over and self._stage < self._stages:
+            if self._stage == 0:
+                self._order = self._ordered()
+            self._stage, self._observed, self._drawn = self._stage + 1, 0, 0
+
+    def state_dict(self) -> dict[str, Any]:
+        """See ``Sampler``."""
+        return {
+            "list": self._list.state_dict(),
+            "rates": {} if self._stage else self._rates.state_dict(),
+            "order": self._order if self._stage else [],
+            "stage": self._stage,
+            "observed": self._observed,
+            "drawn": self._drawn,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See ``Sampler``."""
+        self._list.load_state_dict(state["list"])
+        self._rates.load_state_dict(state["rates"])
+        self._stage, self._observed, self._drawn = (int(state[name]) for name in ("stage", "observed", "drawn"))
+        self._order = list(state["order"]) or list(range(len(self._list)))
+
+    def _size(self) -> int:
+        """Problems of the stage: those of the stages before it too."""
+        return len(self._list) if self._stage == 0 else -(-len(self._list) * self._stage // self._stages)
+
+    def _ordered(self) -> list[int]:
+        """All problems by falling potential; one that was never measured has none."""
+        rates = [self._rates.of(name) for name in self._list.ids]
+        sizes = np.array([-1.0 if rate is None else potential(rate) for rate in rates])
+        return [int(place) for place in np.argsort(-sizes, kind="stable")]
+
+
+SAMPLERS.register("potential", Potential)

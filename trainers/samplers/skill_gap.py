@@ -1,0 +1,106 @@
+"""``skill_gap``: in each cycle, kinds of problems come in proportion to how often they fail (EnvGen, arXiv 2403.12014).
+
+The paper lets a language model write environments for the skills that an agent lacks, in four cycles of training. Here
+the environments are there, as kinds of problems, and the cycles change their shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import numpy as np
+
+from rstar2_env.core.options import Count, Rule, Seed, checked
+from rstar2_env.problems import ProblemSource
+
+from .base import SAMPLERS, Outcome, Start
+from .kinds import Kinds
+
+
+class SkillGap:
+    """Kinds of problems in proportion to their failures, cycle by cycle (EnvGen, arXiv 2403.12014).
+
+    The share of a kind in the next cycle is in proportion to 1 - success, of the last cycle in which it was played; a
+    kind that was never played has no success. Choose it for skills that are all to be learned, so that none is left
+    behind. Equal success gives equal shares.
+
+    Args:
+        seed: Seed of all draws.
+        problems: The environment's source.
+        by: Field of the problems that names their kind, where the source is no mixture.
+        order: The kinds to use; all by default.
+        every: Steps of a cycle.
+        cycles: Cycles after which the shares stay; the paper has 4.
+        floor: Least weight of a kind, so that one that always succeeds is not forgotten.
+
+    Raises:
+        ConfigurationError: There are not two kinds of problems.
+    """
+
+    @checked
+    def __init__(
+        self,
+        seed: Seed = 0,
+        problems: ProblemSource | None = None,
+        *,
+        by: str = "source",
+        order: tuple[str, ...] = (),
+        every: Count = 25,
+        cycles: Count = 4,
+        floor: Annotated[float, Rule(least=0, most=1)] = 0.0,
+    ) -> None:
+        self._kinds = Kinds(problems, by, order, seed=seed)
+        self._seed, self._every, self._cycles, self._floor = seed, every, cycles, floor
+        self._drawn = self._steps = 0
+        self._success = dict.fromkeys(self._kinds.names, 0.0)
+        self._seen = {name: [0, 0] for name in self._kinds.names}
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """How likely each kind is in this cycle."""
+        weights = {name: max(1 - success, self._floor) for name, success in self._success.items()}
+        total = sum(weights.values())
+        return {name: weight / total if total else 1 / len(weights) for name, weight in weights.items()}
+
+    def draw(self, n: int) -> list[Start]:
+        """See ``Sampler``."""
+        names, shares = list(self._success), list(self.shares.values())
+        found = []
+        for _ in range(n):
+            rng = np.random.default_rng(np.random.SeedSequence([self._seed, self._drawn, 6]))
+            self._drawn += 1
+            found.append(self._kinds.draw(names[int(rng.choice(len(names), p=shares))]))
+        return found
+
+    def observe(self, outcomes: Sequence[Outcome]) -> None:
+        """Count successes; at the end of a cycle they decide the shares of the next."""
+        for outcome in outcomes:
+            if outcome.start.kind in self._seen:
+                seen = self._seen[outcome.start.kind]
+                seen[0], seen[1] = seen[0] + outcome.successes, seen[1] + outcome.episodes
+        self._steps += 1
+        if self._steps % self._every == 0 and self._steps < self._every * self._cycles:
+            for name, (right, played) in self._seen.items():
+                if played:
+                    self._success[name], self._seen[name] = right / played, [0, 0]
+
+    def state_dict(self) -> dict[str, Any]:
+        """See ``Sampler``."""
+        return {
+            "kinds": self._kinds.state_dict(),
+            "drawn": self._drawn,
+            "steps": self._steps,
+            "success": dict(self._success),
+            "seen": {name: list(seen) for name, seen in self._seen.items()},
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See ``Sampler``."""
+        self._kinds.load_state_dict(state["kinds"])
+        self._drawn, self._steps = int(state["drawn"]), int(state["steps"])
+        self._success = dict(state["success"])
+        self._seen = {name: list(seen) for name, seen in state["seen"].items()}
+
+
+SAMPLERS.register("skill_gap", SkillGap)

@@ -1,0 +1,106 @@
+"""``stages``: one domain after the other, for so many steps each (AceReason-Nemotron, arXiv 2505.16400).
+
+The paper trains on mathematics first and on code then, and leaves out what has become easy in the later stages; the
+hook ``length_stages`` lets the episodes grow from 8K to 32K tokens meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import Rule, Seed, checked
+from rstar2_env.problems import ProblemSource
+
+from .base import SAMPLERS, Outcome, Start
+from .kinds import Kinds
+from .rates import Rates
+
+_REDRAWS = 20
+"""Draws after which a problem that is too easy is played all the same."""
+
+
+class Stages:
+    """One kind of problem after the other, each for so many steps (AceReason-Nemotron, arXiv 2505.16400).
+
+    Choose it where domains are trained in turn. The last stage goes on to the end of the run.
+
+    Args:
+        seed: Seed of all draws.
+        problems: The environment's source.
+        by: Field of the problems that names their kind, where the source is no mixture.
+        order: The kinds, one a stage (``math+code``); a kind may come again. By default all, as they are found.
+        steps: Steps of each stage but the last; one number holds for all.
+        drop_above: Leave out a problem of which a larger share than this was right in its latest group, once its kind
+            comes again; ``None`` leaves out none.
+
+    Raises:
+        ConfigurationError: There are not two kinds of problems, or ``steps`` does not fit the stages.
+    """
+
+    @checked
+    def __init__(
+        self,
+        seed: Seed = 0,
+        problems: ProblemSource | None = None,
+        *,
+        by: str = "source",
+        order: tuple[str, ...] = (),
+        steps: tuple[int, ...] = (100,),
+        drop_above: Annotated[float, Rule(least=0, most=1)] | None = None,
+    ) -> None:
+        self._kinds = Kinds(problems, by, tuple(dict.fromkeys(order)), seed=seed)
+        self._order = order or self._kinds.names
+        between = len(self._order) - 1
+        lengths = list(steps) * between if len(steps) == 1 else list(steps)
+        if len(lengths) != between or any(length < 1 for length in lengths):
+            raise ConfigurationError(
+                f"steps must be the positive numbers of steps of the {between} stages before the last, or one number "
+                f"for all of them, not {list(steps)}."
+            )
+        self._ends = [sum(lengths[: at + 1]) for at in range(between)]
+        self._most, self._rates, self._steps = drop_above, Rates(), 0
+
+    @property
+    def stage(self) -> int:
+        """Number of the stage, from 0."""
+        return sum(self._steps >= end for end in self._ends)
+
+    @property
+    def kind(self) -> str:
+        """The kind that is played."""
+        return self._order[self.stage]
+
+    def draw(self, n: int) -> list[Start]:
+        """See ``Sampler``."""
+        return [self._next() for _ in range(n)]
+
+    def observe(self, outcomes: Sequence[Outcome]) -> None:
+        """Count the step, and keep account of what was easy."""
+        if self._most is not None:
+            for outcome in outcomes:
+                self._rates.add(outcome.start.problem_id, outcome.successes, outcome.episodes)
+        self._steps += 1
+
+    def state_dict(self) -> dict[str, Any]:
+        """See ``Sampler``."""
+        return {"kinds": self._kinds.state_dict(), "steps": self._steps, "rates": self._rates.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See ``Sampler``."""
+        self._kinds.load_state_dict(state["kinds"])
+        self._steps = int(state["steps"])
+        self._rates.load_state_dict(state["rates"])
+
+    def _next(self) -> Start:
+        start = self._kinds.draw(self.kind)
+        for _ in range(_REDRAWS):
+            rate = self._rates.of(start.problem_id)
+            if self._most is None or rate is None or rate <= self._most:
+                break
+            start = self._kinds.draw(self.kind)
+        return start
+
+
+SAMPLERS.register("stages", Stages)
