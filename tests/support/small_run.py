@@ -118,3 +118,24 @@ def collector(player: SmallPlayer | None = None, **options: Any) -> Collector:
     seed = options.get("seed", 0)
     chosen = {"problems_per_step": 4, "group_size": 4, "sampler": Uniform(PROBLEMS, seed), **options}
     return Collector(SmallParts(**parts), player or SmallPlayer(), **chosen)
+
+
+MIXED, SAME = [1.0, 0.0, 0.0, 1.0], [0.0] * 4
+SIGNS = [1.0, -1.0, -1.0, 1.0]
+"""Rewards of groups of four, and the signs of their advantages."""
+
+
+def by_group(earned: Sequence[Sequence[float | str]]) -> SmallPlayer:
+    """Episodes of group ``n`` earn what the ``n``-th list says, in turn; further groups start again at the first."""
+    told: dict[int, int] = {}
+
+    def earns(problem: str, group: int, rng: np.random.Generator) -> float | str:
+        told[group] = told.get(group, -1) + 1
+        return earned[group % len(earned)][told[group]]
+
+    return SmallPlayer(earns)
+
+
+def advantages(batch: Any) -> list[Any]:
+    """The advantage of each row of a batch."""
+    return [row.advantage for row in batch.rows]

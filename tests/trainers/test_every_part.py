@@ -60,7 +60,7 @@ def test_every_part_keeps_the_contract_of_its_slot(slot, name, options):
     assert made == list(getattr(testing, f"{slot.upper()}_CHECKS"))
 
 
-@pytest.mark.parametrize("name", TRAINERS)
+@pytest.mark.parametrize("name", list(TRAINERS))
 def test_every_recipe_keeps_its_contract(name):
     assert testing.check_recipe(name) == list(testing.RECIPE_CHECKS)
 

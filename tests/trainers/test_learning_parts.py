@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from processes import on_ranks
 from small_run import SmallPlayer, collector
 
 from rstar2_env.problems import load_problems
+from rstar2_env.testing.training.processes import in_each
 from rstar2_env.trainers import SAMPLERS, Recipe
 from rstar2_env.trainers.parts import make_parts
 from rstar2_env.trainers.samplers.uniform import Uniform
@@ -42,7 +42,7 @@ def test_a_selector_is_told_how_the_groups_of_all_processes_went():
         groups = [group for step in range(2) for group in made.collect(step).groups]
         return made.parts.selector.told, groups
 
-    found = on_ranks(2, run)
+    found = in_each(2, run)
     assert found[0][0] == found[1][0]
     assert [group for group, _ in found[0][0][0]] == [0, 1, 2, 3]
     rewards = {tuple(e.reward for e in group) for _, groups in found for group in groups}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from processes import all_ranks, on_ranks
 
+from rstar2_env.testing.training.processes import in_each, in_processes
 from rstar2_env.trainers.ranks import ONE, OtherProcessError, Together
 
 
@@ -20,7 +20,7 @@ def test_values_are_summed_and_gathered_in_the_order_of_the_ranks() -> None:
         with Together(ranks) as together:
             return together.sum(np.array([1.0, together.rank])).tolist(), together.gather(f"from {together.rank}")
 
-    assert all_ranks(3, work) == [([3.0, 3.0], ["from 0", "from 1", "from 2"])] * 3
+    assert in_processes(3, work) == [([3.0, 3.0], ["from 0", "from 1", "from 2"])] * 3
 
 
 @pytest.mark.parametrize("calls_before", [0, 1, 2])
@@ -35,7 +35,7 @@ def test_a_process_that_fails_ends_the_others_wherever_they_are(calls_before: in
                 raise ValueError("no disk")
         return "went on"
 
-    first, second, third = on_ranks(3, work)
+    first, second, third = in_each(3, work)
     assert isinstance(second, ValueError)
     for other in (first, third):
         assert isinstance(other, OtherProcessError)
@@ -47,5 +47,5 @@ def test_two_that_fail_at_once_raise_their_own_errors() -> None:
         with Together(ranks):
             raise ValueError(str(ranks.rank))
 
-    done = on_ranks(2, work)
+    done = in_each(2, work)
     assert [(type(error), str(error)) for error in done] == [(ValueError, "0"), (ValueError, "1")]

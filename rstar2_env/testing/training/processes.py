@@ -26,11 +26,15 @@ class ThreadRanks:
         size: How many there are.
         values: What each gives, shared by all.
         barrier: Where all wait for each other, shared by all.
+
+    Attributes:
+        calls: How often it has summed or gathered.
     """
 
     def __init__(self, rank: int, size: int, values: list[Any], barrier: threading.Barrier) -> None:
         self.rank, self.size = rank, size
         self._values, self._barrier = values, barrier
+        self.calls = 0
 
     def sum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """The elementwise sum over all of them."""
@@ -42,6 +46,7 @@ class ThreadRanks:
 
     def gather(self, value: T) -> list[T]:
         """What each of them gave, in order."""
+        self.calls += 1
         self._values[self.rank] = value
         try:
             self._barrier.wait(_PATIENCE_S)
@@ -54,11 +59,10 @@ class ThreadRanks:
         return found
 
 
-def in_processes(size: int, function: Callable[[ThreadRanks], T]) -> list[T]:
-    """Call a function in each of several processes, and return what each returned.
+def in_each(size: int, function: Callable[[ThreadRanks], T]) -> list[T | BaseException]:
+    """Call a function in each of several processes, and return what each returned or raised.
 
-    Raises:
-        AssertionError: One waits for calls that others never make.
+    One that waits for calls that others never make raises an ``AssertionError``.
     """
     values: list[Any] = [None] * size
     barrier = threading.Barrier(size)
@@ -69,8 +73,18 @@ def in_processes(size: int, function: Callable[[ThreadRanks], T]) -> list[T]:
             _, left = wait(left, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
             if len(left) < size and barrier.n_waiting:
                 barrier.abort()  # who has ended will not come
-    errors = [error for one in running if (error := one.exception()) is not None]
+    return [one.exception() or one.result() for one in running]
+
+
+def in_processes(size: int, function: Callable[[ThreadRanks], T]) -> list[T]:
+    """Call a function in each of several processes, and return what each returned.
+
+    Raises:
+        AssertionError: One waits for calls that others never make.
+    """
+    found = in_each(size, function)
+    errors = [one for one in found if isinstance(one, BaseException)]
     if errors:
         # What broke in one breaks the wait of the others: the cause is what is not about waiting.
         raise next((one for one in errors if _WAITS not in str(one)), errors[0])
-    return [one.result() for one in running]
+    return [one for one in found if not isinstance(one, BaseException)]

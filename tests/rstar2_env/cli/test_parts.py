@@ -15,6 +15,7 @@ from rstar2_env.trainers.slots import SLOTS, parts_of
 
 NAMES = ["rollout", "reward", "selector", "advantage", "loss", "sampler", "hook"]
 HEAVY = ("torch", "transformers", "trl", "accelerate", "datasets", "peft", "vllm", "pandas", "scipy", "matplotlib")
+HEAVY += ("sympy", "rich", "asyncio", "ssl", "pytest")
 
 
 def printed(*arguments):

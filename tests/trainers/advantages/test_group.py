@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from processes import all_ranks
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.core.parts import make_part
+from rstar2_env.testing.training.processes import in_processes
 from rstar2_env.trainers.advantages.base import ADVANTAGES
 from rstar2_env.trainers.ranks import ONE, Ranks
 
@@ -142,7 +142,7 @@ def test_a_batch_deviation_is_that_of_the_raw_rewards_or_of_the_centred_ones() -
 @given(batch=groups, at=st.integers(0, 4))
 def test_two_processes_compute_what_one_does(written: str, batch: list[NDArray[np.float64]], at: int) -> None:
     shares = batch[:at], batch[at:]
-    apart = all_ranks(2, lambda ranks: compute(written, *shares[ranks.rank], ranks=ranks))
+    apart = in_processes(2, lambda ranks: compute(written, *shares[ranks.rank], ranks=ranks))
     for one, other in zip(compute(written, *batch), [*apart[0], *apart[1]], strict=True):
         assert one == pytest.approx(other, rel=1e-9, abs=1e-9)
 

@@ -1,0 +1,102 @@
+"""How the collector scores episodes with the components of the reward."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+from small_run import MIXED, SmallPlayer, by_group, collector
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.rewards import Component, EnvironmentReturn, ToolUse
+from rstar2_env.trainers.selectors.keep_all import KeepAll
+
+
+def test_the_components_are_set_by_name_and_their_sum_is_the_reward():
+    rewards = [
+        Component("return", EnvironmentReturn()),
+        Component("tools", ToolUse(base=0.1, most=0.1), weight=2.0, gate="correct"),
+        Component("nothing", lambda episode, ctx: None),
+    ]
+    batch = collector(by_group([MIXED]), rewards=rewards, problems_per_step=1).collect(0)
+    assert [episode.rewards for episode in batch.groups[0][:2]] == [
+        {"return": 1.0, "tools": 0.2},
+        {"return": 0.0, "tools": 0.0},
+    ]
+    assert [episode.reward for episode in batch.groups[0][:2]] == [1.2, 0.0]
+    assert batch.figures["rollout/reward/tools"] == pytest.approx((0.4, 4))
+
+
+def test_a_component_sees_the_returns_of_its_group_and_none_that_does_not_count():
+    @dataclass
+    class Rank:
+        needs: ClassVar = frozenset({"group"})
+
+        def __call__(self, episode, ctx):
+            assert all(one.available for one in ctx.group)
+            return sum(one.reward < episode.reward for one in ctx.group) / len(ctx.group)
+
+    player = by_group([[0.5, 0.25, "unavailable", 1.0]])
+    batch = collector(player, rewards=[Component("rank", Rank())], problems_per_step=1).collect(0)
+    assert [episode.reward for episode in batch.groups[0]] == pytest.approx([1 / 3, 0.0, 0.0, 2 / 3])
+    assert batch.groups[0][2].rewards == {}
+
+
+def test_what_the_environment_tells_apart_of_its_return_is_kept_beside():
+    class Tells(SmallPlayer):
+        def ended(self, earned, *more):
+            episode = super().ended(earned, *more)
+            episode.rewards = {"task": earned - 0.25, "style": 0.25}
+            return episode
+
+    batch = collector(Tells()).collect(0)
+    episode = batch.groups[0][0]
+    assert episode.rewards == {
+        "return/task": episode.reward - 0.25,
+        "return/style": 0.25,
+        "return": episode.reward,
+    }
+
+
+def test_a_component_may_ask_the_policy_and_is_not_given_what_it_does_not_need():
+    class Sure:
+        needs = frozenset({"lm"})
+
+        async def __call__(self, episode, ctx):
+            assert (ctx.group, ctx.judge) == ((), None)
+            assert ctx.info == {"end": "answered"}
+            return sum(await ctx.lm.score(episode.prompt_ids, episode.completion_ids[:2])) + episode.reward
+
+    batch = collector(by_group([MIXED]), rewards=[Component("sure", Sure())], problems_per_step=1).collect(0)
+    assert [episode.reward for episode in batch.groups[0]] == pytest.approx([0.4, -0.6, -0.6, 0.4])
+
+
+def test_a_judge_is_asked_or_asked_for():
+    class Judged:
+        needs = frozenset({"judge"})
+
+        async def __call__(self, episode, ctx):
+            return float(await ctx.judge(episode.problem_id))
+
+    async def judge(prompt):
+        return prompt[1:]
+
+    with pytest.raises(ConfigurationError, match="'judged' needs a judge"):
+        collector(rewards=[Component("judged", Judged())])
+    batch = collector(rewards=[Component("judged", Judged())], judge=judge, selector=KeepAll()).collect(0)
+    assert all(row.episode.reward == float(row.episode.problem_id[1:]) for row in batch.rows)
+
+
+@pytest.mark.parametrize(
+    ("rewards", "said"),
+    [
+        ([], "at least one"),
+        ([Component("a", ToolUse()), Component("a", ToolUse())], "distinct names"),
+        ([Component("a", ToolUse(), when="step")], "'a' at the end of an episode"),
+        ([Component("a", ToolUse(), gate="perhaps")], "gate of 'a'"),
+    ],
+)
+def test_a_reward_that_a_trainer_cannot_pay_is_refused(rewards, said):
+    with pytest.raises(ConfigurationError, match=said):
+        collector(rewards=rewards)
