@@ -118,12 +118,15 @@ class ServiceError(Rstar2Error, RuntimeError):
     Args:
         message: What was asked, and how it failed.
         cause: ``refused`` where a model's endpoint refused the conversation for its content, ``too_long`` where it is
-            longer than the model reads; else empty.
+            longer than the model reads, ``lost`` where the connection failed, ``passing`` where the server may answer
+            another attempt; else empty.
+        after_s: Seconds after which the server asks to be tried again.
     """
 
-    def __init__(self, message: str = "", *, cause: str = "") -> None:
+    def __init__(self, message: str = "", *, cause: str = "", after_s: float | None = None) -> None:
         super().__init__(message)
         self.cause = cause
+        self.after_s = after_s
 
 
 class BudgetSpentError(ServiceError):

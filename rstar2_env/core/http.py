@@ -96,7 +96,8 @@ class HttpClient:
             The answer: its parsed JSON, else its text.
 
         Raises:
-            ServiceError: No attempt was answered, or the server refused; the message quotes its answer.
+            ServiceError: No attempt was answered, or the server refused; the message quotes its answer, and ``cause``
+                is ``lost`` or ``passing`` where a later attempt may succeed.
         """
         pick: Pick = (lambda failed: nullcontext(where)) if isinstance(where, str) else where
         most = self._retries if retries is None else retries
@@ -106,12 +107,12 @@ class HttpClient:
             with pick(failed) as base:
                 if base in failed:
                     await asyncio.sleep(delay(len(failed)) if wait_s is None else wait_s)
-                problem, again, wait_s, answer = await self._once(method, base + path, body, timeout_s)
+                problem, cause, wait_s, answer = await self._once(method, base + path, body, timeout_s)
             if problem is None:
                 return answer
             failed.append(base)
-            if not again or len(failed) > most:
-                raise ServiceError(failure(f"{method} {base}{path}", problem, len(failed)))
+            if not cause or len(failed) > most:
+                raise ServiceError(failure(f"{method} {base}{path}", problem, len(failed)), cause=cause, after_s=wait_s)
 
     def close(self) -> None:
         """Close the connections and end the thread. A closed client starts again when it is used."""
@@ -127,26 +128,27 @@ class HttpClient:
 
     async def _once(
         self, method: str, url: str, body: Any, timeout_s: float | None
-    ) -> tuple[str | None, bool, float | None, Any]:
-        """Make one attempt; returns what failed, whether to retry, how long the server asks to wait, and the answer."""
+    ) -> tuple[str | None, str, float | None, Any]:
+        """Make one attempt; returns what failed, the cause that allows another, how long to wait, and the answer."""
         httpx = self._httpx
         try:
             response = await self._client.request(method, url, json=body, timeout=timeout_s or self._timeout_s)
         except (httpx.ReadTimeout, httpx.WriteTimeout):
-            return f"no answer within {timeout_s or self._timeout_s:g} s; raise timeout_s", False, None, None
+            return f"no answer within {timeout_s or self._timeout_s:g} s; raise timeout_s", "", None, None
         except httpx.TransportError as error:
-            return f"{type(error).__name__}: {error or 'the connection was lost'}", True, None, None
+            return f"{type(error).__name__}: {error or 'the connection was lost'}", "lost", None, None
         except (httpx.InvalidURL, httpx.HTTPError) as error:
-            return f"{type(error).__name__}: {error}", False, None, None
+            return f"{type(error).__name__}: {error}", "", None, None
         kind = response.headers.get("content-type", "")
         try:
             answer = response.json() if "json" in kind else response.text
         except ValueError:
-            return f"the answer is not JSON: {response.text[:200]!r}", False, None, None
+            return f"the answer is not JSON: {response.text[:200]!r}", "", None, None
         if response.is_success:
-            return None, False, None, answer
-        again, wait_s = may_pass(response.status_code), retry_after(response.headers.get("retry-after"))
-        return f"{response.status_code}: {reason(answer)}", again, wait_s, None
+            return None, "", None, answer
+        cause = "passing" if may_pass(response.status_code) else ""
+        wait_s = retry_after(response.headers.get("retry-after"))
+        return f"{response.status_code}: {reason(answer)}", cause, wait_s, None
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:

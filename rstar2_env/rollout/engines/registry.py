@@ -43,6 +43,10 @@ class MakeEngine(Protocol):
         ...
 
 
+_PATIENCE_S = 10.0
+"""Seconds for which one of several engines waits for its server, where a scheduler can take another."""
+
+
 @dataclass(frozen=True, slots=True)
 class EngineKind:
     """A kind of engine.
@@ -166,6 +170,8 @@ def _vllm_server(
     policy, bases = options.pop("scheduler", None), options.get("base_urls")
     if policy is None:
         return _with("vllm-server", VllmServerEngine, {"seed": seed}, options)
+    # The scheduler moves an episode to another engine, once one has said that its server is gone.
+    options.setdefault("patience_s", _PATIENCE_S)
     if not isinstance(bases, list | tuple):
         raise ConfigurationError(
             f"scheduler={policy!r} divides episodes between servers: give base_urls as a list, not {bases!r}."

@@ -1,22 +1,21 @@
 """``VllmServerEngine``: one or more ``vllm serve``, token ids in and out over HTTP.
 
 Covered: several servers, balanced by requests in flight, with the turns of an episode going to the server that holds
-its prefix; lost connections, overload and restarts, by retries at the same or another server; log-probabilities as the
-protocol promises them, or a refusal; new weights through a folder that trainer and servers share (a tmpfs is enough).
-Not covered: weights sent over NCCL or RCCL, servers other than vLLM (they return no token ids), starting the servers.
+its prefix; lost connections, overload, servers that die and come back, which get the newest weights before any request
+(``vllm_server_fleet``); log-probabilities as the protocol promises them, or a refusal; new weights through a folder
+that trainer and servers share (a tmpfs is enough). Not covered: weights sent over NCCL or RCCL, servers other than vLLM
+(they return no token ids), starting the servers.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import shutil
 import time
 import uuid
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,25 +23,12 @@ import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError, ServiceError
 from rstar2_env.core.http import HttpClient
+from rstar2_env.core.retries import delay
 from rstar2_env.rollout.engine import EngineStats, Generation, SamplingParams
 from rstar2_env.rollout.engines.vllm_engine import SEED_BITS, check_temperature
 from rstar2_env.rollout.engines.vllm_server_facts import NEUTRAL, ServerFacts, find_facts, read_metrics, stats_of
+from rstar2_env.rollout.engines.vllm_server_fleet import Fleet, Server, chain_of
 from rstar2_env.rollout.engines.weights import write_weights
-
-_BLOCK = 64
-"""Block size, in tokens, in which prefixes are recorded."""
-
-_MOST_BLOCKS = 1 << 18
-_SLACK = 8
-_REST_S = 10.0
-
-
-@dataclass(slots=True, eq=False)
-class _Server:
-    base: str
-    facts: ServerFacts
-    in_flight: int = 0
-    resting_until: float = 0.0
 
 
 class VllmServerEngine:
@@ -52,12 +38,15 @@ class VllmServerEngine:
         base_urls: Address of each server, without ``/v1``; a single one may be a string. All must serve the same model.
         model: The name under which they serve it; ``None`` takes the first.
         weights_dir: Folder that trainer and servers see under the same path, preferably on a tmpfs: ``update_weights``
-            writes there, and the servers read it. They must run in development mode (``VLLM_SERVER_DEV_MODE=1``), in
+            writes there, and the servers read it; the newest weights stay there for servers that restart, until
+            ``close``. They must run in development mode (``VLLM_SERVER_DEV_MODE=1``), in
             which anyone who can reach them can control them: keep them on a private network.
         api_key_env: Environment variable that holds the servers' API key, if they require one.
         timeout_s: Maximum time for one turn, in seconds.
         retries: Further attempts when a server is lost or overloaded.
-        wait_s: Seconds to wait for servers that do not answer yet.
+        wait_s: Seconds to wait, at the start, for servers that do not answer yet.
+        patience_s: Seconds that requests and new weights wait, later, while no server answers. A server that comes back
+            gets the newest weights before any request.
         seed: Seeds the draws of requests without a seed of their own.
 
     Raises:
@@ -76,6 +65,7 @@ class VllmServerEngine:
         timeout_s: float = 600.0,
         retries: int = 4,
         wait_s: float = 60.0,
+        patience_s: float = 600.0,
         seed: int = 0,
     ) -> None:
         bases = [base_urls] if isinstance(base_urls, str) else list(base_urls)
@@ -84,10 +74,15 @@ class VllmServerEngine:
                 f"base_urls must be one or more addresses such as http://127.0.0.1:8000, not {base_urls!r}."
             )
         bases = [base.rstrip("/").removesuffix("/v1") for base in bases]
-        self._weights_dir = None if weights_dir is None else Path(weights_dir)
+        self._weights_dir = None if weights_dir is None else Path(weights_dir).resolve()
         self._seeds = np.random.SeedSequence(seed)
         self._run_id = uuid.uuid4().hex
         self._version = 0
+        self._retries = retries
+        # The same in every process of a run, so that each finds the weights that the first one wrote.
+        self._fleet_id = hashlib.sha256("\n".join(sorted(bases)).encode()).hexdigest()[:12]
+        self._written: Path | None = None
+        self._losses = 0
         self._http = HttpClient(
             needed_for="The engine 'vllm-server'",
             extra="remote",
@@ -101,20 +96,20 @@ class VllmServerEngine:
             self._http.close()
             raise
         # Everything below is accessed only in the event loop of the HTTP client.
-        self._servers = [_Server(base, found) for base, found in zip(bases, facts, strict=True)]
-        self._holders: OrderedDict[int, _Server] = OrderedDict()
+        servers = [Server(base, found) for base, found in zip(bases, facts, strict=True)]
+        self._fleet = Fleet(self._http, servers, self._readmit, patience_s=patience_s)
         self._ready = asyncio.Event()
         self._ready.set()
 
     @property
     def max_model_len(self) -> int:
         """Maximum number of tokens of a prompt and its turn together."""
-        return min(server.facts.max_model_len for server in self._servers)
+        return min(server.facts.max_model_len for server in self._fleet.servers)
 
     @property
     def copies(self) -> int:
-        """Number of servers, each with weights of its own."""
-        return len(self._servers)
+        """Number of servers that can be asked, each with weights of its own."""
+        return len(self._fleet.up) or 1
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
         """Continue ``ids`` at the server that caches most of them, unless it has many more requests than another.
@@ -135,7 +130,8 @@ class VllmServerEngine:
     def update_weights(self, version: int, weights: Any = None) -> None:
         """Record the version; with ``weights``, write them to ``weights_dir`` and make every server load them.
 
-        Returns when all servers have loaded them; new requests wait meanwhile. Requests in flight continue with the new
+        Returns when all servers that can be reached have loaded them; new requests wait meanwhile. A server that is
+        lost loads them when it comes back, before any request. Requests in flight continue with the new
         weights and the cache of the old ones; later requests do not reuse a prefix cache of the old weights.
 
         Args:
@@ -145,7 +141,7 @@ class VllmServerEngine:
 
         Raises:
             ConfigurationError: There is no ``weights_dir``.
-            ServiceError: A server could not load them; its weights may then differ from those of the others.
+            ServiceError: A server refused them, or none has answered for ``patience_s``.
         """
         if weights is None:
             self._version = version
@@ -155,12 +151,21 @@ class VllmServerEngine:
                 "The servers can load new weights only from a folder: pass weights_dir=, a folder that they see "
                 "under the same path (/dev/shm on one machine), and start them with VLLM_SERVER_DEV_MODE=1."
             )
-        folder = self._weights_dir / f"rstar2-weights-{self._run_id}-{version}"
+        before, self._written = self._written, self._folder(version)
         try:
-            write_weights(weights, folder)
-            self._http.run_now(self._push(version, str(folder.resolve())))
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(self._written, ignore_errors=True)  # of a run that was killed
+            part = self._written.with_name(f"{self._written.name}.part")
+            shutil.rmtree(part, ignore_errors=True)
+            write_weights(weights, part)
+            part.rename(self._written)
+            self._http.run_now(self._push(version))
+        except BaseException:
+            shutil.rmtree(self._written, ignore_errors=True)
+            self._written = None if before == self._written else before
+            raise
+        for old in self._weights_dir.glob(self._folder("*").name):
+            if old != self._written:
+                shutil.rmtree(old, ignore_errors=True)
 
     def capacity(self) -> int:
         """Total number of tokens that fit into the servers' KV caches.
@@ -168,7 +173,7 @@ class VllmServerEngine:
         Raises:
             ServiceError: A server does not report its capacity.
         """
-        found = [server.facts.capacity for server in self._servers]
+        found = [server.facts.capacity for server in self._fleet.servers]
         if None in found:
             raise ServiceError("A server's /metrics does not report its KV cache; start it with metrics enabled.")
         return sum(tokens for tokens in found if tokens is not None)
@@ -177,17 +182,28 @@ class VllmServerEngine:
         """The load and counters of all servers together, requested from them now.
 
         Raises:
-            ServiceError: A server does not answer.
+            ServiceError: A server does not answer, or was lost since the last time: it counts from 0 again.
         """
+        servers = self._fleet.servers
+        before, self._losses = self._losses, sum(server.losses for server in servers)
+        if self._losses != before:
+            raise ServiceError("A server was lost since its counters were read, and counts from 0 again.")
 
         async def every() -> list[list[tuple[str, dict[str, str], float]]]:
-            return await asyncio.gather(*(read_metrics(self._http, server.base) for server in self._servers))
+            return await asyncio.gather(*(read_metrics(self._http, server.base) for server in servers))
 
         return stats_of([line for lines in self._http.run_now(every()) for line in lines])
 
     def close(self) -> None:
         """Cancel requests in flight and close the connections; the servers keep running."""
         self._http.close()
+        if self._written is not None:
+            shutil.rmtree(self._written, ignore_errors=True)
+            self._written = None
+
+    def _folder(self, version: int | str) -> Path:
+        assert self._weights_dir is not None  # whoever asks has checked it
+        return self._weights_dir / f"rstar2-weights-{self._fleet_id}-{version}"
 
     async def _find(self, bases: Sequence[str], model: str | None, wait_s: float) -> list[ServerFacts]:
         async def one(base: str) -> ServerFacts:
@@ -215,7 +231,7 @@ class VllmServerEngine:
                 "to generate: start them with a larger --max-model-len, or lower the token budget of an episode."
             )
         check_temperature(params.temperature)
-        facts = [server.facts for server in self._servers]
+        facts = [server.facts for server in self._fleet.servers]
         if params.temperature not in (0.0, 1.0) and not all(found.scaled for found in facts):
             raise ConfigurationError(
                 "A server's log-probabilities do not take the temperature into account: start it with "
@@ -231,10 +247,10 @@ class VllmServerEngine:
 
     async def _generate(self, ids: list[int], params: SamplingParams, seed: int) -> Generation:
         await self._ready.wait()
-        version = self._version
+        self._fleet.watch()
         body = {
             **NEUTRAL,
-            "model": self._servers[0].facts.model,
+            "model": self._fleet.servers[0].facts.model,
             "prompt": ids,
             "max_tokens": min(params.max_tokens, self.max_model_len - len(ids)),
             "temperature": params.temperature,
@@ -250,75 +266,106 @@ class VllmServerEngine:
             "spaces_between_special_tokens": False,
             "logprobs": 0,
             "return_token_ids": True,
-            # Separates the prefix cache of this version of the weights from those of others.
-            "cache_salt": f"{self._run_id} {version}",
         }
-        chain = _chain(ids) if len(self._servers) > 1 else []
-        served: list[_Server] = []
+        chain = chain_of(ids) if len(self._fleet.servers) > 1 else []
+        answer, server, version = await self._ask(body, chain)
+        generation = _generation(answer, server.base, version)
+        if chain:
+            self._fleet.remember(chain_of(ids + generation.ids), server)
+        return generation
 
-        @contextmanager
-        def pick(failed: Sequence[str]) -> Iterator[str]:
-            server = self._choose(chain, failed)
-            self._remember(chain, server)
-            served.append(server)
+    async def _ask(self, body: dict[str, Any], chain: Sequence[int]) -> tuple[Any, Server, int]:
+        """Ask for a generation until a server answers; waiting for a lost one is no attempt."""
+        failed: list[str] = []
+        after_s: float | None = None
+        while True:
+            await self._fleet.any_up()
+            server = self._fleet.choose(chain, failed)
+            if server.base in failed:
+                await asyncio.sleep(delay(len(failed)) if after_s is None else after_s)
+                if not server.up:
+                    continue
+            version = self._version
+            # Separates the prefix cache of this version of the weights from those of others.
+            body["cache_salt"] = f"{self._run_id} {version}"
+            self._fleet.remember(chain, server)
             server.in_flight += 1
             try:
-                yield server.base
+                answer = await self._http.ask("POST", server.base, "/v1/completions", body, retries=0)
+            except ServiceError as error:
+                if not error.cause:
+                    raise
+                failed.append(server.base)
+                if error.cause == "lost":
+                    self._fleet.lost(server, str(error))
+                else:
+                    await self._fleet.look_at(server)
+                if len(failed) > self._retries:
+                    raise ServiceError(f"{error} ({len(failed)} attempts)", cause=error.cause) from error
+                after_s = error.after_s
+            else:
+                return answer, server, version
             finally:
                 server.in_flight -= 1
 
-        answer = await self._http.ask("POST", pick, "/v1/completions", body)
-        generation = _generation(answer, served[-1].base, version)
-        if chain or len(self._servers) > 1:
-            self._remember(_chain(ids + generation.ids), served[-1])
-        return generation
-
-    def _choose(self, chain: Sequence[int], failed: Sequence[str]) -> _Server:
-        if failed:
-            for server in self._servers:
-                if server.base == failed[-1]:
-                    server.resting_until = time.monotonic() + _REST_S
-        holder = next((self._holders[block] for block in reversed(chain) if block in self._holders), None)
-        least = min(server.in_flight for server in self._servers)
-        now = time.monotonic()
-
-        def cost(server: _Server) -> tuple[int, bool, bool, int]:
-            sticky = server is holder and server.in_flight <= 2 * least + _SLACK
-            return failed.count(server.base), server.resting_until > now, not sticky, server.in_flight
-
-        return min(self._servers, key=cost)
-
-    def _remember(self, chain: Sequence[int], server: _Server) -> None:
-        for block in chain:
-            self._holders[block] = server
-            self._holders.move_to_end(block)
-        while len(self._holders) > _MOST_BLOCKS:
-            self._holders.popitem(last=False)
-
-    async def _push(self, version: int, folder: str) -> None:
+    async def _push(self, version: int) -> None:
         self._ready.clear()
         try:
-            order = {"method": "reload_weights", "kwargs": {"weights_path": folder}}
-            asked = (self._http.ask("POST", server.base, "/collective_rpc", order) for server in self._servers)
-            outcomes = await asyncio.gather(*asked, return_exceptions=True)
+            self._fleet.watch()
+            await self._fleet.any_up()
+            outcomes = await asyncio.gather(*map(self._load, self._fleet.up), return_exceptions=True)
             for outcome in outcomes:
                 if isinstance(outcome, BaseException):
-                    hint = " Was the server started with VLLM_SERVER_DEV_MODE=1?" if "404" in str(outcome) else ""
-                    raise ServiceError(f"A server did not load the new weights.{hint} {outcome}") from outcome
+                    raise outcome
+            # Those that were lost meanwhile get the new weights when they are readmitted.
+            await self._fleet.any_up()
             self._version = version
-            self._holders.clear()
+            self._fleet.forget_prefixes()
         finally:
             self._ready.set()
 
+    async def _load(self, server: Server) -> None:
+        """Make a server load the newest weights; one that is lost on the way is taken out."""
+        order = {"method": "reload_weights", "kwargs": {"weights_path": str(self._newest())}}
+        try:
+            await self._http.ask("POST", server.base, "/collective_rpc", order)
+        except ServiceError as error:
+            if error.cause == "lost":
+                self._fleet.lost(server, str(error))
+                return
+            hint = " Was the server started with VLLM_SERVER_DEV_MODE=1?" if "404" in str(error) else ""
+            raise ServiceError(f"A server did not load the new weights.{hint} {error}") from error
 
-def _chain(ids: Sequence[int]) -> list[int]:
-    """A hash for each whole block of ids, of everything up to its end."""
-    chain: list[int] = []
-    before = 0
-    for end in range(_BLOCK, len(ids) + 1, _BLOCK):
-        before = hash((before, *ids[end - _BLOCK : end]))
-        chain.append(before)
-    return chain
+    async def _readmit(self, server: Server) -> None:
+        """Look at a server that has come back, and give it the newest weights: it may have begun with others.
+
+        Raises:
+            ServiceError: It does not answer, or there are no weights for it yet.
+            ConfigurationError: It serves another model.
+        """
+        facts = await find_facts(self._http, server.base, server.facts.model, retries=0)
+        newest = self._newest()
+        if newest is not None:
+            order = {"method": "reload_weights", "kwargs": {"weights_path": str(newest)}}
+            await self._http.ask("POST", server.base, "/collective_rpc", order, retries=0)
+            if newest != self._newest():
+                raise ServiceError("Newer weights were written meanwhile.")
+        server.facts = facts
+
+    def _newest(self) -> Path | None:
+        """The folder of the newest weights; ``None`` if the servers keep those that they were started with.
+
+        Raises:
+            ServiceError: Another process of the run is still writing them.
+        """
+        if self._written is not None or self._weights_dir is None:
+            return self._written
+        shared = self._folder(self._version)
+        if shared.exists():
+            return shared
+        if self._version:
+            raise ServiceError(f"The weights of version {self._version} are not in {self._weights_dir} yet.")
+        return None
 
 
 def _generation(answer: Any, base: str, version: int) -> Generation:

@@ -49,6 +49,8 @@ class Server:
             return 200, {"data": [{"id": self.model, "max_model_len": 512}]}
         if asked.path == "/metrics":
             return 200, self._metrics()
+        if asked.path == "/health":
+            return 200, ""
         if asked.path == "/collective_rpc":
             return self._order(asked.body)
         body = asked.body
@@ -210,7 +212,7 @@ def test_log_probabilities_that_do_not_mean_what_the_protocol_says_are_refused(s
     ask(serve(Server(extended=True)), PROMPT, top_p=0.9, temperature=0.7)
 
 
-def test_weights_go_through_the_folder_to_every_server_and_leave_it_empty(serve: Serve, tmp_path: Path) -> None:
+def test_weights_go_through_the_folder_to_every_server_and_leave_nothing_behind(serve: Serve, tmp_path: Path) -> None:
     servers = [Server(extended=True), Server(extended=True)]
     engine = serve(*servers, weights_dir=tmp_path)
     tied = torch.arange(6.0).reshape(2, 3)
@@ -219,9 +221,12 @@ def test_weights_go_through_the_folder_to_every_server_and_leave_it_empty(serve:
         (loaded,) = server.loaded
         assert set(loaded) == {"embed", "head", "other"}
         assert torch.equal(loaded["head"], tied)
-    assert list(tmp_path.iterdir()) == []
     before, after = (ask(engine, PROMPT)[0] for _ in range(2))
     assert before.policy_version == after.policy_version == 5
+    engine.update_weights(6, {"embed": tied})
+    assert [folder.name.rpartition("-")[2] for folder in tmp_path.iterdir()] == ["6"], "the newest alone is kept"
+    engine.close()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_prefixes_of_other_weights_are_kept_apart(serve: Serve) -> None:
@@ -299,4 +304,5 @@ def test_servers_by_name_may_stand_behind_the_scheduler(tmp_path: Path) -> None:
         assert [len(server.generations) for server in servers] == [1, 1]
         scheduler.update_weights(1, model)
         assert all(set(server.loaded[0]) == {"weight", "bias"} for server in servers)
+        scheduler.close()
         assert list(tmp_path.iterdir()) == []
