@@ -15,10 +15,9 @@ and Docker are loaded only by the parts that use them. No module of this package
 
 from __future__ import annotations
 
-import importlib
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from rstar2_env.core.lazy_names import lazy_names
 from rstar2_env.core.version import __version__
 
 if TYPE_CHECKING:
@@ -161,19 +160,7 @@ _WHERE = {
 
 
 if not TYPE_CHECKING:  # a checker that saw it would take any name
-
-    def __getattr__(name: str) -> object:
-        """Load a name of the face when it is first asked for."""
-        if name not in _WHERE:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        module, _, attribute = _WHERE[name].partition(":")
-        value = attrgetter(attribute or name)(importlib.import_module(f"{__name__}.{module}"))
-        globals()[name] = value
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = lazy_names(__name__, _WHERE)
 
 
 def _register_environments() -> None:

@@ -3,8 +3,9 @@
 Each name is loaded when it is first used, so that listing parts loads nothing that makes or runs a trainer.
 """
 
-import importlib
 from typing import TYPE_CHECKING
+
+from rstar2_env.core.lazy_names import lazy_names
 
 if __name__ != "rstar2_env.trainers":
     raise ImportError(
@@ -113,15 +114,4 @@ _WHERE = {
 
 
 if not TYPE_CHECKING:  # a checker that saw it would take any name
-
-    def __getattr__(name: str) -> object:
-        """Load a name when it is first asked for."""
-        if name not in _WHERE:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
-        globals()[name] = value
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = lazy_names(__name__, _WHERE)

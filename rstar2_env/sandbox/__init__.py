@@ -11,8 +11,9 @@ What is isolated, by what, and what is not: docs/sandbox.md.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from rstar2_env.core.lazy_names import lazy_names
 from rstar2_env.sandbox.job import Capability, Job, Limits, Outcome, Sandbox, SessionState
 from rstar2_env.sandbox.providers import PROVIDERS, make_sandbox
 from rstar2_env.sandbox.shared import SharedSandbox, end_idle_sandboxes, shared_sandbox
@@ -40,20 +41,8 @@ __all__ = [
 ]
 
 
+# The classes that run jobs: an environment without tools does not need them.
+_WHERE = {"BaseSandbox": "base", "LocalOptions": "options", "LocalSandbox": "local.provider"}
+
 if not TYPE_CHECKING:  # a checker that saw it would take any name
-
-    def __getattr__(name: str) -> Any:
-        """Import the classes that run jobs on first use: an environment without tools does not need them."""
-        if name == "BaseSandbox":
-            from rstar2_env.sandbox.base import BaseSandbox
-
-            return BaseSandbox
-        if name == "LocalSandbox":
-            from rstar2_env.sandbox.local.provider import LocalSandbox
-
-            return LocalSandbox
-        if name == "LocalOptions":
-            from rstar2_env.sandbox.options import LocalOptions
-
-            return LocalOptions
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    __getattr__, __dir__ = lazy_names(__name__, _WHERE)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from rstar2_env.core.lazy_names import lazy_names
 from rstar2_env.verification.api import averify, verify, verify_many, verify_response
 from rstar2_env.verification.golds import gold_fault
 from rstar2_env.verification.named import VERIFIERS, VerifierSpec, make_verifier
@@ -39,16 +40,8 @@ __all__ = [
 ]
 
 
+# The judge imports an HTTP client and SQLite, extraction compiles large patterns: environments need neither.
+_WHERE = {"ModelVerifier": "model", "extract_answer": "read.response", "model_verifier": "model"}
+
 if not TYPE_CHECKING:  # a checker that saw it would take any name
-
-    def __getattr__(name: str) -> Any:
-        # The judge imports an HTTP client and SQLite, extraction compiles large patterns: environments need neither.
-        if name in ("ModelVerifier", "model_verifier"):
-            from rstar2_env.verification import model
-
-            return getattr(model, name)
-        if name == "extract_answer":
-            from rstar2_env.verification.read import response
-
-            return response.extract_answer
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    __getattr__, __dir__ = lazy_names(__name__, _WHERE)
