@@ -11,6 +11,7 @@ from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.folders import check_folder
+from rstar2_env.core.model_name import check_model
 from rstar2_env.core.options import call_with_options, nested_options
 
 from .base import TRAINERS, Recipe, Trainer, needs_training_stack
@@ -18,7 +19,6 @@ from .cold_start import SftOptions
 from .config import TrainConfig
 from .config_files import OptionsFile, is_file_name, is_run, read_file
 from .layers import merged, read_slot
-from .model_name import check_model
 from .names import in_groups
 
 

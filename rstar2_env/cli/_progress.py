@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import Protocol
 
-Report: TypeAlias = Callable[[int, int | None], None]
-"""Told how many are done, and how many there will be; ``None`` when nobody knows."""
+
+class Report(Protocol):
+    """Is told how far a command is."""
+
+    def __call__(self, done: int, total: int | None, words: str = "", /) -> None:
+        """Take what there is.
+
+        Args:
+            done: How many are done.
+            total: How many there will be; ``None`` when nobody knows.
+            words: What else is known ("41.2 % right").
+        """
+        ...
+
 
 FIRST_LINE_S = 5.0
 """Seconds until the first line, where there is no terminal; what is over by then says nothing."""
@@ -28,7 +40,7 @@ def progress(doing: str, *, total: int | None = None, quiet: bool = False) -> It
         quiet: Show nothing.
     """
     if quiet:
-        yield lambda done, total: None
+        yield lambda done, total, words="": None
     elif sys.stderr.isatty():
         with _bar(doing, total) as report:
             yield report
@@ -46,7 +58,7 @@ class _Lines:
         self._next = self._began + FIRST_LINE_S
         self._before: int | None = None
 
-    def __call__(self, done: int, total: int | None) -> None:
+    def __call__(self, done: int, total: int | None, words: str = "", /) -> None:
         if self._before is None:
             self._before = done - 1  # What an earlier run had done says nothing of the speed of this one.
         now = time.monotonic()
@@ -54,7 +66,8 @@ class _Lines:
             return
         self._wait = min(MOST_S, 2 * self._wait)
         self._next = now + self._wait
-        print(progress_line(self._doing, done, total, done - self._before, now - self._began), file=sys.stderr)
+        line = progress_line(self._doing, done, total, done - self._before, now - self._began)
+        print(f"{line}, {words}" if words else line, file=sys.stderr)
 
 
 def progress_line(doing: str, done: int, total: int | None, here: int, seconds: float) -> str:
@@ -85,7 +98,8 @@ def _bar(doing: str, total: int | None) -> Iterator[Report]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    left, words = TimeRemainingColumn(), TextColumn("{task.fields[words]}")
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), left, words)
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(doing, total=total)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        task = bar.add_task(doing, total=total, words="")
+        yield lambda done, total, words="": bar.update(task, completed=done, total=total, words=words)

@@ -1,20 +1,40 @@
-"""``rstar2 eval``: let an agent play an environment, and print the results."""
+"""``rstar2 eval``: let a model or an agent play environments, and print the results."""
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rstar2_env.cli._options import EnvId, Json, Overwrite, Wrap
+from rstar2_env.cli._options import ChatTemplate, Json, Overwrite, Wrap
+
+if TYPE_CHECKING:
+    from rstar2_env.evaluation.run import Progress
+    from rstar2_env.evaluation.suite import SuiteResult
 
 
 def eval_command(
-    env_id: EnvId,
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="ID|FILE",
+            help="Gymnasium id (rstar2/MathTool-v0), or your own (./mine.py:mine/Divisors-v0); or the file of a suite "
+            "(suite.yaml), with several sets of problems and environments [default: the environment of --preset].",
+        ),
+    ] = None,
     agent: Annotated[
-        str, typer.Option(help="Agent that plays: a name (`rstar2 agents` lists them), or your own (./mine.py).")
-    ],
+        str | None, typer.Option(help="Agent that plays: a name (`rstar2 agents` lists them), or your own (./mine.py).")
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="PATH", help="Model that plays: a folder, such as runs/RUN/best, or a hub name."),
+    ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(help="Engine of --model: transformers, vllm, vllm-server, or your own [default: transformers]."),
+    ] = None,
     problems: Annotated[
         str | None,
         typer.Option(
@@ -28,19 +48,58 @@ def eval_command(
     ] = None,
     episodes: Annotated[
         int | None,
-        typer.Option("--episodes", "-n", min=1, help="Episodes to play [default: every problem of a file once]."),
+        typer.Option("--episodes", "-n", min=1, help="Starts to play [default: every problem of a file once]."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the choice of problems and of every episode.")] = 0,
+    samples: Annotated[
+        int | None, typer.Option("--n", "--samples", min=1, help="Samples: episodes of each start [default: 1].")
+    ] = None,
+    k: Annotated[
+        str | None,
+        typer.Option(metavar="K[,K...]", help="The k of pass@k, avg@k and maj@k [default: 1 and the samples]."),
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            help="Settings of a paper: rstar2 (temperature 0.6, 30 turns, 30K tokens, 16 samples; MATH-500, "
+            "AIME24, AIME25, HMMT25). Everything given goes over it."
+        ),
+    ] = None,
+    temperature: Annotated[
+        float | None, typer.Option(min=0, help="Sampling temperature of --model; 0 is greedy [default: 1].")
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Tokens of an episode of --model, after its prompt [default: 4096].")
+    ] = None,
+    chat_template: ChatTemplate = None,
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME[:OPTION=VALUE,...]",
+            help="Judge of chains of thought, for CoT-pass@k: statuses, model:base_url=URL,model=NAME, or your own.",
+        ),
+    ] = None,
+    baseline: Annotated[
+        Path | None, typer.Option(help="Folder or file of another evaluation, for the boundary sets against it.")
+    ] = None,
+    repeat: Annotated[
+        bool, typer.Option("--repeat", help="Play the first episodes again and say how many came out the same.")
+    ] = False,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Seed of the problems' choice and of every episode [default: 0].")
+    ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, help="Threads, each with an environment [default: 4 per processor, at most 32]."),
+        typer.Option(
+            min=1, help="Threads of --agent, each with an environment [default: 4 per processor, at most 32]."
+        ),
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
             "--out",
             "-o",
-            help="Write one JSON line per episode (NAME.jsonl), or the folder of a run (NAME).",
+            help="Write the folder of a run (NAME), or one JSON line per episode (NAME.jsonl); of a suite, a folder of "
+            "such folders.",
         ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue where --out ends.")] = False,
@@ -50,54 +109,130 @@ def eval_command(
         typer.Option(
             "--set",
             metavar="PART.NAME=VALUE",
-            help="Option of the environment (env.max_turns=3) or of the agent (agent.model=NAME); may be given again.",
+            help="Option of the environment (env.max_turns=3), the agent (agent.corrupt=true), the model "
+            "(model.top_p=0.95) or the engine (engine.gpu_memory_utilization=0.8); may be given again.",
         ),
     ] = None,
     wrap: Wrap = None,
     as_json: Json = False,
 ) -> None:
-    """Let an agent play an environment, in parallel, and print the results.
+    """Let a model or an agent play an environment, many episodes at a time, and print the results.
 
-    Ctrl-C ends the episodes in flight and prints the results so far; with --out, --resume continues later.
+    A model plays with the tool loop of training, token for token. Ctrl-C begins nothing new and prints the results so
+    far; with --out, --resume continues later, also after a kill. docs/evaluation.md explains every figure.
     """
-    import json
-
     from rstar2_env.cli._interrupt import stopped_by_ctrl_c
-    from rstar2_env.cli._options import options_of, source_of
-    from rstar2_env.cli._progress import progress
-    from rstar2_env.cli._tables import print_figures
-    from rstar2_env.evaluation.run import evaluate
+    from rstar2_env.cli._options import options_of
+    from rstar2_env.evaluation.suite import make_suite, read_suite, run_suite
 
     if resume and out is None:
-        raise typer.BadParameter("--resume needs --out, the file to go on with.")
-    options = options_of(set_, "env", "agent")
-    source = None if problems is None else source_of(problems, split, "test")
-    with progress("playing", total=episodes, quiet=agent == "human") as report, stopped_by_ctrl_c("episodes") as stop:
-        result = evaluate(
-            env_id,
-            agent,
-            problems=source,
-            split=split or "test",
-            episodes=episodes,
-            seed=seed,
-            workers=workers,
-            env_options=options["env"],
-            wrappers=wrap or (),
-            agent_options=options["agent"],
+        raise typer.BadParameter("--resume needs --out, the file or folder to go on with.")
+    options = options_of(set_, "env", "agent", "model", "engine")
+    of_model = {"temperature": temperature, "max_episode_tokens": max_tokens, "chat_template": chat_template}
+    options["model"] |= {name: value for name, value in of_model.items() if value is not None}
+    if agent is not None and (model or engine or options["model"] or options["engine"]):
+        raise typer.BadParameter("--agent plays without a model: leave out --model, --engine and the model's options.")
+    given = {
+        "agent": agent,
+        "model": model,
+        "engine": engine,
+        "problems": _problems(problems, split),
+        "split": split,
+        "episodes": episodes,
+        "n": samples,
+        "k": None if k is None else _numbers(k),
+        "preset": preset,
+        "judge": judge,
+        "baseline": None if baseline is None else str(baseline),
+        "repeat": repeat or None,
+        "seed": seed,
+        "workers": workers,
+        "wrappers": wrap,
+        **{f"{part}_options": each or None for part, each in options.items()},
+    }
+    is_suite = what is not None and _is_suite(what)
+    layer = read_suite(what) if is_suite and what is not None else {}
+    suite = make_suite(layer, last={**given, **({} if is_suite or what is None else {"env": what})})
+    with stopped_by_ctrl_c("episodes") as stop:
+        result = run_suite(
+            suite,
             out=out,
             resume=resume,
             overwrite=overwrite,
-            progress=lambda episode, done, total: report(done, total),
+            watch=lambda name: _watch(name, quiet=agent == "human"),
             stop=stop,
         )
-    if as_json:
-        typer.echo(json.dumps(result.to_dict()))
-    else:
-        written = {} if out is None else {"written to": str(out)}
-        print_figures(result.title, {**result.rows(), **written})
+    _print(result, out, as_json=as_json)
     if result.interrupted:
         if out is not None:
-            typer.echo(
-                f"{len(result.episodes)} episodes are in {out}: the same command with --resume goes on.", err=True
-            )
+            count = sum(one.tally.count for one in result.results.values())
+            typer.echo(f"{count} episodes are in {out}: the same command with --resume goes on.", err=True)
         raise typer.Exit(130)
+
+
+def _is_suite(what: str) -> bool:
+    from rstar2_env.core.config_file import SUFFIXES
+
+    return what.lower().endswith(SUFFIXES)
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(number) for number in text.split(",")]
+    except ValueError:
+        raise typer.BadParameter(f"--k must be numbers with commas between them (1,8,16), not {text!r}.") from None
+
+
+def _problems(spec: str | None, split: str | None) -> Any:
+    from rstar2_env.cli._options import source_of
+
+    return None if spec is None else source_of(spec, split, "test")
+
+
+def _watch(name: str, *, quiet: bool) -> AbstractContextManager[Progress]:
+    from contextlib import contextmanager
+
+    from rstar2_env.cli._progress import progress
+
+    @contextmanager
+    def watching() -> Any:
+        with progress(f"playing {name}".strip(), quiet=quiet) as report:
+            right = counted = 0
+
+            def told(episode: Any, done: int, total: int) -> None:
+                nonlocal right, counted
+                counted += episode.available
+                right += episode.available and episode.correct
+                report(done, total, f"{100 * right / counted:.1f} % right" if counted else "")
+
+            yield told
+
+    return watching()
+
+
+def _print(result: SuiteResult, out: Path | None, *, as_json: bool) -> None:
+    import json
+
+    from rstar2_env.cli._tables import print_figures, print_table
+
+    if as_json:
+        alone = result.results.get("")
+        typer.echo(json.dumps(alone.to_dict() if alone is not None else result.to_dict()))
+        return
+    written = {} if out is None else {"written to": str(out)}
+    for name, one in result.results.items():
+        title = f"{name}: {one.title}" if name else one.title
+        print_figures(title, {**one.rows(), **(written if not name else {})})
+    if "" not in result.results and len(result.results) > 1:
+        from rstar2_env.evaluation.text import interval_text
+
+        mean = result.mean()
+        shown = [name for name in mean if name.startswith(("pass@", "avg@", "maj@", "cot_pass@"))]
+        rows = [
+            [name, *(interval_text(one.figures.by_name[figure]) for figure in shown)]
+            for name, one in result.results.items()
+        ]
+        rows.append(["mean", *("–" if mean[name] is None else f"{100 * (mean[name] or 0):.2f} %" for name in shown)])
+        print_table(["set", *shown], rows)
+        if out is not None:
+            typer.echo(f"written to {out}")

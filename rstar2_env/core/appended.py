@@ -28,12 +28,19 @@ def append_text(path: Path, text: str, *, anew: bool = False) -> None:
 
 
 def whole_lines(path: Path) -> Iterator[bytes]:
-    """Every whole line of a file, without its newline; a broken end is left out, a file that is not there is empty."""
+    """Every whole line of a file, without its newline; a broken end is left out, a file that is not there is empty.
+
+    A file that is not compressed is read line by line.
+    """
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            if path.suffix != ".gz":
+                yield from (line[:-1] for line in file if line.endswith(b"\n"))
+                return
+            data = file.read()
     except FileNotFoundError:
         return
-    for part, _ in members(data) if path.suffix == ".gz" else lines(data):
+    for part, _ in members(data):
         yield from part.split(b"\n")[:-1]
 
 

@@ -8,20 +8,35 @@ resumes it; the file alone, or in the folder of a run (docs/run-folder.md). Not 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.folders import check_folder
-from rstar2_env.core.lines import add_line, begin_lines, difference, plain, read_lines, refuse_existing
+from rstar2_env.core.lines import (
+    add_line,
+    begin_lines,
+    difference,
+    lock_file,
+    plain,
+    read_lines,
+    refuse_existing,
+    unlock_file,
+    write_json,
+)
 from rstar2_env.core.run_folder import RunWriter, read_run
-from rstar2_env.core.run_folder.layout import EPISODES, EVALUATION_FILE, RUN_FILE
+from rstar2_env.core.run_folder.layout import EPISODES, EVALUATION_FILE, RUN_FILE, SUMMARY_FILE
+from rstar2_env.evaluation.plan import Plan, Task
+from rstar2_env.evaluation.tally import About
 
-_BESIDE = ("gold", "seconds", "run")
+_BESIDE = ("start", "sample", "problem_source", "difficulty", "gold", "seconds", "chain", "run")
 """What a line has beside the episode's record."""
+
+Taken: TypeAlias = Callable[[Episode, About], None]
+"""Told of an episode that a file held already."""
 
 
 class EvalLog:
@@ -30,22 +45,28 @@ class EvalLog:
     A path without a suffix, or of a folder, is a run's folder, which has options, events and figures beside the
     episodes; ``read_run`` reads both.
 
-    Each line is ``Episode.record()`` with ``index`` (its number in the evaluation) in place of ``group``, ``gold`` (the
-    gold answer, when known), ``seconds`` (wall clock) and ``run`` (what was evaluated, the same in every line).
+    Each line is ``Episode.record()`` with ``index`` (its number in the evaluation) in place of ``group``, ``start`` and
+    ``sample`` (which episode of which start it is), ``problem_source`` and ``difficulty``, ``gold`` (the gold answer,
+    when known), ``seconds`` (wall clock), ``chain`` (what a judge said, when one was asked) and ``run`` (what was
+    evaluated, the same in every line).
 
     Args:
         path: The file, whose folder is made, or the folder.
         run: What is evaluated; a file of another run is not resumed.
-        plan: Seed and problem id of each episode, by its index; a problem id of ``None`` is not checked.
+        plan: The episodes of the evaluation.
         resume: Take up a file that exists: keep its episodes, except ``unavailable`` ones and a broken last line. One
             that does not exist is begun.
         overwrite: Replace a file that exists.
+        taken: Called for each episode of the plan that the file held already; they are not kept in memory.
 
     Attributes:
-        finished: The episodes of the plan that the file held already, by index.
+        path: The file of the episodes.
+        folder: The folder of the run, if it is one.
+        done: For each episode of the plan, whether the file held it already.
 
     Raises:
-        ConfigurationError: The file exists and neither was asked for, it is of another run, or cannot be written.
+        ConfigurationError: The file exists and neither was asked for, it is of another run, or cannot be written; or
+            another process writes it.
     """
 
     def __init__(
@@ -53,50 +74,76 @@ class EvalLog:
         path: str | os.PathLike[str],
         *,
         run: Mapping[str, Any],
-        plan: Mapping[int, tuple[int, str | None]],
+        plan: Plan,
         resume: bool = False,
         overwrite: bool = False,
+        taken: Taken | None = None,
     ) -> None:
         self.path = Path(path)
-        self._folder: RunWriter | None = None
+        self.folder: Path | None = None
+        self._writer: RunWriter | None = None
         if self.path.is_dir() or not self.path.suffix:
-            self._folder = _folder(self.path, resume=resume, overwrite=overwrite)
-            self.path = self.path / EPISODES / EVALUATION_FILE
-        self.finished: dict[int, Episode] = {}
+            self.folder, self.path = self.path, self.path / EPISODES / EVALUATION_FILE
+            self._writer = _folder(self.folder, resume=resume, overwrite=overwrite)
+        self.done = bytearray(len(plan))
         self._run = plain(run)
         refuse_existing(self.path, resume=resume, overwrite=overwrite)
         resumed = resume and self.path.exists()
-        kept = self._read(plan) if resumed else []
-        if self._folder is not None:
-            self._folder.begin(self._run, resumed=0 if resumed else None)
-        self._file = begin_lines(self.path, kept)
+        if self._writer is not None and not resumed:
+            self._writer.begin(self._run)
+        self._lock = lock_file(self.path)
+        try:
+            kept = self._read(plan, taken) if resumed else ()
+            self._file = begin_lines(self.path, kept)
+            if self._writer is not None and resumed:
+                self._writer.begin(self._run, resumed=0)
+        except BaseException:
+            unlock_file(self._lock)
+            raise
 
-    def write(self, episode: Episode, *, gold: str | None = None, seconds: float | None = None) -> None:
+    def write(self, episode: Episode, task: Task, *, about: About | None = None, seconds: float | None = None) -> None:
         """Add an episode and flush the file.
 
         Args:
-            episode: The episode; its ``group`` is its number in the evaluation.
-            gold: The gold answer, if known.
+            episode: The episode.
+            task: Its place in the plan.
+            about: What is known beside it.
             seconds: Wall-clock seconds of playing it.
         """
+        about = About() if about is None else about
         record = episode.record()
-        line = {"index": record.pop("group"), **record, "gold": gold, "seconds": seconds, "run": self._run}
+        del record["group"]
+        line = {
+            "index": task.index,
+            "start": task.start,
+            "sample": task.sample,
+            **record,
+            "problem_source": about.source,
+            "difficulty": about.difficulty,
+            "gold": task.problem.answer if task.problem else None,
+            "seconds": seconds,
+            **({"chain": about.chain} if about.judged else {}),
+            "run": self._run,
+        }
         add_line(self._file, line)
 
-    def end(self, figures: Mapping[str, float | None], *, interrupted: bool) -> None:
+    def end(self, figures: Mapping[str, float | None], summary: Mapping[str, Any], *, interrupted: bool) -> None:
         """Note the figures of all episodes so far in the run's folder, if there is one.
 
         Args:
             figures: By name; ``None`` where there was no data.
+            summary: All that is known, for ``summary.json``.
             interrupted: Whether episodes are missing.
         """
-        if self._folder is not None:
-            self._folder.event("evaluation", 0, figures=figures)
-            self._folder.event("interrupted" if interrupted else "finished", 0)
+        if self._writer is not None and self.folder is not None:
+            write_json(self.folder / SUMMARY_FILE, summary)
+            self._writer.event("evaluation", 0, figures=figures)
+            self._writer.event("interrupted" if interrupted else "finished", 0)
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+        unlock_file(self._lock)
 
     def __enter__(self) -> Self:
         return self
@@ -106,8 +153,9 @@ class EvalLog:
     ) -> None:
         self.close()
 
-    def _read(self, plan: Mapping[int, tuple[int, str | None]]) -> list[str]:
-        kept: list[str] = []
+    def _read(self, plan: Plan, taken: Taken | None) -> Iterator[str]:
+        """The lines that stay, one by one."""
+        run = {**_LATER, **self._run}
         for number, line, record in read_lines(self.path, "an episode of an evaluation"):
             try:
                 episode = episode_of(record)
@@ -115,18 +163,36 @@ class EvalLog:
                 raise ConfigurationError(
                     f"{self.path}:{number} is not an episode of an evaluation ({error}); it cannot be resumed."
                 ) from error
-            planned = plan.get(episode.group)
-            if record.get("run") != self._run or (planned is not None and not _fits(episode, *planned)):
-                other = difference(record.get("run"), self._run) or "its problems or seeds are others"
+            index = episode.group
+            task = plan[index] if 0 <= index < len(plan) else None
+            theirs = record.get("run")
+            theirs = {**_LATER, **theirs} if isinstance(theirs, Mapping) else theirs
+            if theirs != run or (task is not None and not _fits(episode, task)):
+                other = difference(theirs, run) or "its problems or seeds are others"
                 raise ConfigurationError(
                     f"{self.path}:{number} belongs to another evaluation: {other}. Resume with the same "
                     "environment, agent, problems, options and seed, or choose another file."
                 )
-            if episode.available:
-                kept.append(line + "\n")
-                if planned is not None:
-                    self.finished[episode.group] = episode
-        return kept
+            if not episode.available or (task is not None and self.done[index]):
+                continue
+            yield line + "\n"
+            if task is not None:
+                self.done[index] = True
+                if taken is not None:
+                    taken(episode, About.of_line(index, record))
+
+
+def read_episodes(path: Path, last: int | None = None) -> Iterator[Episode]:
+    """The episodes of an evaluation's file, in the order in which they ended.
+
+    Args:
+        path: The file.
+        last: Number of the last episode that belongs to the evaluation; ``None``: all do.
+    """
+    for _, _, record in read_lines(path, "an episode of an evaluation"):
+        episode = episode_of(record)
+        if last is None or episode.group <= last:
+            yield episode
 
 
 def episode_of(line: Mapping[str, Any]) -> Episode:
@@ -140,6 +206,10 @@ def episode_of(line: Mapping[str, Any]) -> Episode:
     return Episode.from_record(line, beside=_BESIDE)
 
 
+_LATER = {"n": 1}
+"""Options that files of earlier versions lack, with what they were."""
+
+
 def _folder(path: Path, *, resume: bool, overwrite: bool) -> RunWriter:
     check_folder(path, "out")
     if (path / RUN_FILE).exists():
@@ -151,5 +221,5 @@ def _folder(path: Path, *, resume: bool, overwrite: bool) -> RunWriter:
     return RunWriter(path, kind="evaluation", episodes=False)
 
 
-def _fits(episode: Episode, seed: int, problem_id: str | None) -> bool:
-    return episode.seed == seed and problem_id in (None, episode.problem_id)
+def _fits(episode: Episode, task: Task) -> bool:
+    return episode.seed == task.seed and task.problem_id in (None, episode.problem_id)

@@ -1,7 +1,12 @@
-"""Which episodes an evaluation plays: their problems, in order, and their seeds."""
+"""Which episodes an evaluation plays: the starts, in order, with their seeds, and the samples of each.
+
+A start is what one ``reset`` begins: a problem and a seed. Its samples begin from that same ``reset`` and differ in the
+draws of the player.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import gymnasium as gym
@@ -18,19 +23,59 @@ class Task:
     """One episode to play.
 
     Attributes:
-        index: Its place in the evaluation.
-        seed: Its seed.
+        index: Its place in the evaluation: the start's number times the samples of each, plus the sample's.
+        seed: Seed of the environment's ``reset``, the same for all samples of a start.
         problem: Its problem; ``None`` leaves the choice to the environment.
+        start: Number of its start.
+        sample: Which sample of the start it is, from 0.
+        draws: Seed of the player's draws, its own for each sample.
     """
 
     index: int
     seed: int
     problem: Problem | None
+    start: int = 0
+    sample: int = 0
+    draws: int = 0
 
     @property
     def problem_id(self) -> str | None:
         """The id of its problem, if it has one."""
         return self.problem.id if self.problem is not None else None
+
+
+class Plan:
+    """The episodes of an evaluation, by their index; they are made when they are asked for.
+
+    Args:
+        problems: The problem of each start; ``None`` leaves the choice to the environment.
+        seed: Of the choice of problems and of every episode.
+        samples: Episodes of each start.
+    """
+
+    def __init__(self, problems: list[Problem] | list[None], seed: int, samples: int = 1) -> None:
+        self.samples = samples
+        self._problems, self._seed = problems, seed
+
+    @property
+    def starts(self) -> int:
+        """How many starts there are."""
+        return len(self._problems)
+
+    def __len__(self) -> int:
+        return self.starts * self.samples
+
+    def __getitem__(self, index: int) -> Task:
+        if not 0 <= index < len(self):
+            raise IndexError(f"The plan has {len(self)} episodes, and none of the index {index}.")
+        start, sample = divmod(index, self.samples)
+        seed = _seed(self._seed, start)
+        # The first sample of a start draws as the only one would.
+        draws = seed if sample == 0 else _seed(self._seed, start, sample)
+        return Task(index, seed, self._problems[start], start, sample, draws)
+
+    def __iter__(self) -> Iterator[Task]:
+        return map(self.__getitem__, range(len(self)))
 
 
 def source_of(env: gym.Env[str, str], problems: ProblemSpec | None, split: str) -> ProblemSource | None:
@@ -47,13 +92,14 @@ def source_of(env: gym.Env[str, str], problems: ProblemSpec | None, split: str) 
     return with_split(own, split) if isinstance(own, ProblemSource) else None
 
 
-def plan_of(source: ProblemSource | None, episodes: int | None, seed: int) -> list[Task]:
+def plan_of(source: ProblemSource | None, episodes: int | None, seed: int, samples: int = 1) -> Plan:
     """The episodes of an evaluation, in order.
 
     Args:
         source: Where the problems come from; ``None`` leaves the choice to the environment, by the episode's seed.
-        episodes: How many; ``None`` plays every problem of a finite source once.
+        episodes: How many starts; ``None`` plays every problem of a finite source.
         seed: Of the choice and of every episode.
+        samples: Episodes of each start.
 
     Raises:
         ConfigurationError: There is no such number of episodes.
@@ -67,8 +113,8 @@ def plan_of(source: ProblemSource | None, episodes: int | None, seed: int) -> li
         problems = list(source)
     else:
         problems = [None] * episodes if source is None else choose(source, episodes, seed=seed)
-    return [Task(index, _seed(seed, index), problem) for index, problem in enumerate(problems)]
+    return Plan(problems, seed, samples)
 
 
-def _seed(seed: int, index: int) -> int:
-    return int(np.random.SeedSequence(entropy=seed, spawn_key=(index,)).generate_state(1)[0])
+def _seed(seed: int, *place: int) -> int:
+    return int(np.random.SeedSequence(entropy=seed, spawn_key=place).generate_state(1)[0])

@@ -30,6 +30,7 @@ def play_episode(
     *,
     seed: int = 0,
     problem: Problem | None = None,
+    draws: int | None = None,
     stopped: Callable[[], bool] | None = None,
 ) -> Episode:
     """Play one episode to its end.
@@ -43,6 +44,7 @@ def play_episode(
         seed: Of the environment's ``reset`` and of the agent.
         problem: The problem to play, handed to ``reset`` and to an agent that needs it; ``None`` lets the environment
             choose.
+        draws: Seed of the agent, where it is not that of the environment.
         stopped: Called before every turn; once it returns true, the episode is abandoned.
 
     Raises:
@@ -51,7 +53,8 @@ def play_episode(
     """
     observation, info = env.reset(seed=seed, options=None if problem is None else {"problem": problem})
     episode = Episode(seed=seed, task=env.spec.id if env.spec is not None else "").begin(observation, info)
-    start_agent(agent, observation, info, seed=seed, problem=problem, reference=reference_of(env))
+    agent_seed = seed if draws is None else draws
+    start_agent(agent, observation, info, seed=agent_seed, problem=problem, reference=reference_of(env))
     over = False
     while not over:
         if stopped is not None and stopped():

@@ -1,37 +1,38 @@
-"""Plays many episodes in parallel and says how they went, with standard errors.
+"""Plays many episodes in parallel and says how they went, with standard errors and intervals.
 
-Covered: one environment and one agent to each worker thread, a result file that can be resumed, interruption. The
-sandbox and the verifier are shared by all threads of the process. Not covered: the choice of problems (``plan``), the
-figures themselves (``summary``), and evaluation within training, which plays in batches with the policy's own engine.
+Covered: an agent or a model that plays, several samples of each start, a result file that can be resumed, interruption.
+Not covered: the choice of problems (``plan``), the playing itself (``agent_crew``, ``policy_crew``), the figures
+(``summary``, ``figures``), several evaluations in one run (``suite``), and evaluation within training.
 """
 
 from __future__ import annotations
 
-import importlib
-import inspect
 import os
-import queue
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from functools import partial
 from typing import Any, TypeAlias
-
-import gymnasium as gym
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import Count, Seed, checked, typed_options
+from rstar2_env.core.options import Count, Seed, checked
 from rstar2_env.core.parts import PartSpec, read_part
 from rstar2_env.core.stop import Stop
 from rstar2_env.env.agent import AnyAgent
 from rstar2_env.env.named import EnvSpec, find_env
 from rstar2_env.env.options import env_options as typed_env_options
+from rstar2_env.evaluation.agent_crew import AgentCrew, MakeEnv, typed_agent_options
+from rstar2_env.evaluation.boundary import boundary_sets, tally_of_run
+from rstar2_env.evaluation.crew import Crew, Judge, Played, drive
+from rstar2_env.evaluation.figures import check_ks
+from rstar2_env.evaluation.judges.base import ChainJudge, judge_of, make_judge
+from rstar2_env.evaluation.ledger import Ledger
 from rstar2_env.evaluation.log import EvalLog
 from rstar2_env.evaluation.plan import Task, plan_of, source_of
-from rstar2_env.evaluation.play import StopPlayingError, play_episode
+from rstar2_env.evaluation.policy_crew import LoadedModel, PolicyCrew, PolicyOptions, load_policy, policy_options
+from rstar2_env.evaluation.repeats import repeats_of
 from rstar2_env.evaluation.result import EvalResult
-from rstar2_env.evaluation.summary import summarize
 from rstar2_env.problems import ProblemSpec
 from rstar2_env.wrappers.make import make_env
 from rstar2_env.wrappers.registry import read_wrappers, recorded
@@ -39,245 +40,165 @@ from rstar2_env.wrappers.registry import read_wrappers, recorded
 Progress: TypeAlias = Callable[[Episode, int, int], None]
 """Called in the caller's thread after every episode: the episode, how many are done, how many there will be."""
 
+PLAY_AGAIN = 8
+"""How many episodes ``repeat=True`` plays a second time."""
+
 
 @checked
 def evaluate(
     env_id: EnvSpec,
-    agent: str | Callable[[], AnyAgent],
+    agent: str | Callable[[], AnyAgent] | None = None,
     *,
+    model: str | os.PathLike[str] | LoadedModel | None = None,
+    engine: str = "transformers",
+    engine_options: Mapping[str, Any] | None = None,
+    model_options: Mapping[str, Any] | PolicyOptions | None = None,
     problems: ProblemSpec | None = None,
     split: str = "test",
     episodes: Count | None = None,
+    n: Count = 1,
+    k: Sequence[int] | None = None,
     seed: Seed = 0,
     workers: Count | None = None,
     env_options: Mapping[str, Any] | None = None,
     wrappers: str | Sequence[PartSpec] = (),
     agent_options: Mapping[str, Any] | None = None,
+    judge: PartSpec | None = None,
+    baseline: str | os.PathLike[str] | None = None,
+    repeat: bool = False,
     out: str | os.PathLike[str] | None = None,
     resume: bool = False,
     overwrite: bool = False,
+    keep: bool = True,
     progress: Progress | None = None,
     stop: Stop | None = None,
 ) -> EvalResult:
-    """Let an agent play an environment.
+    """Let an agent or a model play an environment.
 
-    Results are the same for the same arguments, however many workers there are. Ctrl-C ends the episodes in flight
-    after their turn and returns what there is, with ``interrupted`` set.
+    Results of agents are the same for the same arguments, however many workers there are. Ctrl-C ends the episodes of
+    agents after their turn, and those of models at their end, and returns what there is, with ``interrupted`` set; a
+    second one does not wait.
 
     Args:
         env_id: A Gymnasium id, one's own code, or a class or function, as ``make_env`` takes it.
         agent: Name of an agent, or one's own code, alone or with options ("random_text:length=5"); or a function that
             makes one. Every worker makes its own.
+        model: In place of an agent: folder or hub name of a model, or one that ``load_policy`` loaded.
+        engine: Name of the engine that the model generates with.
+        engine_options: Options of the engine.
+        model_options: Fields of ``PolicyOptions``: sampling, token budgets, precision, chat template.
         problems: What ``load_problems`` takes; ``None`` means the source of the environment itself, and one that has
             none chooses by the seed of each episode.
         split: Split of the problems, where the source has splits.
-        episodes: How many episodes; ``None`` plays every problem of a finite source once. Otherwise the problems are
-            chosen at random, without repetition until all were played.
-        seed: Of the choice of problems and of every episode.
-        workers: Threads, each with an environment; by default four for each processor, at most 32.
+        episodes: How many starts; ``None`` plays every problem of a finite source. Otherwise the problems are chosen at
+            random, without repetition until all were played.
+        n: Samples: episodes of each start.
+        k: The k of pass@k, avg@k and maj@k, none above ``n``; ``None`` means 1 and ``n``.
+        seed: Of the choice of problems, of every episode and of the intervals.
+        workers: Threads of agents, each with an environment; by default four for each processor, at most 32.
         env_options: Options of the environment.
         wrappers: Put around every environment, the innermost first, as ``make_env`` takes them.
         agent_options: Options of an agent given by name. One that takes a ``dialect`` gets the environment's.
+        judge: Judges the chains of thought of right episodes, for CoT-pass@k: a name of ``JUDGES`` or one's own code.
+        baseline: The folder or file of another evaluation of the same problems, for the boundary sets.
+        repeat: Play the first episodes a second time and say how many came out the same.
         out: File that takes one JSON line an episode, or, without a suffix, the folder of a run; see
             docs/run-folder.md.
         resume: Take up ``out`` where it ends; ``unavailable`` episodes in it are played again.
         overwrite: Replace ``out`` if it exists.
+        keep: Keep the episodes in memory where there is no ``out``; without either, there are only figures.
         progress: Called after every episode.
-        stop: Once a stop is requested, the episodes in flight end after their turn, as after Ctrl-C.
+        stop: Once a stop is requested, nothing new begins, as after Ctrl-C.
 
     Raises:
         ConfigurationError: The options do not fit together; an unlimited source needs ``episodes``.
-        UnknownNameError: No agent, environment part or family has that name.
+        UnknownNameError: No agent, engine, judge, environment part or family has that name.
         Exception: Whatever the agent or the environment raised, with a note on the problem; ``out`` keeps what was
             done.
     """
-    workers = min(32, 4 * (os.cpu_count() or 1)) if workers is None else workers
+    ks = check_ks(k, n)
     env = find_env(env_id)
     env_options = typed_env_options(env, env_options)
     wrappers = read_wrappers(wrappers)
-    agent_options = _agent_options(agent, agent_options)
-    players: list[_Player] = []
-    try:
-        players.append(_Player.make(env_id, agent, env_options, wrappers, agent_options))
-        if getattr(players[0].agent, "interactive", False):
-            workers = 1
-        source = source_of(players[0].env, problems, split)
-        plan = plan_of(source, episodes, seed)
+    asked = None if judge is None else make_judge(judge)
+    before = None if baseline is None else tally_of_run(baseline)
+    with ExitStack() as opened:
+        make: MakeEnv = partial(make_env, env_id, wrappers=wrappers, **env_options)
+        crew: Crew
+        if model is not None:
+            if agent is not None or agent_options:
+                raise ConfigurationError("An agent plays, or a model: leave one of them out.", option="agent")
+            options = policy_options(model_options)
+            loaded = (
+                model
+                if isinstance(model, LoadedModel)
+                else load_policy(
+                    os.fspath(model), options, engine=engine, engine_options=engine_options or {}, seed=seed
+                )
+            )
+            if loaded is not model:
+                opened.callback(loaded.close)
+            crew = PolicyCrew(make, loaded, options, _judging(asked))
+        elif agent is None:
+            raise ConfigurationError("Nobody plays: name an agent or a model.", option="agent", value="NAME")
+        else:
+            workers = min(32, 4 * (os.cpu_count() or 1)) if workers is None else workers
+            crew = AgentCrew(make, agent, typed_agent_options(agent, agent_options), workers, _judging(asked))
+        opened.callback(crew.close)
+        source = source_of(crew.env, problems, split)
+        plan = plan_of(source, episodes, seed, n)
         run: dict[str, Any] = {
             "env": env.name,
             "env_options": dict(env_options),
             **({"wrappers": recorded(wrappers)} if wrappers else {}),
-            "agent": _name(agent),
-            "agent_options": dict(agent_options),
+            **crew.record,
+            **({} if judge is None else {"judge": str(read_part(judge, "judge"))}),
             "problems": source.name if source else "",
             "split": source.split if source else "",
             "seed": seed,
+            "n": n,
         }
-        keys = {task.index: (task.seed, task.problem_id) for task in plan}
-        log = None if out is None else EvalLog(out, run=run, plan=keys, resume=resume, overwrite=overwrite)
-        try:
-            done = dict(log.finished) if log else {}
-            todo = [task for task in plan if task.index not in done]
-            for _ in range(1, min(workers, len(todo))):
-                players.append(_Player.make(env_id, agent, env_options, wrappers, agent_options))
-            began = time.perf_counter()
-            taken_up = len(done)
-            interrupted = _play(players, todo, done, len(plan), log, progress, Stop() if stop is None else stop)
-            seconds = time.perf_counter() - began
-            if log:
-                log.end(summarize(done[index] for index in sorted(done)).figures(), interrupted=interrupted)
-        finally:
-            if log:
-                log.close()
-    finally:
-        for player in players:
-            player.close()
-    return EvalResult(
-        env_id=env.name,
-        agent=run["agent"],
-        problems=run["problems"],
-        split=run["split"],
-        episodes=tuple(done[index] for index in sorted(done)),
-        played=len(done) - taken_up,
-        seconds=seconds,
-        interrupted=interrupted,
-    )
+        ledger = Ledger(plan, judged=asked is not None, keep=keep and out is None, mark=PLAY_AGAIN if repeat else 0)
+        log = None
+        if out is not None:
+            log = EvalLog(out, run=run, plan=plan, resume=resume, overwrite=overwrite, taken=ledger.take_up)
+            opened.callback(log.close)
+            ledger.write_to(log)
+        taken_up, began = ledger.count, time.perf_counter()
+
+        def take(played: Played) -> None:
+            ledger.take(played)
+            if progress:
+                progress(played.episode, ledger.count, len(plan))
+
+        drive(crew, ledger.missing(), len(plan) - taken_up, take, Stop() if stop is None else stop)
+        seconds = time.perf_counter() - began
+        interrupted = ledger.count < len(plan)
+        result = EvalResult(
+            run=run,
+            tally=ledger.tally,
+            ks=ks,
+            planned=len(plan),
+            played=ledger.count - taken_up,
+            seconds=seconds,
+            interrupted=interrupted,
+            determinism=crew.determinism,
+            repeated=repeats_of(crew, plan, ledger.first) if repeat and not interrupted else None,
+            boundary=None if before is None else boundary_sets(before, ledger.tally, name=os.fspath(baseline or "")),
+            file=None if log is None else log.path,
+            kept=ledger.episodes,
+        )
+        if log is not None:
+            log.end(result.log_figures(), result.to_dict(), interrupted=interrupted)
+    return result
 
 
-@dataclass(slots=True)
-class _Player:
-    """An environment and an agent; one thread uses them."""
+def _judging(judge: ChainJudge | None) -> Judge | None:
+    if judge is None:
+        return None
 
-    env: gym.Env[str, str]
-    agent: AnyAgent
-    busy: bool = False
+    def judged(task: Task, episode: Episode) -> bool | None:
+        problem = task.problem
+        return judge_of(judge, problem.question if problem else "", problem.answer if problem else None, episode)
 
-    @classmethod
-    def make(
-        cls,
-        env_id: EnvSpec,
-        agent: str | Callable[[], AnyAgent],
-        env_options: Mapping[str, Any],
-        wrappers: Sequence[PartSpec],
-        agent_options: Mapping[str, Any],
-    ) -> _Player:
-        env = make_env(env_id, wrappers=wrappers, **env_options)
-        if not isinstance(agent, str):
-            return cls(env, agent())
-        # By name, not by import: the ground floor knows no agent.
-        package = importlib.import_module("rstar2_env.agents")
-        part = read_part(agent, "agent")
-        options = {**agent_options, **part.options}
-        dialect = getattr(env.unwrapped, "dialect", None)
-        if dialect is not None and "dialect" in inspect.signature(package.AGENTS.get(part.name)).parameters:
-            options.setdefault("dialect", dialect)
-        return cls(env, package.make(part.name, **options))
-
-    def play(self, task: Task, stopped: Callable[[], bool]) -> tuple[Episode, float]:
-        began = time.perf_counter()
-        episode = play_episode(self.env, self.agent, seed=task.seed, problem=task.problem, stopped=stopped)
-        episode.group = task.index
-        return episode, time.perf_counter() - began
-
-    def close(self) -> None:
-        # An environment that is still in use by its thread must not be closed.
-        if not self.busy:
-            self.env.close()
-
-
-def _play(
-    players: list[_Player],
-    todo: list[Task],
-    done: dict[int, Episode],
-    total: int,
-    log: EvalLog | None,
-    progress: Progress | None,
-    stop: Stop,
-) -> bool:
-    """Play ``todo`` into ``done``; return whether it was interrupted."""
-    tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
-    for task in todo:
-        tasks.put(task)
-    results: queue.SimpleQueue[tuple[Task, Episode, float] | BaseException | None] = queue.SimpleQueue()
-
-    def work(player: _Player) -> None:
-        player.busy = True
-        task = None
-        try:
-            while not stop():
-                try:
-                    task = tasks.get_nowait()
-                except queue.Empty:
-                    break
-                with stop.flight():
-                    played = player.play(task, stop)
-                results.put((task, *played))
-        except StopPlayingError:
-            pass
-        except BaseException as error:
-            if task is not None:
-                which = task.problem_id or "of its choice"
-                error.add_note(f"While playing episode {task.index} (seed {task.seed}, problem {which}).")
-            results.put(error)
-        finally:
-            player.busy = False
-            results.put(None)
-
-    def take(result: tuple[Task, Episode, float]) -> None:
-        task, episode, seconds = result
-        done[task.index] = episode
-        if log:
-            log.write(episode, gold=task.problem.answer if task.problem else None, seconds=round(seconds, 6))
-        if progress:
-            progress(episode, len(done), total)
-
-    threads = [threading.Thread(target=work, args=(player,), name="evaluate", daemon=True) for player in players]
-    failure: BaseException | None = None
-    try:
-        for thread in threads:
-            thread.start()
-        working = len(threads)
-        while working:
-            try:
-                try:
-                    result = results.get(timeout=1.0)
-                except queue.Empty:
-                    # A Ctrl-C between taking a result and reading it can lose a worker's last report.
-                    if any(thread.is_alive() for thread in threads):
-                        continue
-                    break
-                if result is None:
-                    working -= 1
-                elif isinstance(result, KeyboardInterrupt):
-                    stop.wish()
-                elif isinstance(result, BaseException):
-                    failure = failure or result
-                    stop.wish()
-                else:
-                    take(result)
-            except KeyboardInterrupt:
-                if stop():
-                    raise
-                # The episodes in flight end after their turn; a second Ctrl-C does not wait for them.
-                stop.wish()
-    finally:
-        stop.wish()
-    for thread in threads:
-        thread.join()
-    if failure is not None:
-        raise failure
-    return len(done) < total
-
-
-def _agent_options(agent: str | Callable[[], AnyAgent], options: Mapping[str, Any] | None) -> dict[str, Any]:
-    if not isinstance(agent, str):
-        if options:
-            raise ConfigurationError("agent_options belong to an agent given by name; this one is a function.")
-        return {}
-    part = read_part(agent, "agent")
-    agents = importlib.import_module("rstar2_env.agents").AGENTS
-    return typed_options(f"agent {part.name!r}", agents.get(part.name), options or {})
-
-
-def _name(agent: str | Callable[[], AnyAgent]) -> str:
-    return agent if isinstance(agent, str) else getattr(agent, "__qualname__", type(agent).__qualname__)
+    return judged

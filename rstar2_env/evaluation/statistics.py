@@ -125,7 +125,7 @@ def bootstrap(values: FloatArray, *, seed: int = 0, resamples: int = RESAMPLES, 
     """Mean over problems, with the percentile interval of the bootstrap.
 
     Efron and Tibshirani, An Introduction to the Bootstrap (1993), section 13.3. Where every problem has the same value
-    the interval has no width, however few the problems are.
+    the interval has no width, however few the problems are; ``unanimous`` has one for shares.
 
     Args:
         values: One number a problem, of shape (problems,); NaN where a problem has none, which leaves it out.
@@ -189,6 +189,28 @@ def bootstrap_shares(
             low, high = (float(end) for end in np.quantile(shares, [(1 - level) / 2, (1 + level) / 2]))
         found.append(Interval(value, low, high, level))
     return found
+
+
+def unanimous(value: float, problems: int, *, level: float = 0.95) -> Interval:
+    """Interval of a share that is 0, or 1, in every problem, of which a bootstrap would say that there is no doubt.
+
+    The exact interval of a binomial share at its end (Clopper and Pearson, Biometrika 26, 1934): ``1 - a ** (1 / m)``
+    from there, with a half of what the level leaves. It holds for any values between 0 and 1, as a problem above 0
+    counts as a whole.
+
+    Args:
+        value: 0 or 1.
+        problems: How many problems, m.
+        level: Of the interval, between 0 and 1.
+
+    Raises:
+        ConfigurationError: The value is neither, there is no problem, or the level is out of its range.
+    """
+    _check_draws(1, level)
+    if value not in (0.0, 1.0) or problems < 1:
+        raise ConfigurationError(f"Expected a share of 0 or 1 of one or more problems; got {value} of {problems}.")
+    reach = 1.0 - ((1.0 - level) / 2) ** (1.0 / problems)
+    return Interval(value, max(0.0, value - reach), min(1.0, value + reach), level)
 
 
 def paired(

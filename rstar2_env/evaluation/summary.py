@@ -1,18 +1,19 @@
 """Summary of many episodes: pass rate, tool errors, turns, broken formats, each with its standard error.
 
 Covered: means and shares over episodes, with errors that take into account that episodes of one problem, or calls of
-one episode, belong together. Not covered: how the episodes were played (``rstar2_env.evaluation.run``).
+one episode, belong together. Not covered: how the episodes were played (``rstar2_env.evaluation.run``), figures of
+several samples of a problem and intervals (``rstar2_env.evaluation.figures``).
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from rstar2_env.core.episode import Episode
+from rstar2_env.evaluation.tally import COUNTS, SHARES, Tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class Summary:
         episodes: Episodes that count.
         unavailable: Episodes that failed for reasons outside the policy; they never count as a reward of 0.
         cancelled: Episodes that were cancelled because their group had enough.
+        unusable: Episodes with a reply that could not be played; ``ends`` says why.
         pass_rate: Share of correct episodes.
         reward: Mean return.
         tool_error_share: Share of the policy's calls that are errors, over all episodes.
@@ -45,14 +47,22 @@ class Summary:
         calls: Mean number of the policy's calls in an episode.
         turns: Mean number of turns.
         broken_formats: Share of episodes that do not mark exactly one answer.
+        code_share: Share of episodes with a call.
+        code_share_correct: The same over correct episodes alone.
+        tokens: Mean number of tokens that the policy wrote, over episodes of which it is known.
+        repetition: Mean share of four-word sequences that stood in the episode before.
+        truncated: Share of episodes at whose end a budget was used up.
         statuses: How many calls of the policy went how, over all episodes that count.
+        statuses_correct: The same over correct episodes alone.
         injected: The same for faults that a wrapper injected; they are in no share.
+        usage: What all episodes took together, where the player counts it: requests, tokens, money.
         ends: How many episodes ended how, those that do not count included.
     """
 
     episodes: int
     unavailable: int
     cancelled: int
+    unusable: int
     pass_rate: Estimate
     reward: Estimate
     tool_error_share: Estimate
@@ -60,8 +70,15 @@ class Summary:
     calls: Estimate
     turns: Estimate
     broken_formats: Estimate
+    code_share: Estimate
+    code_share_correct: Estimate
+    tokens: Estimate
+    repetition: Estimate
+    truncated: Estimate
     statuses: dict[str, int]
+    statuses_correct: dict[str, int]
     injected: dict[str, int]
+    usage: dict[str, float]
     ends: dict[str, int]
 
     def to_dict(self) -> dict[str, Any]:
@@ -70,7 +87,7 @@ class Summary:
 
     def figures(self) -> dict[str, float | None]:
         """The figures by the names that training's metrics have; ``None`` for one without data."""
-        total = self.episodes + self.unavailable + self.cancelled
+        total = self.episodes + self.unavailable + self.cancelled + self.unusable
         return {
             "episodes": float(self.episodes),
             "unavailable": self.unavailable / total if total else None,
@@ -92,22 +109,43 @@ def summarize(episodes: Iterable[Episode]) -> Summary:
     Args:
         episodes: Any number of them, in any order.
     """
-    everything = list(episodes)
-    counted = [episode for episode in everything if episode.available]
+    tally = Tally()
+    for episode in episodes:
+        tally.add(episode)
+    return summary_of(tally)
+
+
+def summary_of(tally: Tally) -> Summary:
+    """Summarize what episodes came to."""
+    problems = list(tally.problems.values())
+    columns = {name: [problem.counts[place] for problem in problems] for place, name in enumerate(COUNTS)}
+
+    def share(name: str) -> Estimate:
+        over, under = SHARES[name]
+        return ratio(columns[over], columns[under], range(len(problems)))
+
     return Summary(
-        episodes=len(counted),
-        unavailable=sum(episode.failed for episode in everything),
-        cancelled=sum(episode.cancelled for episode in everything),
-        pass_rate=_mean(counted, [float(episode.correct) for episode in counted]),
-        reward=_mean(counted, [episode.reward for episode in counted]),
-        tool_error_share=_error_share(counted),
-        tool_error_share_correct=_error_share([episode for episode in counted if episode.correct]),
-        calls=_mean(counted, [float(episode.tool_calls) for episode in counted]),
-        turns=_mean(counted, [float(episode.turns) for episode in counted]),
-        broken_formats=_mean(counted, [float(episode.answer_tags != 1) for episode in counted]),
-        statuses=_tally(str(status) for episode in counted for status in episode.statuses),
-        injected=_tally(str(status) for episode in counted for status in episode.injected),
-        ends=_tally(episode.end for episode in everything),
+        episodes=tally.episodes,
+        unavailable=tally.failed,
+        cancelled=tally.cancelled,
+        unusable=tally.unusable,
+        pass_rate=share("pass_rate"),
+        reward=share("reward"),
+        tool_error_share=share("tool_error_share"),
+        tool_error_share_correct=share("tool_error_share_correct"),
+        calls=share("tool_calls"),
+        turns=share("turns"),
+        broken_formats=share("broken_format"),
+        code_share=share("code_share"),
+        code_share_correct=share("code_share_correct"),
+        tokens=share("tokens"),
+        repetition=share("repetition"),
+        truncated=share("truncated"),
+        statuses=_sorted(tally.statuses),
+        statuses_correct=_sorted(tally.statuses_correct),
+        injected=_sorted(tally.injected),
+        usage=dict(tally.usage),
+        ends=_sorted(tally.ends),
     )
 
 
@@ -137,22 +175,5 @@ def ratio(over: Sequence[float], under: Sequence[float], clusters: Sequence[Hash
     return Estimate(value, math.sqrt(sum(d * d for d in deviations.values()) * m / (m - 1)) / total, round(total))
 
 
-def _mean(episodes: Sequence[Episode], values: Sequence[float]) -> Estimate:
-    return ratio(values, [1.0] * len(values), [_cluster(episode, at) for at, episode in enumerate(episodes)])
-
-
-def _error_share(episodes: Sequence[Episode]) -> Estimate:
-    return ratio(
-        [float(sum(status.is_error for status in episode.statuses)) for episode in episodes],
-        [float(episode.tool_calls) for episode in episodes],
-        [_cluster(episode, at) for at, episode in enumerate(episodes)],
-    )
-
-
-def _cluster(episode: Episode, at: int) -> Hashable:
-    # Episodes of one problem are not independent; one without a name stands for itself.
-    return episode.problem_id or at
-
-
-def _tally(names: Iterable[str]) -> dict[str, int]:
-    return dict(sorted(Counter(names).items()))
+def _sorted(counts: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items()))

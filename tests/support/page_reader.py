@@ -45,11 +45,13 @@ def check_page_reader(folder: Path) -> None:
     assert sorted(step for split, step in episodes if split == "eval") == run.evaluated_steps
     assert {step for split, step in episodes if split == "train"} <= set(run.steps)
     named = keys_of("Episodes")
+    evaluated = {"start", "sample", "problem_source", "difficulty", "chain"}
+    assert all(f"`{key}`" in PAGE.read_text("utf-8") for key in evaluated)
     for (split, step), lines in episodes.items():
         entries = run.episodes(step) if split == "train" else run.held_out(step)
         assert len(lines) == len(entries)
         said = {"step", "group", "member", "round", "kept", "reason", "advantage"}
-        beside = said if split == "train" else {"index", "gold", "seconds", "run"}
+        beside = said if split == "train" else {"index", "gold", "seconds", "run", *evaluated}
         for line in lines:
             assert set(line) <= named | beside
             assert set(line) >= named - (set() if split == "train" else said)

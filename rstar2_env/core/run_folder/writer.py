@@ -98,7 +98,7 @@ class RunWriter:
         self._replace(RUN_FILE, json.dumps(identity, indent=2) + "\n")
         self._replace(config_file, json.dumps(jsonable(config), indent=2) + "\n")
         begun = "started" if resumed is None else "resumed"
-        self.event(begun, resumed or 0, versions=_versions(), **more)
+        self.event(begun, resumed or 0, versions=versions(), **more)
 
     def metrics(self, step: int, figures: Mapping[str, float]) -> None:
         """Append a line of metrics; only the first process does.
@@ -226,7 +226,7 @@ def _step_of(line: bytes) -> int:
     return int(json.loads(line)["step"])
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
     """Version of this package and of those that decide what a run computes, without importing them."""
     found = {"rstar2-env": __version__}
     for name in _VERSIONS:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -57,12 +57,17 @@ class EngineKind:
         takes: Returns the function or class whose options it takes; delays its import.
         shares_weights: Whether it computes with the module that it was given. If not, a trainer must pass it the
             weights after each step, and correct for the differences between the two computations.
+        takes_model: What ``make`` needs of a model that does not train: the ``"module"``, its ``"path"`` alone, or
+            ``"nothing"`` where a server has it.
+        determinism: How far the same seeds give the same tokens, in a sentence.
     """
 
     summary: str
     make: MakeEngine
     shares_weights: bool
     takes: Callable[[], Callable[..., Any]]
+    takes_model: Literal["module", "path", "nothing"] = "module"
+    determinism: str = "Nothing is known of it."
 
 
 ENGINES: Registry[EngineKind] = Registry("engine", None, "rstar2_env.engines")
@@ -202,6 +207,11 @@ def _vllm_server_takes() -> Callable[..., Any]:
     return Served
 
 
+_SEEDED = (
+    "Draws depend only on the seed of the request. Probabilities may differ in their last bits with the requests that "
+    "are computed together, so that a draw near the border of two tokens may fall otherwise."
+)
+
 ENGINES.register(
     "transformers",
     EngineKind(
@@ -209,9 +219,23 @@ ENGINES.register(
         _transformers,
         shares_weights=True,
         takes=_transformers_takes,
+        determinism=_SEEDED,
     ),
 )
-ENGINES.register("vllm", EngineKind("vLLM in this process, on one device", _vllm, False, _vllm_takes))
 ENGINES.register(
-    "vllm-server", EngineKind("one or more `vllm serve`, over HTTP", _vllm_server, False, _vllm_server_takes)
+    "vllm",
+    EngineKind(
+        "vLLM in this process, on one device", _vllm, False, _vllm_takes, takes_model="path", determinism=_SEEDED
+    ),
+)
+ENGINES.register(
+    "vllm-server",
+    EngineKind(
+        "one or more `vllm serve`, over HTTP",
+        _vllm_server,
+        False,
+        _vllm_server_takes,
+        takes_model="nothing",
+        determinism=f"{_SEEDED} The servers' requests of others count too.",
+    ),
 )

@@ -46,7 +46,7 @@ def test_one_thing_has_one_name_in_every_command():
                     long.setdefault(opt, set()).add(next(other for other in parameter.opts if other[:2] == "--"))
     assert long == {"-o": {"--out"}, "-n": {"--episodes", "--count"}, "-c": {"--code"}}
     every = {opt for command in COMMANDS.values() for parameter in command.params for opt in parameter.opts}
-    assert every.isdisjoint({"--output-dir", "--option", "--env-option", "--agent-option", "--n"})
+    assert every.isdisjoint({"--output-dir", "--option", "--env-option", "--agent-option"})
     assert {"--set", "--out", "--episodes"} <= every
 
 

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.evaluation import statistics
-from rstar2_env.evaluation.statistics import avg_at_k, bootstrap, bootstrap_shares, maj_at_k, paired, pass_at_k
+from rstar2_env.evaluation.statistics import (
+    avg_at_k,
+    bootstrap,
+    bootstrap_shares,
+    maj_at_k,
+    paired,
+    pass_at_k,
+    unanimous,
+)
 
 
 @pytest.mark.parametrize(
@@ -158,3 +166,11 @@ def test_the_paired_test_finds_as_much_as_it_may_where_there_is_nothing():
 def test_the_paired_difference_is_b_minus_a_without_problems_that_miss_a_value():
     interval, _ = paired(np.array([0.0, 0.5, np.nan]), np.array([1.0, 0.5, 1.0]))
     assert interval.value == pytest.approx(0.5)
+
+
+def test_no_right_answer_in_thirty_problems_leaves_the_doubt_of_the_exact_interval():
+    # Clopper and Pearson: 0 of 30 reaches up to 11.57 %.
+    assert unanimous(0.0, 30).high == pytest.approx(0.1157, abs=1e-4)
+    assert (unanimous(1.0, 30).low, unanimous(1.0, 30).high) == (pytest.approx(0.8843, abs=1e-4), 1.0)
+    with pytest.raises(ConfigurationError, match="share of 0 or 1"):
+        unanimous(0.5, 30)

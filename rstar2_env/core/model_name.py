@@ -24,7 +24,7 @@ def check_model(model: Any) -> None:
     """Check that a name is a folder with a model or a model on the hub.
 
     Args:
-        model: As in ``TrainConfig``; a loaded model passes unchecked.
+        model: A folder or a name; a loaded model passes unchecked.
 
     Raises:
         ConfigurationError: There is no such folder, the folder holds no model, or an adapter whose model is not there,

@@ -8,8 +8,8 @@ import pytest
 from small_hub import small_hub
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.model_name import check_model
 from rstar2_env.trainers import make
-from rstar2_env.trainers.model_name import check_model
 
 pytest.importorskip("huggingface_hub")
 

@@ -1,0 +1,1 @@
+"""Judges of chains of thought, by name; each is one file of this package."""

@@ -1,0 +1,84 @@
+"""What a judge of chains of thought is, and the registry of judges.
+
+CoT-pass@k (Wen et al., Reinforcement Learning with Verifiable Rewards Implicitly Incentivizes Correct Reasoning in Base
+LLMs, arXiv 2506.14245) counts a sample as right only if its answer and its chain of thought are. A judge is
+asked about samples whose answer is right; the others need none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.own_code import Shape, is_class_with
+from rstar2_env.core.parts import PartSpec, make_part, read_part
+from rstar2_env.core.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """What a judge is shown.
+
+    Attributes:
+        question: The problem, or the first message of the episode where only the environment knows it.
+        gold: The gold answer; ``None`` where nobody knows it.
+        episode: The episode, with the whole conversation and the status of every call.
+    """
+
+    question: str
+    gold: str | None
+    episode: Episode
+
+
+class ChainJudge(Protocol):
+    """Judges chains of thought; several threads ask it at once."""
+
+    def __call__(self, chain: Chain) -> bool | None:
+        """Whether every step of the chain holds; ``None`` if that cannot be said."""
+        ...
+
+
+JUDGES: Registry[Callable[..., ChainJudge]] = Registry(
+    "judge",
+    "rstar2_env.evaluation.judges",
+    "rstar2_env.judges",
+    shape=Shape(is_class_with("__call__"), "a class whose objects are called with a Chain"),
+)
+
+
+def make_judge(written: PartSpec) -> ChainJudge:
+    """Make the judge that is written.
+
+    Args:
+        written: A name of ``JUDGES`` or one's own code, with or without options.
+
+    Raises:
+        UnknownNameError: There is no judge of that name.
+        ConfigurationError: An option does not fit, or what was made cannot be called.
+    """
+    made: Any = make_part(JUDGES, written)
+    if not callable(made):
+        raise ConfigurationError(
+            f"The judge {read_part(written, JUDGES.kind).name!r} made {type(made).__name__}: expected an object that "
+            "is called with a Chain."
+        )
+    judge: ChainJudge = made
+    return judge
+
+
+def judge_of(judge: ChainJudge, question: str, gold: str | None, episode: Episode) -> bool | None:
+    """What a judge says of an episode; ``None`` without asking where its answer is not right.
+
+    Args:
+        judge: The judge.
+        question: The problem; empty where only the environment knows it.
+        gold: The gold answer.
+        episode: The episode.
+    """
+    if not (episode.available and episode.correct):
+        return None
+    asked = question or next((message.content for message in episode.messages if message.role != "system"), "")
+    return judge(Chain(asked, gold, episode))

@@ -1,0 +1,34 @@
+"""``statuses``: a chain is wrong if too many of its tool calls failed. It needs no model, and reads no words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.evaluation.judges.base import JUDGES, Chain
+
+
+@dataclass(frozen=True)
+class Statuses(CheckedOptions):
+    """A call with the status of an error is a wrong step.
+
+    Attributes:
+        errors: Most errors of a chain that is right.
+        last: Require that the last call is none, however many errors came before it.
+
+    Raises:
+        ConfigurationError: A number is out of its range.
+    """
+
+    errors: int = option(0, least=0)
+    last: bool = False
+
+    def __call__(self, chain: Chain) -> bool:
+        """Whether the calls of the chain went well."""
+        wrong = [status.is_error for status in chain.episode.statuses if status.counts]
+        if self.last:
+            return not wrong or not wrong[-1]
+        return sum(wrong) <= self.errors
+
+
+JUDGES.register("statuses", Statuses)

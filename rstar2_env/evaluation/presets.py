@@ -1,0 +1,41 @@
+"""Evaluations by name: the settings under which a paper reports its figures.
+
+A preset is what a suite's file may say (``rstar2_env.evaluation.suite``): options that everything given goes over, and
+sets of problems where none are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rstar2_env.core.errors import UnknownNameError
+
+PRESETS: dict[str, Mapping[str, Any]] = {
+    # rStar2-Agent (arXiv 2508.20722): temperature 0.6, 30 turns, 30K tokens, the mean of 16 samples. Its scripts write
+    # 30K as 30720.
+    "rstar2": {
+        "env": "rstar2/MathTool-v0",
+        "env_options": {"max_turns": 30},
+        "model_options": {"temperature": 0.6, "max_episode_tokens": 30720},
+        "n": 16,
+        "sets": {
+            "math-500": {"problems": "math-500"},
+            "aime24": {"problems": "aime24"},
+            "aime25": {"problems": "aime25"},
+            "hmmt25": {"problems": "hmmt25"},
+        },
+    },
+}
+"""The presets by name."""
+
+
+def preset(name: str) -> Mapping[str, Any]:
+    """The preset of that name.
+
+    Raises:
+        UnknownNameError: There is none; the message suggests the nearest name.
+    """
+    if name not in PRESETS:
+        raise UnknownNameError("preset", name, PRESETS)
+    return PRESETS[name]

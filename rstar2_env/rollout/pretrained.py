@@ -1,0 +1,173 @@
+"""Loads a model to generate with: its weights where the engine needs them here, its tokenizer and its chat template.
+
+Covered: folders and names on the Hugging Face hub; a LoRA adapter is merged into its model, as the engines compute with
+plain weights. Not covered: models that train (``rstar2_env.trainers``).
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import transformers
+from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils.peft_utils import find_adapter_config_file
+
+from rstar2_env.core.errors import ConfigurationError, MissingExtraError
+from rstar2_env.core.model_name import check_model
+from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.rollout.chat import ChatCodec
+from rstar2_env.rollout.engine import Engine
+from rstar2_env.rollout.engines.registry import ENGINES, typed_engine_options
+
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+
+
+@dataclass(frozen=True)
+class Pretrained(CheckedOptions):
+    """A model, and the engine that generates with it.
+
+    Attributes:
+        path: Folder or hub name of a causal language model or of a LoRA adapter.
+        engine: Name of the engine.
+        engine_options: Its options.
+        revision: Branch, tag or commit of a model on the hub.
+        dtype: Precision; ``"auto"`` is bfloat16 on an accelerator that supports it, else float32.
+        attn_implementation: Attention of transformers; ``None`` lets it choose.
+        trust_remote_code: Run the code that comes with a model on the hub.
+        chat_template: ``"chatml"``, a Jinja template, or ``None`` for the tokenizer's own.
+        chat_template_options: Variables passed to the template.
+
+    Raises:
+        ConfigurationError: A value is out of its range.
+    """
+
+    path: str
+    engine: str = "transformers"
+    engine_options: dict[str, Any] = field(default_factory=dict)
+    revision: str | None = None
+    dtype: str = option("auto", choices=DTYPES)
+    attn_implementation: str | None = None
+    trust_remote_code: bool = False
+    chat_template: str | None = None
+    chat_template_options: dict[str, Any] = field(default_factory=dict)
+
+
+def open_pretrained(options: Pretrained, *, max_rows: int, seed: int = 0) -> tuple[Engine, ChatCodec]:
+    """Load a model into an engine.
+
+    Args:
+        options: The model and the engine.
+        max_rows: Maximum number of requests in flight.
+        seed: Seeds the draws of requests without a seed of their own.
+
+    Returns:
+        The engine, which the caller closes, and the codec of the model's chat template.
+
+    Raises:
+        ConfigurationError: There is no such model, it cannot be loaded, or an option does not fit.
+        UnknownNameError: There is no engine of that name.
+        MissingExtraError: A package that the engine needs is not installed.
+        ServiceError: A server does not answer.
+    """
+    kind = ENGINES.get(options.engine)
+    engine_options = typed_engine_options(options.engine, options.engine_options, prefix="engine.")
+    check_model(options.path)
+    transformers.utils.logging.disable_progress_bar()
+    adapter_of = _base_of_adapter(options)
+    tokenizer = _tokenizer(options, adapter_of)
+    chat = ChatCodec(
+        tokenizer,
+        chat_template=options.chat_template,
+        chat_template_options=options.chat_template_options,
+        stop_ids=_ends(options, adapter_of),
+    )
+    model: Any = None
+    if kind.takes_model == "module" or (kind.takes_model == "path" and adapter_of is not None):
+        model = _model(options, adapter_of)
+    elif kind.takes_model == "path":
+        model = options.path
+        engine_options.setdefault("dtype", str(_dtype(options)).removeprefix("torch."))
+        if options.revision is not None:
+            engine_options.setdefault("revision", options.revision)
+        if options.trust_remote_code:
+            engine_options.setdefault("trust_remote_code", True)
+    return kind.make(model, tokenizer, max_rows=max_rows, seed=seed, options=engine_options), chat
+
+
+def _dtype(options: Pretrained) -> torch.dtype:
+    if options.dtype == "auto":
+        capable = torch.cuda.is_available() and torch.cuda.is_bf16_supported()
+        return torch.bfloat16 if capable else torch.float32
+    dtype: torch.dtype = getattr(torch, options.dtype)  # one of DTYPES
+    return dtype
+
+
+def _base_of_adapter(options: Pretrained) -> str | None:
+    """The model that an adapter belongs to; ``None`` where there is no adapter."""
+    if find_adapter_config_file(options.path, revision=options.revision) is None:
+        return None
+    try:
+        from peft import PeftConfig
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("train", f"The adapter {options.path}") from error
+    base = PeftConfig.from_pretrained(options.path, revision=options.revision).base_model_name_or_path
+    if not base:
+        raise ConfigurationError(
+            f"The adapter {options.path!r} does not say which model it belongs to: its adapter_config.json has no "
+            "base_model_name_or_path.",
+            option="model",
+        )
+    return str(base)
+
+
+def _model(options: Pretrained, adapter_of: str | None) -> PreTrainedModel:
+    name = options.path if adapter_of is None else adapter_of
+    chosen: dict[str, Any] = {"attn_implementation": options.attn_implementation}
+    if adapter_of is None:
+        chosen["revision"] = options.revision
+    try:
+        model: Any = AutoModelForCausalLM.from_pretrained(
+            name,
+            dtype=_dtype(options),
+            trust_remote_code=options.trust_remote_code,
+            **{given: value for given, value in chosen.items() if value is not None},
+        )
+        if adapter_of is not None:
+            from peft import PeftModel
+
+            adapted = PeftModel.from_pretrained(model, options.path, revision=options.revision)
+            model = adapted.merge_and_unload(safe_merge=True)
+    except (OSError, ValueError, ImportError, RuntimeError) as error:
+        raise ConfigurationError(f"The model {options.path!r} cannot be loaded: {error}", option="model") from error
+    found: PreTrainedModel = model.eval().requires_grad_(False)
+    return found.to(torch.device("cuda")) if torch.cuda.is_available() else found  # type: ignore[arg-type]
+
+
+def _tokenizer(options: Pretrained, adapter_of: str | None) -> PreTrainedTokenizerBase:
+    name, revision = options.path, options.revision
+    if adapter_of is not None and not os.path.isfile(os.path.join(name, "tokenizer_config.json")):
+        name, revision = adapter_of, None
+    chosen = {} if revision is None else {"revision": revision}
+    try:
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
+            name, padding_side="left", trust_remote_code=options.trust_remote_code, **chosen
+        )
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"The tokenizer of {name!r} cannot be loaded: {error}", option="model") from error
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
+
+
+def _ends(options: Pretrained, adapter_of: str | None) -> list[int]:
+    """The tokens that end a sequence by the model's generation configuration."""
+    name, revision = (options.path, options.revision) if adapter_of is None else (adapter_of, None)
+    try:
+        config = GenerationConfig.from_pretrained(name, **({} if revision is None else {"revision": revision}))  # type: ignore[arg-type]  # keywords of loading pass through
+    except OSError:
+        return []
+    ends = config.eos_token_id
+    return [int(token) for token in (ends if isinstance(ends, list) else [ends]) if token is not None]
