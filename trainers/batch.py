@@ -25,6 +25,7 @@ class Group:
         reasons: Why each episode does not train; "" for those that do.
         advantages: Of each episode that trains, in the order of ``kept``: its advantage, or the mean of the absolute
             ones of its tokens.
+        copies: How often it trains besides, in place of groups that are missing.
     """
 
     number: int
@@ -34,6 +35,7 @@ class Group:
     kept: list[int] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     advantages: list[float] = field(default_factory=list)
+    copies: int = 0
 
     @property
     def chosen(self) -> list[Episode]:
@@ -89,7 +91,7 @@ class Batch:
         rejected: Groups of this process of which no episode trains.
         refilled: Groups of this process that were played in place of rejected ones.
         missing: Groups that are missing from ``problems_per_step``, over all processes, when the rounds of refill were
-            used up.
+            used up and no copy replaces them.
         seconds: Wall-clock seconds of ``rollout``, ``reward``, ``select`` and ``advantage``.
         figures: Sum and count of each metric, over the episodes of this process.
     """

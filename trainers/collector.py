@@ -1,8 +1,8 @@
 """``Collector``: plays, scores and selects the episodes of a step, and makes the rows that train; no TRL, no torch.
 
 A step goes so: draw starts, the same on every process, each of which takes its share; play them; score; select; play
-fresh groups in place of rejected ones, for as many rounds as are allowed; compute the advantages of all kept groups at
-once; make rows; tell the sampler how the groups of all processes went.
+fresh groups in place of rejected ones, for as many rounds as are allowed, or copy others; compute the advantages of all
+kept groups at once; make rows; tell the sampler and the selector how the groups of all processes went.
 
 Episodes stay on their process. Only outcomes and counts are exchanged, and if one process raises, all do.
 """
@@ -10,6 +10,7 @@ Episodes stay on their process. Only outcomes and counts are exchanged, and if o
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -73,6 +74,8 @@ class Collector:
         group_size: Episodes of a group that train, at most.
         oversample: Episodes played for each of them.
         refill: Rounds in which rejected groups are replaced by fresh ones.
+        replace: Share of ``problems_per_step`` from which on copies of other groups train in place of missing ones, and
+            no further round is played; ``None`` trains on fewer.
         seed: Seed from which the draws of policy, rollout part and selector are derived.
         ranks: The processes.
         sampler: Draws the starts of the groups.
@@ -97,6 +100,7 @@ class Collector:
         sampler: Sampler,
         oversample: int = 1,
         refill: int = 0,
+        replace: float | None = None,
         seed: int = 0,
         ranks: Ranks = ONE,
         early_stop: bool = False,
@@ -129,6 +133,7 @@ class Collector:
         self.parts, self.player, self.sampler = parts, player, sampler
         self._wanted, self._keep, self._size = problems_per_step, group_size, group_size * oversample
         self._refill, self._seed, self._ranks, self._early_stop = refill, seed, ranks, early_stop
+        self._enough = problems_per_step if replace is None else replace * problems_per_step
         self._on_groups, self._judge, self._measure = on_groups, judge, measure
         self._counts = dict.fromkeys(("steps", "groups", "rejected", "refilled"), 0)
         self._words: set[tuple[str, str]] = set()
@@ -151,7 +156,10 @@ class Collector:
             with clock.of("advantage"):
                 advantages = self._advantages(groups, missing, ranks)
                 rows = [
-                    row for group, values in zip(groups, advantages, strict=True) for row in self._rows(group, values)
+                    row
+                    for group, values in zip(groups, advantages, strict=True)
+                    for _ in range(1 + group.copies)
+                    for row in self._rows(group, values)
                 ]
             told = ranks.gather(([group.outcome() for group in groups], words_of(groups)))
             outcomes = sorted(chain.from_iterable(own for own, _ in told), key=lambda outcome: outcome.group)
@@ -211,13 +219,21 @@ class Collector:
             groups += self._play_round(step, number, first, starts[ranks.rank * each :][:each], clock)
             accepted = sorted(chain.from_iterable(ranks.gather([group.number for group in groups if group.kept])))
             kept = len(accepted)
-            if kept >= self._wanted:
+            if kept >= self._enough:
                 break
-        surplus = set(accepted[self._wanted :])
+        surplus, missing = set(accepted[self._wanted :]), max(0, self._wanted - kept)
+        copied = self._copied(accepted, missing, step) if kept >= self._enough else Counter[int]()
         for group in groups:
+            group.copies = copied[group.number]
             if group.number in surplus:
                 group.drop(SURPLUS)
-        return groups, max(0, self._wanted - kept)
+        return groups, missing - copied.total()
+
+    def _copied(self, accepted: Sequence[int], missing: int, step: int) -> Counter[int]:
+        """How often each accepted group replaces a missing one; no group twice before each did once."""
+        # The same on every process: each copies its own.
+        rng = np.random.default_rng(np.random.SeedSequence([self._seed, step], spawn_key=(3,)))
+        return Counter(rng.choice(accepted, missing, replace=missing > len(accepted)).tolist())
 
     def _play_round(self, step: int, number: int, first: int, starts: Sequence[Start], clock: _Clock) -> list[Group]:
         async def play_and_score() -> list[list[Episode]]:
@@ -256,7 +272,7 @@ class Collector:
     def _advantages(self, groups: Sequence[Group], missing: int, ranks: Together) -> list[list[float | FloatArray]]:
         """The advantages of each group's kept episodes; every process computes them, one without a group too."""
         part = self.parts.advantage
-        training = [group for group in groups if group.kept]
+        training = [group for group in groups if group.kept for _ in range(1 + group.copies)]
         last = max((group.round for group in groups), default=0)
         # Groups that were rejected and not replaced belong to the batch, though they do not train.
         beside = [group for group in groups if not group.kept and group.round == last] if missing else []

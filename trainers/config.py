@@ -154,6 +154,9 @@ class RolloutOptions:
         group_size: Episodes of each group that are trained on (G).
         oversample: Episodes played for each one trained on; the GRPO-RoC paper plays 2G and keeps G.
         refill: Rounds in which rejected groups are replaced by new ones.
+        replace: Train copies of groups that were drawn at random in place of missing ones, once this share of
+            ``problems_per_step`` was found (POLARIS; 0.3 in SkyRL); rounds of refill are played only until then.
+            ``None`` trains on fewer groups.
         temperature: Sampling temperature in training.
         top_p: Nucleus sampling threshold in training; 1 disables it.
         top_k: Sample from the k most likely tokens in training; 0 disables it.
@@ -180,6 +183,7 @@ class RolloutOptions:
     group_size: int = option(8, least=1)
     oversample: int = option(1, least=1)
     refill: int = option(0, least=0)
+    replace: float | None = option(None, above=0, most=1)
     temperature: float = option(1.0, above=0)
     top_p: float = option(1.0, above=0, most=1)
     top_k: int = option(0, least=0)

@@ -30,7 +30,8 @@ def step_figures(groups: Sequence[Group], missing: int, words: Collection[tuple[
     Returns:
         ``rollout/...`` over all episodes and ``kept/...`` over those that train, named as in ``figures``, with
         ``episodes`` (that count), and ``kept/advantage`` (mean absolute one); ``dropped/<reason>``, shares of all
-        episodes; ``rollout/groups_rejected`` (a share), ``groups_refilled`` and ``groups_missing`` (numbers).
+        episodes; ``rollout/groups_rejected`` (a share), ``groups_refilled``, ``groups_replaced`` and ``groups_missing``
+        (numbers).
     """
     ends, components, reasons = (
         sorted(word for kind, word in words if kind == wanted) for wanted in ("end", "component", "reason")
@@ -50,5 +51,6 @@ def step_figures(groups: Sequence[Group], missing: int, words: Collection[tuple[
     found["kept/advantage"] = (float(sum(sizes)), float(len(sizes)))
     found["rollout/groups_rejected"] = (float(sum(not group.kept for group in groups)), float(len(groups)))
     found["rollout/groups_refilled"] = (float(sum(group.round > 0 for group in groups)), once)
+    found["rollout/groups_replaced"] = (float(sum(group.copies for group in groups)), once)
     found["rollout/groups_missing"] = (missing * once, once)
     return found

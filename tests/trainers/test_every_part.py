@@ -43,6 +43,9 @@ WITH = {
     ("sampler", "stages"): [{"steps": (5,)}, {"steps": (3,), "drop_above": 0.5}],
     ("sampler", "unsolved"): [{"after": 5}],
     ("selector", "all"): [{}, {"reject_equal": True}],
+    ("selector", "balanced_band"): [{}, {"of": "roc", "low": 0.1}],
+    ("selector", "deviation"): [{}, {"begin": 2, "filter_from": 3}, {"of": "(minimum_group:least=3)", "beta": 0.9}],
+    ("selector", "minimum_group"): [{}, {"least": 3, "of": "(all:reject_equal=true)"}],
     ("selector", "roc"): [{}, {"mode": "rank"}, {"spare": 1.0}],
 }
 """Options with which a part is checked; without any where it is not named."""

@@ -131,6 +131,7 @@ class TrlRun:
             group_size=config.rollout.group_size,
             oversample=config.rollout.oversample,
             refill=config.rollout.refill,
+            replace=config.rollout.replace,
             seed=config.run.seed,
             ranks=self._ranks,
             sampler=parts.sampler_factory(problem_source(config, "train"), config.run.seed),

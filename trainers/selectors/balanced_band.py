@@ -1,0 +1,62 @@
+"""``balanced_band``: groups of middling pass rate train (Online Difficulty Filtering, arXiv 2504.03380)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import option
+
+from .base import SELECTORS
+from .group_filter import GroupFilter
+
+
+def improvement_bound(rate: float, beta: float = 1.0) -> float:
+    """The paper's lower bound on what a problem of that pass rate teaches: p (1 - p) / (2 beta^2).
+
+    Args:
+        rate: The pass rate p.
+        beta: Coefficient of the KL term between the policy before and after.
+    """
+    return rate * (1 - rate) / (2 * beta**2)
+
+
+@dataclass
+class BalancedBand(GroupFilter):
+    """Reject groups whose pass rate is outside of a band (Online Difficulty Filtering, arXiv 2504.03380).
+
+    The divergence between the policy and the best one for a problem is at least p (1 - p) / (2 beta^2), most at a pass
+    rate p of 0.5. The paper keeps low <= p <= high and plays further groups until the batch is full, which
+    ``rollout.refill`` does. Choose it where episodes are cheap and steps are not. A band from 0 to 1 rejects nothing.
+
+    Args:
+        of: The selector of the groups that pass, as a recipe names it: ``roc``, ``(all:reject_equal=true)``.
+        low: Lowest pass rate. The band 0.2 to 0.8 comes from summaries of the paper, which compares several.
+        high: Highest pass rate.
+    """
+
+    low: float = option(0.2, least=0, most=1)
+    high: float = option(0.8, least=0, most=1)
+
+    word: ClassVar[str] = "band"
+
+    def __post_init__(self) -> None:
+        """Check the band.
+
+        Raises:
+            ConfigurationError: ``low`` is above ``high``.
+        """
+        super().__post_init__()
+        if self.low > self.high:
+            raise ConfigurationError(f"low={self.low} must be at most high={self.high}.", option="low")
+
+    def passes(self, counted: Sequence[Episode]) -> bool:
+        """See ``GroupFilter``."""
+        rate = sum(episode.correct for episode in counted) / max(len(counted), 1)
+        return bool(counted) and self.low <= rate <= self.high
+
+
+SELECTORS.register("balanced_band", BalancedBand)

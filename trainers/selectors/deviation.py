@@ -1,0 +1,91 @@
+"""``deviation``: groups whose rewards differ too little for the time being are rejected (RLPR, arXiv 2506.18254)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+from typing import Any, ClassVar
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import option
+
+from ..samplers.base import Outcome
+from .base import SELECTORS
+from .group_filter import GroupFilter
+
+
+@dataclass
+class Deviation(GroupFilter):
+    """Reject groups whose rewards deviate less than beta times a moving average of it (RLPR, arXiv 2506.18254).
+
+    With the standard deviation (over n - 1) of each group's rewards, and its mean m_k over all groups of step k,
+
+        threshold = beta * ema,  ema_k = decay ema_(k - 1) + (1 - decay) m_k.
+
+    A fixed threshold would be too high late in a run, when all rewards are close. Choose it for rewards that are no
+    longer 0 or 1, such as the probability of the reference answer; ``rollout.refill`` replaces what it rejects.
+
+    Args:
+        of: The selector of the groups that pass, as a recipe names it: ``roc``, ``(all:reject_equal=true)``.
+        beta: Share of the average that a group must reach. The released code has 0.5 for Qwen, 0.9 for Llama, 1.0 for
+            Gemma.
+        decay: Weight of the average so far.
+        begin: The step, from 1, before which the average begins, as the mean of all steps so far.
+        filter_from: The first step that rejects.
+    """
+
+    beta: float = option(0.5, least=0)
+    decay: float = option(0.99, least=0, below=1)
+    begin: int = option(6, least=2)
+    filter_from: int = option(11, least=2)
+
+    word: ClassVar[str] = "deviation"
+
+    def __post_init__(self) -> None:
+        """Check the steps; nothing was seen yet.
+
+        Raises:
+            ConfigurationError: It would reject before the average begins.
+        """
+        super().__post_init__()
+        if self.filter_from < self.begin:
+            raise ConfigurationError(f"filter_from={self.filter_from} must be at least begin={self.begin}.")
+        self._steps, self._average = 0, 0.0
+        self._means: list[float] = []
+
+    @property
+    def threshold(self) -> float:
+        """The smallest deviation of a group that trains in the step to come; 0 before ``filter_from``."""
+        return self.beta * self._average if self._steps + 1 >= self.filter_from else 0.0
+
+    def passes(self, counted: Sequence[Episode]) -> bool:
+        """See ``GroupFilter``."""
+        if not self.threshold:
+            return True
+        return len(counted) > 1 and stdev(episode.reward for episode in counted) >= self.threshold
+
+    def observe(self, outcomes: Sequence[Outcome]) -> None:
+        """See ``Observes``."""
+        super().observe(outcomes)
+        self._steps += 1
+        seen = [outcome.deviation for outcome in outcomes if outcome.episodes > 1]
+        if self._steps < self.begin:
+            self._means += [fmean(seen)] if seen else []
+            self._average = fmean(self._means) if self._means else 0.0
+        elif seen:
+            self._average = self.decay * self._average + (1 - self.decay) * fmean(seen)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What was seen so far, and the state of the other selector."""
+        own = {"steps": self._steps, "average": self._average, "means": list(self._means)}
+        return {**super().state_dict(), **own}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        super().load_state_dict(state)
+        self._steps, self._average, self._means = state["steps"], state["average"], list(state["means"])
+
+
+SELECTORS.register("deviation", Deviation)

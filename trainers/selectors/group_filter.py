@@ -1,0 +1,91 @@
+"""``GroupFilter``: for selectors that reject whole groups, and let another one choose within those that pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rstar2_env.core.episode import Episode, Group
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import CheckedOptions
+from rstar2_env.core.parts import make_part, read_part
+
+from ..samplers.base import Outcome
+from ..slots import is_factory
+from .base import SELECTORS, Observes, Reasons, Selector, plain_reasons
+
+
+@dataclass
+class GroupFilter(CheckedOptions):
+    """Rejects groups that do not pass; of the others, another selector chooses, whose state is part of this one's.
+
+    Args:
+        of: The other selector, as a recipe names it: ``roc``, ``(all:reject_equal=true)``, ``./mine.py:Mine``.
+    """
+
+    of: Any = "all"
+    _inner: Selector = field(init=False, repr=False)
+
+    word: ClassVar[str] = "rejected"
+    """Why the episodes of a rejected group do not train."""
+
+    def __post_init__(self) -> None:
+        """Make the other selector.
+
+        Raises:
+            ConfigurationError: It does not take its options.
+            UnknownNameError: There is none of that name.
+        """
+        super().__post_init__()
+        self._inner = _made(self.of)
+
+    def passes(self, counted: Sequence[Episode]) -> bool:
+        """Override it: whether a group may train, of which these episodes count."""
+        raise NotImplementedError
+
+    def __call__(self, group: Group, keep: int, rng: np.random.Generator) -> list[int]:
+        """See ``Selector``."""
+        return self._inner(group, keep, rng) if self._lets(group) else []
+
+    def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> Mapping[int, str]:
+        """See ``Reasons``."""
+        if not self._lets(group):
+            return {at: self.word if episode.available else episode.end for at, episode in enumerate(group)}
+        if isinstance(self._inner, Reasons):
+            return self._inner.reasons(group, keep, chosen)
+        return plain_reasons(group, chosen, "unselected")
+
+    def observe(self, outcomes: Sequence[Outcome]) -> None:
+        """See ``Observes``."""
+        if isinstance(self._inner, Observes):
+            self._inner.observe(outcomes)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state of the other selector, if it has one."""
+        inner: Any = self._inner
+        return {"of": inner.state_dict()} if hasattr(inner, "state_dict") else {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        inner: Any = self._inner
+        if "of" in state:
+            inner.load_state_dict(state["of"])
+
+    def _lets(self, group: Group) -> bool:
+        return self.passes([episode for episode in group if episode.available])
+
+
+def _made(written: Any) -> Selector:
+    if isinstance(written, str) and written.startswith("(") and written.endswith(")"):
+        written = written[1:-1]
+    part = read_part(written, SELECTORS.kind)
+    found: Any = part.made_by or SELECTORS.get(part.name)
+    if is_factory(found):
+        return make_part(SELECTORS, part)
+    if part.options:
+        raise ConfigurationError(f"The selector {part.name!r} is no class, and takes no options, as in {written!r}.")
+    selector: Selector = found
+    return selector
