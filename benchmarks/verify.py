@@ -23,10 +23,12 @@ import sys
 import time
 import timeit
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from random import Random
 from types import ModuleType
 
+from rstar2_env import load_problems
 from rstar2_env.testing.hacks import CAUSES, Hack, echoes, hacks
 from rstar2_env.verification import Reason, Verdict, verify, verify_many, verify_response
 from rstar2_env.verification.api import math_verify_alone
@@ -138,14 +140,33 @@ def new_hacks(count: int) -> Row:
     return f"{len(tried):,} new hacks of {len(CAUSES)} causes", theirs, ours
 
 
-def echo_attacks(records: list[dict]) -> Row:
+GENERATORS = (
+    *("simple_equations", "polynomial_multiplication", "polynomial_equations", "simple_integration"),
+    *("intermediate_integration", "complex_arithmetic", "fraction_simplification", "decimal_arithmetic"),
+    *("basic_arithmetic", "chain_sum", "gcd", "lcm", "prime_factorization", "power_function", "simple_geometry"),
+)
+"""Generators of Reasoning Gym whose answers are numbers or expressions."""
+
+
+def procedural_records(count: int) -> list[dict]:
+    """Problems of the family ``arithmetic``, asked as formulas, and of Reasoning Gym where it is installed."""
+    family = load_problems("arithmetic")
+    found = [(f"Compute ${problem.meta['expression']}$.", problem.answer) for problem in islice(family, count)]
+    if importlib.util.find_spec("reasoning_gym") is not None:
+        gym = importlib.import_module("reasoning_gym")
+        each = [gym.create_dataset(name, size=count // len(GENERATORS), seed=1) for name in GENERATORS]
+        found += [(item["question"], item["answer"]) for items in each for item in items]
+    return [{"question": question, "answer": str(answer)} for question, answer in found]
+
+
+def echo_attacks(records: list[dict], name: str = "questions of college_math") -> Row:
     """Every formula of every question in every dress; math-verify gets the last one in parentheses only."""
     tried = [(at, hack) for at, record in enumerate(records) for hack in echoes(record["question"], record["answer"])]
     paid = [at for at, hack in tried if verify(hack.gold, hack.answer, question=hack.question, timeout=LONG_S).correct]
     last = {at: hack for at, hack in tried if hack.answer.startswith("(") and hack.answer.endswith(")")}
     theirs = sum(math_verify_alone(hack.gold, hack.answer, timeout=ITS_DEADLINE_S).correct for hack in last.values())
     result = f"{len(paid)} of {len(tried):,} paid, in {len(set(paid))} problems"
-    return f"echoes of {len(records)} questions of college_math", f"{theirs} problems pay one dress", result
+    return f"echoes of {len(records):,} {name}", f"{theirs} problems pay one dress", result
 
 
 def whole_texts(cases: list[dict]) -> Row:
@@ -321,6 +342,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=100_000, help="random pairs of each kind")
     parser.add_argument("--neighbours", type=int, default=20, help="other problems' answers for each gold")
     parser.add_argument("--hacks", type=int, default=200, help="new hacks of each cause")
+    parser.add_argument("--problems", type=int, default=500, help="procedural problems of each kind of source")
     parser.add_argument("--json", type=Path, help="also write the rows there")
     parser.add_argument("--write", action="store_true", help="put the table into docs/verification.md")
     options = parser.parse_args()
@@ -331,6 +353,7 @@ def main() -> None:
     golds = [record["answer"] for record in records]
     makers: list[Callable[[], Row]] = [numbers, imports, false_positives, hostile, languages]
     makers.append(lambda: new_hacks(options.hacks))
+    makers.append(lambda: echo_attacks(procedural_records(options.problems), "procedural questions"))
     if cases:
         makers += [lambda: answers(cases), lambda: whole_texts(cases)]
     if others:

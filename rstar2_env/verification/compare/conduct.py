@@ -33,8 +33,7 @@ from rstar2_env.verification.read.nodes import (
     walk,
 )
 from rstar2_env.verification.read.normal import as_quantity
-from rstar2_env.verification.values.evaluate import Evaluator
-from rstar2_env.verification.values.interval import (
+from rstar2_env.verification.values.ball import (
     Complex,
     TooLargeError,
     UndefinedError,
@@ -42,6 +41,7 @@ from rstar2_env.verification.values.interval import (
     VagueError,
     middle,
 )
+from rstar2_env.verification.values.evaluate import Evaluator
 
 _CLASSES = {
     **dict.fromkeys(("fact", "fact2", "binom"), "factorial"),
@@ -270,7 +270,7 @@ def _rational(node: Node) -> bool:
         return False
     if isinstance(value, Fraction | Complex):
         return isinstance(value, Fraction)
-    exact = middle(value, _BITS)
+    exact = middle(value)
     return abs(exact - exact.limit_denominator(1000)) < Fraction(1, 1 << _BITS // 2)
 
 

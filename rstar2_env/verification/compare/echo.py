@@ -19,7 +19,7 @@ from rstar2_env.verification.compare.tidy import cost, light, shape, tidy
 from rstar2_env.verification.read.lexer import ReadError
 from rstar2_env.verification.read.nodes import Const, Group, Matrix, Node, Num, Relation, Sym, Words, children, key
 from rstar2_env.verification.read.readings import readings
-from rstar2_env.verification.values.interval import TooLargeError
+from rstar2_env.verification.values.ball import TooLargeError
 
 MAX_FORMULAS = 40
 """Most formulas of a question that an answer is compared with."""

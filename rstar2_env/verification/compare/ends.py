@@ -5,8 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from rstar2_env.verification.read.nodes import Apply, Const, Node, symbols
-from rstar2_env.verification.values.evaluate import Evaluator
-from rstar2_env.verification.values.interval import (
+from rstar2_env.verification.values.ball import (
     Complex,
     TooLargeError,
     UndefinedError,
@@ -14,6 +13,7 @@ from rstar2_env.verification.values.interval import (
     VagueError,
     approximate,
 )
+from rstar2_env.verification.values.evaluate import Evaluator
 
 INFINITY = Const("oo")
 MINUS_INFINITY = Apply("neg", (INFINITY,))

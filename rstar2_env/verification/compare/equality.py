@@ -1,4 +1,4 @@
-"""Whether two expressions are equal, by evaluating both at rational points, exactly or in intervals.
+"""Whether two expressions are equal, by evaluating both at rational points, exactly or in balls.
 
 One point at which the values must differ refutes equality. Agreement at several points, at two of them to about fifty
 digits, counts as equality. The points are drawn from a hash of the two texts, so no text can be fitted to them.
@@ -15,8 +15,7 @@ from functools import lru_cache
 
 from rstar2_env.verification.compare.plain import PlainNumber, is_float_of, rounds_to, scaled, within
 from rstar2_env.verification.read.nodes import Apply, Const, Node, Num, Sym, key, rebuild, symbols, walk
-from rstar2_env.verification.values.evaluate import Evaluator
-from rstar2_env.verification.values.interval import (
+from rstar2_env.verification.values.ball import (
     Complex,
     TooLargeError,
     UndefinedError,
@@ -24,14 +23,14 @@ from rstar2_env.verification.values.interval import (
     VagueError,
     Value,
     contains_zero,
-    libmpi,
     middle,
     sign,
     size_exponent,
+    to_ball,
     to_complex,
-    to_interval,
     width_exponent,
 )
+from rstar2_env.verification.values.evaluate import Evaluator
 from rstar2_env.verification.values.points import (
     chance_of,
     kink_points,
@@ -178,9 +177,7 @@ def place(node: Node) -> float:
     names = sorted(symbols(node))
     try:
         value = _value(node, {name: Fraction(at, 7) for at, name in enumerate(names, 9)}, LOW_BITS, _Setting(), False)
-        return float(
-            value if isinstance(value, Fraction) else 0 if isinstance(value, Complex) else middle(value, LOW_BITS)
-        )
+        return float(value if isinstance(value, Fraction) else 0 if isinstance(value, Complex) else middle(value))
     except (UndefinedError, VagueError, UnsupportedError, TooLargeError, OverflowError):
         return 0.0
 
@@ -188,7 +185,7 @@ def place(node: Node) -> float:
 def _rational(value: Value) -> Fraction:
     if isinstance(value, Complex):
         raise UndefinedError
-    return value if isinstance(value, Fraction) else middle(value, HIGH_BITS)
+    return value if isinstance(value, Fraction) else middle(value)
 
 
 def decimal_of(node: Node) -> PlainNumber | None:
@@ -287,19 +284,19 @@ def _exact(left: Value, right: Value) -> bool:
 
 
 def _compare(left: Value, right: Value, prec: int) -> bool | None:
-    """``False`` if the values must differ, ``True`` if they agree to the precision of the intervals, else ``None``."""
+    """``False`` if the values must differ, ``True`` if they agree to the precision of the balls, else ``None``."""
     if isinstance(left, Fraction) and isinstance(right, Fraction):
         return left == right
     if isinstance(left, Complex) or isinstance(right, Complex):
-        parts = zip(to_complex(left, prec), to_complex(right, prec), strict=True)
-        results = [_compare(one, other, prec) for one, other in parts]
+        pairs = [(value.real, value.imag) for value in (to_complex(left), to_complex(right))]
+        results = [_compare(one, other, prec) for one, other in zip(*pairs, strict=True)]
         return False if False in results else None if None in results else True
-    one, other = to_interval(left, prec), to_interval(right, prec)
-    difference = libmpi.mpi_sub(one, other, prec)
+    one, other = to_ball(left), to_ball(right)
+    difference = one - other
     if not contains_zero(difference):
         return False
     # The agreement must be small absolutely and relative to the values: next to e^5000, any number agrees with 12.
-    width = width_exponent(difference, prec)
+    width = width_exponent(difference)
     scale = max(size_exponent(one), size_exponent(other), 0)
     return True if width - scale <= -(prec // 2) and width <= -(prec // 4) else None
 
@@ -372,9 +369,6 @@ def proportional(gold: Node, answer: Node, rules: Rules, *, positive: bool) -> b
 
 
 def _sign(value: Value) -> int | None:
-    if isinstance(value, Fraction):
-        return (value > 0) - (value < 0)
     if isinstance(value, Complex):
-        known = not (contains_zero(value.re) and contains_zero(value.im))
-        return 1 if known else None
+        return None if contains_zero(value) else 1
     return sign(value)

@@ -24,7 +24,7 @@ from rstar2_env.verification.read.clean import clean
 from rstar2_env.verification.read.lexer import ReadError
 from rstar2_env.verification.read.nodes import Group, Node, Words, walk
 from rstar2_env.verification.read.readings import readings
-from rstar2_env.verification.values.interval import TooLargeError
+from rstar2_env.verification.values.ball import TooLargeError
 from rstar2_env.verification.verdict import Reason
 
 on_load = symbolic.on_load

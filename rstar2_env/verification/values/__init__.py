@@ -1,1 +1,1 @@
-"""The value of an expression at a point: exact if it is rational, otherwise an interval that contains it."""
+"""The value of an expression at a point: exact if it is rational, otherwise a ball that contains it."""

@@ -1,4 +1,4 @@
-"""The value of an expression at a point, exact if it is rational, otherwise an interval that contains it.
+"""The value of an expression at a point, exact if it is rational, otherwise a ball that contains it.
 
 Covered: arithmetic, powers and roots, elementary functions, factorials and binomials, finite sums and products, small
 determinants, over the reals (odd roots of negative numbers are real) or the complex numbers (principal values). Not
@@ -10,20 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
+from flint import acb, arb, ctx
+
 from rstar2_env.verification.read.nodes import Apply, Big, Const, Node, Num, Sym
 from rstar2_env.verification.values import functions
-from rstar2_env.verification.values.interval import (
-    ONE_INTERVAL,
-    ZERO_INTERVAL,
-    Complex,
-    Interval,
+from rstar2_env.verification.values.ball import (
     TooLargeError,
     UndefinedError,
     UnsupportedError,
     Value,
-    libmpi,
     to_complex,
-    typed,
 )
 from rstar2_env.verification.values.operations import HANDLERS, Operands
 
@@ -39,7 +35,7 @@ class Evaluator(Operands):
 
     Args:
         point: Values of the variables.
-        prec: Bits of precision of intervals.
+        prec: Bits of precision of balls.
         over_complex: Work over the complex numbers.
         degrees: Read a degree mark as a factor of pi/180; ``False`` ignores it.
         decimal_log: Read ``log`` without a base as the decimal logarithm rather than the natural one.
@@ -54,7 +50,8 @@ class Evaluator(Operands):
         degrees: bool = True,
         decimal_log: bool = False,
     ) -> None:
-        super().__init__(prec, over_complex=over_complex)
+        super().__init__(over_complex=over_complex)
+        self.prec = prec
         self.degrees = degrees
         self.decimal_log = decimal_log
         self._point = dict(point)
@@ -69,6 +66,7 @@ class Evaluator(Operands):
             TooLargeError: An intermediate value is too large to compute with.
             UnsupportedError: The tree contains something without a value.
         """
+        ctx.prec = self.prec  # the context is the process's, and another evaluator may have set it
         self._steps += 1
         if self._steps > MAX_STEPS:
             raise TooLargeError
@@ -90,17 +88,14 @@ class Evaluator(Operands):
 
     def _constant(self, name: str) -> Value:
         if name == "pi":
-            return self._pi()
+            return arb.pi()
         if name == "e":
-            return typed(libmpi.mpi_exp(ONE_INTERVAL, self.prec))
+            return arb.const_e()
         if name == "i":
             if not self.over_complex:
                 raise UndefinedError
-            return Complex(ZERO_INTERVAL, ONE_INTERVAL)
+            return acb(0, 1)
         raise UnsupportedError(name)
-
-    def _pi(self) -> Interval:
-        return typed(libmpi.mpi_pi(self.prec))
 
     def _apply(self, op: str, args: tuple[Node, ...]) -> Value:
         handler = HANDLERS.get(op)
@@ -114,15 +109,14 @@ class Evaluator(Operands):
         if len(args) != 1:
             raise UnsupportedError(op)
         argument = self.value(args[0])
-        if isinstance(argument, Complex):
-            return functions.over_complex(op, argument, self.prec)
+        if isinstance(argument, acb):
+            return functions.over_complex(op, argument)
         try:
-            return functions.REAL[op](argument, self.prec)
+            return functions.REAL[op](argument)
         except UndefinedError:
             if not self.over_complex:
                 raise
-            re, im = to_complex(argument, self.prec)
-            return functions.over_complex(op, Complex(re, im), self.prec)
+            return functions.over_complex(op, to_complex(argument))
 
     def _big(self, node: Big) -> Value:
         if node.kind not in ("sum", "prod") or node.lower is None or node.upper is None or not node.variable:

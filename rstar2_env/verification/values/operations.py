@@ -8,21 +8,21 @@ from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
 
+from flint import acb
+
 from rstar2_env.verification.read.nodes import Apply, Const, Group, Matrix, Node, Num, Relation, symbols
 from rstar2_env.verification.values import functions
 from rstar2_env.verification.values.arithmetic import Arithmetic
-from rstar2_env.verification.values.interval import (
-    Complex,
+from rstar2_env.verification.values.ball import (
     TooLargeError,
     UndefinedError,
     UnsupportedError,
     VagueError,
     Value,
     bounded,
-    libmpi,
+    magnitude,
     sign,
     to_complex,
-    typed,
 )
 
 MAX_FACTORIAL = 5_000
@@ -86,7 +86,7 @@ def _power(operands: Operands, args: tuple[Node, ...]) -> Value:
     if isinstance(base, Const) and base.name == "e" and not operands.over_complex:
         real = operands.value(exponent)
         if not isinstance(real, Fraction) or real.denominator != 1:
-            return functions.exp(real, operands.prec)
+            return functions.exp(real)
     left, right = operands.value(base), operands.value(exponent)
     broken = isinstance(left, Fraction) and left < 0 and isinstance(right, Fraction) and right.denominator != 1
     if broken and symbols(exponent) and not operands.over_complex:
@@ -99,33 +99,28 @@ def _root(operands: Operands, args: tuple[Node, ...]) -> Value:
 
 
 def _absolute(operands: Operands, args: tuple[Node, ...]) -> Value:
-    value = operands.value(args[0])
-    if isinstance(value, Fraction):
-        return abs(value)
-    if isinstance(value, Complex):
-        return typed(libmpi.mpci_abs((value.re, value.im), operands.prec))
-    return typed(libmpi.mpi_abs(value, operands.prec))
+    return magnitude(operands.value(args[0]))
 
 
 def _factorial(operands: Operands, args: tuple[Node, ...]) -> Value:
     number = operands.whole(args[0])
     if number < 0:
         raise UndefinedError
-    return bounded(Fraction(math.factorial(number)), operands.prec)
+    return bounded(Fraction(math.factorial(number)))
 
 
 def _double_factorial(operands: Operands, args: tuple[Node, ...]) -> Value:
     number = operands.whole(args[0])
     if number < -1:
         raise UndefinedError
-    return bounded(Fraction(math.prod(range(number, 0, -2))), operands.prec)
+    return bounded(Fraction(math.prod(range(number, 0, -2))))
 
 
 def _binomial(operands: Operands, args: tuple[Node, ...]) -> Value:
     top, bottom = operands.whole(args[0]), operands.whole(args[1])
     if top < 0:
         raise UndefinedError
-    return bounded(Fraction(math.comb(top, bottom) if bottom >= 0 else 0), operands.prec)
+    return bounded(Fraction(math.comb(top, bottom) if bottom >= 0 else 0))
 
 
 def _degrees(operands: Operands, args: tuple[Node, ...]) -> Value:
@@ -163,12 +158,9 @@ def _holds(operands: Operands, condition: Node) -> bool:
 
 def _stands(operands: Operands, op: str, left: Value, right: Value) -> bool:
     difference = operands.add(left, operands.negative(right))
-    if isinstance(difference, Complex):
+    if isinstance(difference, acb):
         raise UndefinedError
-    if isinstance(difference, Fraction):
-        direction: int | None = (difference > 0) - (difference < 0)
-    else:
-        direction = sign(difference)
+    direction = sign(difference)
     if direction is None:
         raise VagueError
     wanted = {"=": (0,), "!=": (-1, 1), "<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (0, 1)}.get(op)
@@ -182,7 +174,7 @@ def _logarithm(operands: Operands, args: tuple[Node, ...]) -> Value:
     if len(args) == 2:
         return operands.divide(top, operands.value(Apply("ln", args[1:])))
     if len(args) == 1 and operands.decimal_log:
-        return operands.divide(top, functions.log(Fraction(10), operands.prec))
+        return operands.divide(top, functions.REAL["ln"](Fraction(10)))
     return top
 
 
@@ -222,21 +214,15 @@ def _in_base(operands: Operands, args: tuple[Node, ...]) -> Value:
 
 
 def _largest(operands: Operands, args: tuple[Node, ...]) -> Value:
-    return functions.extreme([operands.value(arg) for arg in args], operands.prec, 1)
+    return functions.extreme([operands.value(arg) for arg in args], 1)
 
 
 def _smallest(operands: Operands, args: tuple[Node, ...]) -> Value:
-    return functions.extreme([operands.value(arg) for arg in args], operands.prec, -1)
+    return functions.extreme([operands.value(arg) for arg in args], -1)
 
 
-def _part(which: str) -> Callable[[Operands, tuple[Node, ...]], Value]:
-    def part(operands: Operands, args: tuple[Node, ...]) -> Value:
-        re, im = to_complex(operands.value(args[0]), operands.prec)
-        if which == "conj":
-            return Complex(re, typed(libmpi.mpi_neg(im)))
-        return re if which == "Re" else im
-
-    return part
+def _part(take: Callable[[acb], Value]) -> Callable[[Operands, tuple[Node, ...]], Value]:
+    return lambda operands, args: take(to_complex(operands.value(args[0])))
 
 
 def _determinant(operands: Operands, args: tuple[Node, ...]) -> Value:
@@ -282,9 +268,9 @@ HANDLERS: dict[str, Callable[[Operands, tuple[Node, ...]], Value]] = {
     "base": _in_base,
     "max": _largest,
     "min": _smallest,
-    "Re": _part("Re"),
-    "Im": _part("Im"),
-    "conj": _part("conj"),
+    "Re": _part(lambda value: value.real),
+    "Im": _part(lambda value: value.imag),
+    "conj": _part(acb.conjugate),
     "det": _determinant,
 }
 """How to evaluate each operation except the elementary functions of one value (see ``functions``)."""

@@ -1,0 +1,149 @@
+"""Numbers that are known exactly (``Fraction``) or to lie in a ball, real or complex.
+
+A thin layer over the ball arithmetic of FLINT. Every result contains the true value, so two results that do not overlap
+belong to different numbers, and a single evaluation can refute an equality. Precision is bounded, and with it the cost
+of every operation. It is that of FLINT's context, which ``Evaluator`` sets. Not covered: trees (see ``evaluate``).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TypeAlias, TypeVar
+
+from flint import acb, arb, fmpq
+
+Complex: TypeAlias = acb
+Real: TypeAlias = Fraction | arb
+Value: TypeAlias = Fraction | arb | acb
+_Ball = TypeVar("_Ball", arb, acb)
+
+MAX_BITS = 20_000
+"""A fraction with more bits than this is kept as a ball instead."""
+
+MAX_ARGUMENT = 1 << 24
+"""Largest argument of the exponential and trigonometric functions."""
+
+_TINY = -(1 << 60)
+
+
+class UndefinedError(Exception):
+    """There is no value: a division by zero, a root outside its domain."""
+
+
+class UnsupportedError(Exception):
+    """The expression contains something that has no value here."""
+
+
+class VagueError(Exception):
+    """The ball is too wide to decide; more precision may help."""
+
+
+class TooLargeError(Exception):
+    """The value is too large to compute with."""
+
+
+def to_ball(value: Real) -> arb:
+    """The value as a ball."""
+    return arb(fmpq(value.numerator, value.denominator)) if isinstance(value, Fraction) else value
+
+
+def to_complex(value: Value) -> acb:
+    """The value as a complex ball."""
+    return value if isinstance(value, acb) else acb(to_ball(value))
+
+
+def known(value: _Ball) -> _Ball:
+    """The ball, if it is bounded.
+
+    Raises:
+        VagueError: It is not, since an operation met a point where it has no value.
+    """
+    if not value.is_finite():
+        raise VagueError
+    return value
+
+
+def bounded(value: Fraction) -> Real:
+    """The fraction if its size is within ``MAX_BITS``, otherwise a ball that contains it."""
+    if value.numerator.bit_length() + value.denominator.bit_length() > MAX_BITS:
+        return to_ball(value)
+    return value
+
+
+def magnitude(value: Value) -> Real:
+    """The absolute value."""
+    size: Real = abs(value)  # type: ignore[assignment]  # the checker joins the two results to "object"
+    return size
+
+
+def sign(value: Real) -> int | None:
+    """The sign, -1, 0 or 1; ``None`` if the ball does not determine it."""
+    if value > 0:
+        return 1
+    if value < 0:
+        return -1
+    return 0 if value == 0 else None
+
+
+def contains_zero(value: arb | acb) -> bool:
+    """Whether zero may be the value."""
+    return bool(value.contains(0))
+
+
+def check_argument(value: arb) -> arb:
+    """Refuse an argument whose exponential or sine would be too large to compute.
+
+    Raises:
+        TooLargeError: Its absolute value may exceed ``MAX_ARGUMENT``.
+    """
+    if not value.abs_upper() <= MAX_ARGUMENT:
+        raise TooLargeError
+    return value
+
+
+def _exponent(exact: arb) -> int:
+    """An exponent e such that an exact number is at most 2**e; very small for zero."""
+    digits, exponent = exact.man_exp()
+    return int(exponent) + abs(int(digits)).bit_length() if digits else _TINY
+
+
+def width_exponent(value: arb) -> int:
+    """An exponent e such that the ball is at most 2**e wide; very small for a point."""
+    return _exponent(value.rad()) + 1
+
+
+def size_exponent(value: arb) -> int:
+    """An exponent e such that no absolute value in the ball exceeds 2**e; very small for zero."""
+    return _exponent(value.abs_upper())
+
+
+def floor_of(value: arb) -> int:
+    """The floor, if it is the same over the whole ball.
+
+    Raises:
+        VagueError: It differs within the ball.
+        TooLargeError: It has more than 4,000 bits.
+    """
+    if size_exponent(value) > 4000:
+        raise TooLargeError
+    low, high = value.lower().floor().unique_fmpz(), value.upper().floor().unique_fmpz()
+    if low is None or low != high:
+        raise VagueError
+    return int(low)
+
+
+def middle(value: arb) -> Fraction:
+    """The middle of the ball, exactly.
+
+    Raises:
+        TooLargeError: Its exponent is too large to compute with.
+    """
+    if not (-4000 < size_exponent(value) < 4000 or value == 0):
+        raise TooLargeError
+    exact = value.mid().fmpq()
+    return Fraction(int(exact.p), int(exact.q))
+
+
+def approximate(value: arb) -> float:
+    """A float inside or near the ball; for sorting only."""
+    return float(value.mid())
