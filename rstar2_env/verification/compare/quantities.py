@@ -90,8 +90,9 @@ def same_in_base(gold: Node, answer: Node) -> bool | None:
         return None
     if one is not None and other is not None:
         return one == other
-    digits = one[0] if one is not None else None
-    return digits is not None and digits == _digits(answer)
+    if one is None:
+        return other == (_digits(gold), "10")  # what is written without a base is decimal
+    return one[0] == _digits(answer)
 
 
 def _numeral(node: Node) -> tuple[str, str] | None:

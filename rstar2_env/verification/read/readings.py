@@ -54,6 +54,10 @@ def readings(text: str) -> tuple[Node, ...]:
         return (Num(Fraction(said)),)
     if (day := words.date(cleaned)) is not None:
         return (Words(day),)
+    if (moment := words.clock(cleaned)) is not None:
+        trees.append(Words(moment))
+        if "m" in cleaned.lower():
+            return tuple(trees)  # without "PM" it may be a ratio as well
     if (counted := _COUNTED.fullmatch(cleaned)) is not None and (said := words.number(counted[1])) is not None:
         cleaned = f"{said} {counted[2]}"  # "twelve eggs"
     spellings = [(spelling, False) for spelling in _spellings(cleaned)]

@@ -8,6 +8,7 @@ model (see ``model``).
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 from rstar2_env.verification.read.names import word_set
 
@@ -64,6 +65,22 @@ def date(text: str) -> str | None:
     return f"date {found.get('year', '')} month {month} day {int(found['day'])}"
 
 
+_CLOCK = re.compile(r"(?P<hour>\d{1,2}):(?P<minute>[0-5]\d)(?: ?(?P<half>[ap])\.? ?m\.?)?", re.IGNORECASE)
+
+
+def clock(text: str) -> str | None:
+    """A time of day ("3:45 PM", "15:45") in one spelling; ``None`` for anything else, and for "3:45", which is two."""
+    plain = " ".join(_TEXT_COMMAND.sub(" ", text).replace("{", " ").replace("}", " ").split())
+    if (match := _CLOCK.fullmatch(plain)) is None:
+        return None
+    hour, half = int(match["hour"]), (match["half"] or "").lower()
+    if half and 1 <= hour <= 12:
+        hour = hour % 12 + 12 * (half == "p")
+    elif half or not 13 <= hour <= 23:
+        return None
+    return f"clock {hour} minute {int(match['minute'])}"
+
+
 _PHRASES = {
     phrase: meaning
     for meaning, phrases in {
@@ -80,6 +97,13 @@ _PHRASES = {
 }
 
 _MAX_NUMBER_WORDS = 12
+_DENOMINATORS = {
+    **{"half": 2, "halve": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7},
+    **{"eighth": 8, "ninth": 9, "tenth": 10, "twelfth": 12, "twentieth": 20, "hundredth": 100},
+}
+_PARTS = re.compile(
+    rf"(?:(?P<whole>.+?) and )?(?P<top>[a-z-]+)[ -](?P<bottom>(?:{'|'.join(_DENOMINATORS)})s?)", re.IGNORECASE
+)
 _GENERIC = word_set("function triangle number sequence series matrix graph curve player wins has winning strategy only")
 """Words that say again what the question asked about."""
 
@@ -95,8 +119,15 @@ def plain_words(text: str) -> str:
     return " ".join(str(_NUMBER_WORDS.get(word, word)) for word in words)
 
 
-def number(text: str) -> int | None:
-    """The number that words say ("minus two hundred and five", "twenty-three"), or ``None`` if they say none."""
+def number(text: str) -> int | Fraction | None:
+    """The number that words say ("minus two hundred and five", "three quarters"), or ``None`` if they say none."""
+    if (match := _PARTS.fullmatch(text.strip(" ."))) is not None:
+        top = 1 if match["top"].lower() == "a" else number(match["top"])
+        bottom = _DENOMINATORS[match["bottom"].lower().removesuffix("s")]
+        whole = number(match["whole"]) if match["whole"] else 0
+        if not isinstance(top, int) or not isinstance(whole, int) or not 0 < top < bottom:
+            return None  # "seven halves"
+        return whole + Fraction(top, bottom)
     words = [word for word in re.split(r"[\s-]+", text.lower().strip(" .")) if word not in ("and", "a")]
     sign = -1 if words[:1] and words[0] in ("minus", "negative") else 1
     words = words[1:] if sign < 0 else words

@@ -22,7 +22,9 @@ from rstar2_env.verification.values.ball import (
     VagueError,
     Value,
     bounded,
+    contains_zero,
     known,
+    magnitude,
     sign,
     to_ball,
     to_complex,
@@ -81,6 +83,11 @@ class Arithmetic:
             base = to_ball(base)
         if abs(exponent) > 1 << 40:
             raise TooLargeError
+        if contains_zero(base):
+            if exponent < 0:
+                raise VagueError
+            radius = arb(0, to_ball(magnitude(base)).abs_upper() ** exponent)  # arb has no power of a ball around zero
+            return acb(radius, radius) if isinstance(base, acb) else radius
         return known(base**exponent)  # type: ignore[type-var]  # one kind or the other
 
     def _root_power(self, base: Value, exponent: Fraction) -> Value:

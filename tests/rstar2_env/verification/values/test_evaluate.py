@@ -139,3 +139,10 @@ def test_complex_values_are_principal() -> None:
     value = Evaluator({}, 100, over_complex=True).value(tree)
     assert isinstance(value, Complex)
     assert abs(value - Complex(1, arb(3).sqrt())) < 1e-20
+
+
+@pytest.mark.parametrize("text", [r"(\ln 2 - \ln 2)^2", r"(\ln 2 - \ln 2)^3", r"(\sqrt2 + \sqrt3 - \sqrt3 - \sqrt2)^4"])
+def test_a_power_of_what_may_be_zero_is_known(text: str) -> None:
+    value = to_ball(value_of(text, 200))
+    assert value.contains(0)
+    assert value.abs_upper() < 1e-40
