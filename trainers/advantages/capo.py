@@ -10,6 +10,7 @@ wrong ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -23,7 +24,7 @@ from rstar2_env.core.parts import make_part, read_part
 from ..ranks import ONE, Ranks
 from ..slots import is_factory
 from .base import ADVANTAGES, Advantages, FloatArray
-from .step_judges import STEP_JUDGES, StepJudge
+from .step_judges import STEP_JUDGES, Critique, StepJudge
 from .tokens import normalized, on_tokens
 
 
@@ -32,7 +33,8 @@ class Capo(CheckedOptions):
     """The outcome less a penalty on the tokens of wrong steps, normalized over the group: CAPO (arXiv 2508.02298).
 
     Args:
-        judge: Says which steps are wrong: ``"statuses"``, or your own, ``./mine.py:Judge``; see ``StepJudge``.
+        judge: Says which steps are wrong: ``"statuses"``; a language model that is served somewhere,
+            ``(model:url=http://localhost:8000/v1,model=NAME)``; or your own, ``./mine.py:Judge``.
         vote: Which steps several critiques make wrong: the ``"intersection"`` names those of all, the ``"majority"``
             those of more than half; the ``"average"`` takes the share of critiques as a degree.
         correct: C, what each token of a correct episode earns.
@@ -56,7 +58,7 @@ class Capo(CheckedOptions):
             UnknownNameError: There is none of that name.
         """
         super().__post_init__()
-        object.__setattr__(self, "_judge", _made(self.judge))
+        object.__setattr__(self, "_judge", make_judge(self.judge))
 
     def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
         """See ``Advantage``.
@@ -64,20 +66,23 @@ class Capo(CheckedOptions):
         Raises:
             ConfigurationError: The judge named tokens that are not there.
         """
+        episodes = [episode for group in groups for episode in group]
         found: Advantages = []
-        for group in groups:
-            # Each group by itself, and it is whole on this process.
-            found += normalized([group], [[self._values(episode) for episode in group]], ONE, self.eps)
+        with ThreadPoolExecutor(getattr(self._judge, "workers", 1)) as threads:
+            critiques = threads.map(self._judge, episodes)  # in their order
+            for group in groups:
+                values: Advantages = [[self.values(episode, next(critiques)) for episode in group]]
+                found += normalized([group], values, ONE, self.eps)  # by itself: a group is whole on its process
         return found
 
-    def _values(self, episode: Episode) -> FloatArray:
-        earned = on_tokens(self.correct * episode.correct, episode)
-        return earned - self.penalty * self._wrong(episode)
+    def values(self, episode: Episode, critiques: Sequence[Critique]) -> FloatArray:
+        """What each token earns before it is normalized, shape (completion tokens,)."""
+        return on_tokens(self.correct * episode.correct, episode) - self.penalty * self._wrong(episode, critiques)
 
-    def _wrong(self, episode: Episode) -> FloatArray:
+    def _wrong(self, episode: Episode, critiques: Sequence[Critique]) -> FloatArray:
         """The degree to which each token is in a wrong step."""
         named = []
-        for critique in self._judge(episode):
+        for critique in critiques:
             inside = on_tokens(0.0, episode)
             for start, stop in critique:
                 if not 0 <= start <= stop <= len(inside):
@@ -93,7 +98,13 @@ class Capo(CheckedOptions):
         return (share >= 1 if self.vote == "intersection" else share > 0.5).astype(np.float64)
 
 
-def _made(written: Any) -> StepJudge:
+def make_judge(written: Any) -> StepJudge:
+    """The judge of a name with options, or what was given itself.
+
+    Raises:
+        ConfigurationError: It does not take its options.
+        UnknownNameError: There is none of that name.
+    """
     if isinstance(written, str) and written.startswith("(") and written.endswith(")"):
         written = written[1:-1]
     part = read_part(written, STEP_JUDGES.kind)

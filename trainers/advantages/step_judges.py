@@ -12,11 +12,13 @@ from rstar2_env.core.registry import Registry
 Critique: TypeAlias = Sequence[tuple[int, int]]
 """The wrong steps that one critique found: where the tokens of each begin and end in ``completion_ids``."""
 StepJudge: TypeAlias = Callable[[Episode], Sequence[Critique]]
-"""Returns one critique of an episode, or several that are voted on. It is called for one episode after the other."""
+"""Returns one critique of an episode, or several that are voted on. With an attribute ``workers`` it is called from as
+many threads at the same time, else for one episode after the other."""
 
 STEP_JUDGES: Registry[Callable[..., StepJudge]] = Registry(
     "step judge",
-    entry_points="rstar2_env.step_judges",
+    "rstar2_env.trainers.advantages",
+    "rstar2_env.step_judges",
     shape=Shape(is_called_with(1), "a class whose objects are called with (episode), or a function of it"),
 )
 

@@ -15,12 +15,10 @@ from ..ranks import Ranks
 from ..slots import is_factory
 from .base import ADVANTAGES, Advantage, Advantages
 
-_TAKEN_OVER = ("least", "of_batch", "state_dict", "load_state_dict")
-
 
 @dataclass(frozen=True)
 class Wrapped(CheckedOptions):
-    """An estimator over another one, whose smallest group, batch and state are its own.
+    """An estimator over another one; what it needs, and its state, are those of the other one.
 
     Args:
         of: The other estimator, as a recipe names it: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
@@ -44,10 +42,10 @@ class Wrapped(CheckedOptions):
         return self._inner(groups, ranks)
 
     def __getattr__(self, name: str) -> Any:
-        """What the collector asks about an estimator, of the other one."""
-        if name in _TAKEN_OVER and "_inner" in self.__dict__:
-            return getattr(self.__dict__["_inner"], name)
-        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}.")
+        """What a trainer asks about an estimator (``least``, ``needs``, ``state_dict``, ...), of the other one."""
+        if name.startswith("_"):  # among them ``_inner``, for which a copy asks before it has it
+            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}.")
+        return getattr(self._inner, name)
 
 
 def _made(written: Any) -> Advantage:

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from credit import Said, advantages, episode, plain
 
+from rstar2_env.trainers.advantages.apo_stcr import ApoStcr
+
 
 @pytest.mark.parametrize(("over", "factor"), [(100, 1.001), (10_000, 1.095), (100_000, 1.632)])
 def test_golden_factors(over, factor):
@@ -14,7 +16,7 @@ def test_golden_factors(over, factor):
 
 
 def test_a_short_wrong_episode_and_a_long_right_one_keep_theirs():
-    (values,) = advantages("apo_stcr:of=group_mean,base=2", plain(1, 1, 0, 0, tokens=[10, 30, 20, 21]))
+    (values,) = advantages("apo_stcr:of=group_mean,base=2", plain(1, 1, 0, 0, tokens=[10, 30, 15, 21]))
     assert values == pytest.approx([0.5, 0.5, -0.5, -0.5 * 1.5])
 
 
@@ -38,10 +40,11 @@ def test_the_factor_is_at_most_2():
 
 
 def test_of_tokens_only_the_negative_ones_grow():
-    right, wrong = episode(Said(1, 0, 1.0)), episode(Said(1, 1, 0.5), Said(4, 0, -0.6), correct=False)
-    below, above = (
-        advantages(part, [right, wrong])[0][1] for part in ("gigpo:omega=5", "apo_stcr:of=(gigpo:omega=5),base=2")
-    )
-    ratio = above[[0, 2]] / below[[0, 2]]
-    assert (np.sign(below[[0, 2]]) < 0).any()
-    assert ratio == pytest.approx([2 - 2.0**-4 if value < 0 else 1.0 for value in below[[0, 2]]])
+    class Signs:
+        """1 on the first token of every episode, -1 on the others."""
+
+        def __call__(self, groups, ranks):
+            return [[np.where(np.arange(len(one.completion_ids)) == 0, 1.0, -1.0) for one in group] for group in groups]
+
+    (values,) = advantages(ApoStcr(of=Signs(), base=2.0), plain(1, 0, tokens=[1, 3]))
+    assert [list(value) for value in values] == [[1], [1, -1.75, -1.75]]

@@ -21,10 +21,10 @@ def branch(at, mark, reward, parent=0):
     return made
 
 
-def tree():
+def tree(last=1.0):
     """A root episode, two branches after its first turn, and one within the second turn of the last of these."""
     third = branch(3, 2, 0.0)
-    deep = branch(3, 2, 1.0, parent=2)
+    deep = branch(3, 2, last, parent=2)
     deep.completion_ids[4:] = [900 + token for token in range(4)]
     deep.parent = (2, 4)
     return [episode(*TURNS, reward=1.0), branch(3, 1, 0.0), third, deep]
@@ -53,13 +53,12 @@ class TestSharedPrefixes:
 
 class TestArpo:
     def test_shared_tokens_get_the_mean_and_the_others_their_own(self):
-        own = [0.5, -0.5, -0.5, 0.5]
-        values = advantages("arpo:of=group_mean,attribution=hard", tree())[0]
+        values = advantages("arpo:of=group_mean,attribution=hard", tree(last=0.6))[0]
         assert [list(value) for value in values] == [
-            [0, 0, 0, *[own[0]] * 5],
-            [0, 0, 0, *[own[1]] * 5],
-            [0, 0, 0, 0, *[own[2]] * 4],
-            [0, 0, 0, 0, *[own[3]] * 4],
+            pytest.approx([0, 0, 0, *[0.6] * 5]),
+            pytest.approx([0, 0, 0, *[-0.4] * 5]),
+            pytest.approx([0, 0, 0, -0.1, *[-0.4] * 4]),
+            pytest.approx([0, 0, 0, -0.1, *[0.2] * 4]),
         ]
 
     def test_soft_leaves_to_each_episode_its_own(self):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.trainers.advantages.capo import Capo
+from rstar2_env.trainers.advantages.capo import Capo, make_judge
 
 
 def tried(reward, *statuses):
@@ -18,7 +18,8 @@ def tried(reward, *statuses):
 def raw(group, **options):
     """The values of the policy's tokens before they are normalized."""
     part = Capo(**options)
-    return of_tokens([part._values(one) for one in group], group)
+    judge = make_judge(part.judge)
+    return of_tokens([part.values(one, judge(one)) for one in group], group)
 
 
 def test_the_golden_table_of_values():
@@ -29,6 +30,11 @@ def test_the_golden_table_of_values():
         [0, 0, 0, 0, 0, 0],
         [0, 0, -1, -1, 0, 0],
     ]
+
+
+def test_the_outcome_is_the_verdict_and_not_the_reward():
+    group = [episode(Said(1, 0, 0.3), correct=True), episode(Said(1, 0, 0.7), correct=False)]
+    assert [list(values) for values in raw(group)] == [[2], [0]]
 
 
 def test_they_are_normalized_over_all_tokens_of_the_group():

@@ -78,9 +78,10 @@ def test_a_baseline_of_the_group_reaches_the_first_turn_too():
 
 @pytest.mark.parametrize("baseline", ["none", "group"])
 def test_equal_rewards_give_exact_zeros(baseline):
-    groups = [plain(0.1, 0.1, 0.1, tokens=[2, 3, 5]), plain(0.1, 0.1)]
-    values = advantages(f"reinforce_pp:baseline={baseline}", *groups)
-    assert not any(np.any(value) for own in values for value in own)
+    for reward in (0.1, 1 / 3, 0.7, 1.1):
+        groups = [plain(*[reward] * 3, tokens=[2, 3, 5]), plain(*[reward] * 4, tokens=[7, 11, 13, 1])]
+        values = advantages(f"reinforce_pp:baseline={baseline},eps=0", *groups)
+        assert not any(np.any(value) for own in values for value in own)
 
 
 @pytest.mark.parametrize("written", ["reinforce_pp", "reinforce_pp:baseline=group,gamma=0.9"])

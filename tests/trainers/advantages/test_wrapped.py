@@ -1,5 +1,6 @@
 """An estimator over another one: it is named with options, and what it needs is what the other needs."""
 
+import copy
 import pickle
 
 import numpy as np
@@ -20,6 +21,17 @@ def test_it_needs_what_the_other_one_needs(name):
     assert make_part(ADVANTAGES, f"{name}:of=reinforce").least == 1
     assert make_part(ADVANTAGES, f"{name}:of=gpg").of_batch
     assert not hasattr(make_part(ADVANTAGES, name), "state_dict")
+
+
+def test_what_the_other_one_reads_of_the_policy_is_measured_for_it(tmp_path):
+    (tmp_path / "reader.py").write_text(
+        "class Reader:\n    needs = frozenset({'answer'})\n    lead = 'So: '\n"
+        "    def __call__(self, groups, ranks):\n        return [[0.0] * len(group) for group in groups]\n"
+    )
+    part = make_part(ADVANTAGES, f"task_norm:of={tmp_path}/reader.py:Reader")
+    assert (part.needs, part.lead) == ({"answer"}, "So: ")
+    copied = copy.deepcopy(part)
+    assert (copied.needs, copied.lead) == ({"answer"}, "So: ")
 
 
 def test_the_state_of_the_other_one_is_in_checkpoints():
