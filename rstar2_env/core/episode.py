@@ -80,6 +80,7 @@ class Episode:
             for one that was played from ``reset`` on.
         usage: What its turns cost, where the player counts that: ``requests``, ``cached`` (those that a cache
             answered), ``prompt_tokens``, ``completion_tokens``, ``cost``.
+        measured: What a trainer measured of the policy on it, by name: numbers, one a token or a turn. Not recorded.
     """
 
     group: int = 0
@@ -106,6 +107,7 @@ class Episode:
     task: str = ""
     source: EpisodeSource = "policy"
     parent: tuple[int, int] | None = None
+    measured: dict[str, list[float]] = field(default_factory=dict)
     usage: dict[str, float] = field(default_factory=dict)
 
     @property

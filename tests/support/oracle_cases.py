@@ -28,6 +28,7 @@ FACTORS: dict[str, tuple[Any, ...]] = {
     "policy": ("token", "turn", "sequence", "two_sided", "dual", "reinforce"),
     "kl": ("none", "k1", "k2", "k3", "k3+", "unbiased"),
     "entropy": (0.0, 0.05),
+    "beside": ("none", "rover", "echo", "echo-all", "carft", "apo_dads"),
     "correction": ("none", "truncate-token", "truncate-turn", "mask-token", "mask-sequence", "geometric-turn"),
     "aggregation": ("token_mean", "seq_mean", "prompt_mean", "const_len"),
     "lora": (False, True),

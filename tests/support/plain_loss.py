@@ -36,6 +36,7 @@ class Surrogate:
     two_sided: float | None = None
     dual: float | None = None
     level: str = "token"
+    needs = frozenset()
     policy_gradient = True
 
     def __call__(self, tokens):
@@ -59,6 +60,7 @@ class Surrogate:
 class LogProbability:
     """``reinforce``."""
 
+    needs = frozenset()
     policy_gradient = True
 
     def __call__(self, tokens):
@@ -71,6 +73,7 @@ class Divergence:
 
     coef: float
     estimator: str
+    needs = frozenset()
     policy_gradient = False
 
     def __call__(self, tokens):
@@ -99,10 +102,83 @@ class Uncertainty:
     """``entropy``."""
 
     coef: float
+    needs = frozenset()
     policy_gradient = False
 
     def __call__(self, tokens):
         return -self.coef * tokens.entropy
+
+
+@dataclass
+class Values:
+    """``rover``, of which only the token's own log-probability has a gradient."""
+
+    rho: float
+    needs = frozenset({"mean_logp"})
+    policy_gradient = False
+
+    def __call__(self, tokens):
+        places = [at for at, own in enumerate(tokens.mask[0].tolist()) if own]
+        losses = [0.0] * tokens.mask.shape[1]
+        for number, here in enumerate(places):
+            target = tokens.advantage[0, here].item()
+            if number + 1 < len(places):
+                after = places[number + 1]
+                target += self.rho * (tokens.mean_logp[0, after] - tokens.old_mean_logp[0, after]).item()
+            losses[here] = (self.rho * (tokens.logp[0, here] - tokens.old[0, here]) - target) ** 2
+        return _row(losses, tokens.logp)
+
+
+@dataclass
+class Echoes:
+    """``echo``: the environment's tokens that answer at least so many calls."""
+
+    coef: float
+    calls: int
+    needs = frozenset({"environment"})
+    policy_gradient = False
+
+    def __call__(self, tokens):
+        pairs = zip(tokens.logp[0], tokens.answered[0].tolist(), strict=True)
+        return _row([-self.coef * p if calls >= self.calls else 0.0 for p, calls in pairs], tokens.logp)
+
+
+@dataclass
+class Contrast:
+    """``carft``."""
+
+    coef: float
+    temperature: float
+    needs = frozenset({"embedding"})
+    policy_gradient = False
+
+    def __call__(self, tokens):
+        own = tokens.embedding[0]
+        scores = []
+        for other, what in zip(tokens.peers[0], tokens.relations[0].tolist(), strict=True):
+            size = (own @ own) ** 0.5 * (other @ other) ** 0.5
+            scores.append((what, torch.exp((own @ other) / size / self.temperature) if size else own.sum() * 0 + 1))
+        wrong = sum(score for what, score in scores if what == -1)
+        right = [-torch.log(score / (score + wrong)) for what, score in scores if what == 1]
+        loss = self.coef * sum(right) / len(right) if right else 0.0
+        return _row([loss] * tokens.logp.shape[1], tokens.logp)
+
+
+@dataclass
+class Dads:
+    """``apo_dads``."""
+
+    coef: float
+    needs = frozenset({"reference"})
+    policy_gradient = False
+
+    def __call__(self, tokens):
+        losses = Divergence(self.coef, "k3")(tokens)[0]
+        weights = []
+        for right, advantage in zip(tokens.columns["accuracy"][0].tolist(), tokens.advantage[0].tolist(), strict=True):
+            wrong = 1 - right
+            weights.append(1 - math.exp(-math.e * (1 - wrong)) if advantage > 0 and wrong not in (0, 1) else 1.0)
+        return _row([w * loss for w, loss in zip(weights, losses, strict=True)], tokens.logp)
 
 
 @dataclass
@@ -113,6 +189,7 @@ class Weights:
     level: str = "token"
     low: float = 0.0
     high: float = math.inf
+    needs = frozenset()
 
     def __call__(self, tokens):
         weights = []

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from oracle_cases import processes_of
 from peft import LoraConfig, get_peft_model
-from plain_loss import Divergence, LogProbability, Mean, Surrogate, Uncertainty, Weights
+from plain_loss import Contrast, Dads, Divergence, Echoes, LogProbability, Mean, Surrogate, Uncertainty, Values, Weights
 from tiny_models import VOCABULARY, tiny_qwen3
 from transformers import PrinterCallback, TrainerCallback
 
@@ -26,7 +26,7 @@ from rstar2_env.core.parts import make_part
 from rstar2_env.core.row import Row
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.turn import Turn
-from rstar2_env.trainers.backends.reference.step import gradients, log_probs
+from rstar2_env.trainers.backends.reference.step import distributions, embedding, gradients, log_probs
 from rstar2_env.trainers.backends.trl.arguments import arguments
 from rstar2_env.trainers.backends.trl.micro_batches import pack
 from rstar2_env.trainers.backends.trl.objective import Objective
@@ -50,6 +50,16 @@ CORRECTED: dict[str, dict[str, Any]] = {
 }
 LENGTH = 16
 """The constant of ``const_len``."""
+BESIDE: dict[str, list[Any]] = {
+    "rover": ["rover", {"rho": 0.5}],
+    "echo": ["echo", {"coef": 0.3}],
+    "echo-all": ["echo", {"coef": 0.3, "tools": False}],
+    "carft": ["carft", {"coef": 0.2, "temperature": 0.5}],
+    "apo_dads": ["apo_dads", {"coef": 0.3}],
+}
+"""A further term, about values, the environment's tokens, embeddings or difficulty."""
+ACCURACY = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Of each group, as the column says."""
 KL, LEARNING_RATE = 0.3, 3e-3
 GROUPS = ((0, (2, 3)), (1, (3,)), (2, (2, 2)), (3, (1, 4)), (4, (3, 2)))
 """Number of each group, and of each of its rows the policy's tokens in a turn."""
@@ -115,12 +125,22 @@ def take_steps(case: dict[str, Any], folder: str) -> dict[str, Any]:
         rows = [shards[at][place] for at, told in enumerate(everyone) for place in told[number][1]]
         with torch.no_grad():
             old = [log_probs(sampling, row, temperature) for row in rows]
+            means = [distributions(sampling, row, temperature).mean(-1) for row in rows]
             reference = [_reference(sampling, other, row, temperature) for row in rows] if needs_reference else None
+            embeddings = [embedding(sampling, row) for row in rows]
         _load(policy, own["weights"])
         parts = own["parts"] if "recipe" in case else _plain(case)
         rng = np.random.default_rng([0, number, _OF_A_BATCH])
         expected, wanted = gradients(
-            policy, rows, *parts, temperature=temperature, old=old, reference=reference, rng=rng
+            policy,
+            rows,
+            *parts,
+            temperature=temperature,
+            old=old,
+            old_means=means,
+            reference=reference,
+            embeddings=embeddings,
+            rng=rng,
         )
         steps.append(
             {
@@ -160,6 +180,8 @@ def _parts(case: dict[str, Any]) -> tuple[Any, Any, Any]:
         terms.append(["kl", {"coef": KL, "estimator": case["kl"]}])
     if case["entropy"]:
         terms.append(["entropy", {"coef": case["entropy"]}])
+    if case["beside"] != "none":
+        terms.append(BESIDE[case["beside"]])
     length = {"length": LENGTH} if case["aggregation"] == "const_len" else {}
     return (
         [make_part(LOSSES, term) for term in terms],
@@ -185,6 +207,17 @@ def _plain(case: dict[str, Any]) -> tuple[Any, Any, Any]:
         terms.append(Divergence(KL, case["kl"]))
     if case["entropy"]:
         terms.append(Uncertainty(case["entropy"]))
+    match case["beside"]:
+        case "rover":
+            terms.append(Values(0.5))
+        case "echo":
+            terms.append(Echoes(0.3, 1))
+        case "echo-all":
+            terms.append(Echoes(0.3, 0))
+        case "carft":
+            terms.append(Contrast(0.2, 0.5))
+        case "apo_dads":
+            terms.append(Dads(0.3))
     options = dict(CORRECTED[case["correction"]])
     if "cap" in options:
         options["high"] = options.pop("cap")
@@ -219,12 +252,15 @@ def _row(group: int, member: int, turns: tuple[int, ...], advantage: Any, model:
     for number, tokens in enumerate(turns):
         start = len(mask)
         mask += [1] * tokens
-        steps.append(Turn(start, len(mask), statuses=[ToolStatus.OK] * (number + 1 < len(turns))))
+        calls = number + 1 < len(turns) and (group + number) % 2 == 0
+        steps.append(Turn(start, len(mask), statuses=[ToolStatus.OK] * calls))
         mask += [0] * (int(rng.integers(1, 4)) if number + 1 < len(turns) else 0)
     ids = rng.integers(3, VOCABULARY, 2 + group + len(mask)).tolist()
     if advantage == "token":
         advantage = rng.normal(size=len(mask))
-    row = Row(Episode(group=group, steps=steps), ids[: 2 + group], ids[2 + group :], mask, [], advantage)
+    episode = Episode(group=group, steps=steps, correct=(group + member) % 3 > 0)
+    episode.source = "expert" if (group, member) == (3, 1) else "policy"
+    row = Row(episode, ids[: 2 + group], ids[2 + group :], mask, [], advantage, {"accuracy": ACCURACY[group]})
     with torch.no_grad():
         exact = log_probs(model, row, temperature).numpy()
     # What an engine computes differs a little from token to token.

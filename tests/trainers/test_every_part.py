@@ -20,6 +20,8 @@ WITH = {
         {"normalize": True, "over": "turns", "anchor": "history", "similarity": 0.9, "zero_when_equal": False},
     ],
     ("advantage", "gpg"): [{}, {"count": "nonzero"}],
+    ("advantage", "igpo"): [{"zero_when_equal": False}, {"gamma": 0.9, "zero_when_equal": False}],
+    ("advantage", "optimal_token_baseline"): [{}, {"count": "all"}, {"zero_tail": False}],
     ("advantage", "pass_at_k"): [{}, {"k": 2}, {"normalize": True}],
     ("advantage", "rae"): [{"zero_when_equal": False}, {"update": "last", "zero_when_equal": False}],
     ("advantage", "reinforce"): [{}, {"baseline": "none", "zero_when_equal": False}],

@@ -1,4 +1,4 @@
-"""``apo_dads``: a KL term that lets go of what is solved rarely (APO, difficulty-adaptive divergence shaping)."""
+"""``apo_dads``: a KL term that lets go of what is solved rarely (APO, arXiv 2506.21655)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ApoDads(CheckedOptions):
-    """coef times k3, weighted where the advantage is positive by the difficulty of the problem (APO, DADS).
+    """coef times k3, weighted where the advantage is positive by difficulty: APO's DADS (arXiv 2506.21655).
 
     With d the share of the group that is wrong, the weight is 1 - exp(-e (1 - d)) where A > 0: 0.907 for d = 1/8, 0.743
     for 1/2, 0.288 for 7/8. It is 1 where A <= 0, and where all or none of the group are right. So right answers to hard

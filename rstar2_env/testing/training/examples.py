@@ -45,6 +45,11 @@ def episode(
         made.messages.append(Message("assistant", "<answer>\\boxed{42}</answer>" if last else "<tool_call>"))
         if not last:
             made.messages.append(Message("user", "42"))
+    # What a trainer would measure of the policy on it: probabilities that fit the tokens', by a rule, not by draws.
+    made.measured["sum_squares"] = [
+        float(np.exp(2 * p)) * (0.9 + 0.01 * (at % 7)) for at, p in enumerate(made.logprobs)
+    ]
+    made.measured["answer"] = [(1 + at) / (2 + turns) for at in range(turns)]
     made.answer, made.answer_tags = "42", 1
     if made.available:
         made.reward, made.correct = reward, reward > 0

@@ -30,7 +30,7 @@ class Measuring:
     Args:
         trainer: Computes the passes.
         encode: Turns text into token ids, special tokens apart.
-        answer: The gold answer of a problem by its id.
+        answer: The gold answer of a problem by its id; ``None`` where no advantage asks for one.
         temperature: The temperature of the sampling now.
         prepare: Called before the passes; frees the memory of an engine.
     """
@@ -40,7 +40,7 @@ class Measuring:
         trainer: CollectorTrainer,
         *,
         encode: Encode,
-        answer: Callable[[str], str],
+        answer: Callable[[str], str] | None,
         temperature: Callable[[], float],
         prepare: Callable[[], object] = lambda: None,
     ) -> None:
@@ -75,6 +75,7 @@ class Measuring:
                 episodes[place].measured["sum_squares"] = own.tolist()
 
     def _answers(self, episodes: Sequence[Episode], lead: str) -> None:
+        assert self._answer is not None  # an advantage asks for it
         rows, whose = [], []
         for episode in episodes:
             episode.measured["answer"] = [0.0] * len(episode.steps)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any, Literal
 
 from rstar2_env.core.errors import ConfigurationError
@@ -68,20 +68,21 @@ def problem_ids(config: TrainConfig, split: Split) -> Sequence[str] | None:
 def gold_answers(config: TrainConfig) -> Callable[[str], str]:
     """The gold answer of a training problem by its id, from the source of the environment that plays it.
 
-    The environment is made when the first answer is asked for. What is returned raises a ``ConfigurationError`` where
-    there is no such source, or the problem has no answer.
+    What is returned raises a ``ConfigurationError`` for a problem without an answer.
+
+    Raises:
+        ConfigurationError: The environment has no source of problems.
     """
-    source = cache(lambda: problem_source(config, "train"))
+    source = problem_source(config, "train")
+    if source is None:
+        raise ConfigurationError(
+            "A part of this run needs the gold answer of each problem, and the environment has no problems with one: "
+            "choose one that has, such as rstar2/MathTool-v0.",
+            option="env",
+        )
 
     def answer(problem_id: str) -> str:
-        problems = source()
-        if problems is None or not problem_id:
-            raise ConfigurationError(
-                "A part of this run needs the gold answer of each problem, and the environment has no source of "
-                "problems that gives them by id: choose an environment with problems, such as rstar2/MathTool-v0.",
-                option="env",
-            )
-        gold = problems.get(problem_id).answer
+        gold = source.get(problem_id).answer
         if not gold.strip():
             raise ConfigurationError(
                 f"A part of this run needs the gold answer of each problem, and {problem_id!r} has none.", option="env"

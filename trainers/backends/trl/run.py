@@ -139,7 +139,7 @@ class TrlRun:
             measure=Measuring(
                 self.trl,
                 encode=chat.plain,
-                answer=gold_answers(config),
+                answer=gold_answers(config) if "answer" in getattr(parts.advantage, "needs", ()) else None,
                 temperature=lambda: self._players["train"].sampling.temperature,
                 prepare=self._policy.rest,
             ),

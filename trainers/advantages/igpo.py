@@ -1,0 +1,72 @@
+"""``igpo``: each turn earns what it adds to the probability of the gold answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.options import CheckedOptions, option
+
+from ..ranks import Ranks
+from .base import ADVANTAGES, AdvantageNeed, Advantages, FloatArray, centred, deviation, measured
+from .tokens import on_turns
+
+
+@dataclass(frozen=True)
+class Igpo(CheckedOptions):
+    """Information gain of each turn, normalised over the group and summed to the end (IGPO, arXiv 2510.14967).
+
+    With p_t the probability of the gold answer after turn t, as the geometric mean over its tokens, turn t earns
+    p_t - p_{t-1}, and the last turn the episode's reward. These are normalised together, over all turns of all episodes
+    of the group: A_t = (r_t - mean) / (std + eps), with the deviation over n - 1; the advantage of every token of turn
+    t is the sum over k >= t of gamma^(k-t) A_k. Turns count, not tokens, so credit flows back over what a tool wrote,
+    and the mean is that of the whole group (the authors' code stops at what is masked, and takes a mean for each turn's
+    number). Needs problems with a gold answer, and a forward pass a turn. For search and other tools that bring the
+    answer closer before it is given.
+
+    Args:
+        lead: Text between the history and the gold answer: how the policy would give it.
+        gamma: Discount of later turns.
+        weight: Of the turns' gains against the rewards.
+        eps: Added to the deviation.
+    """
+
+    least: ClassVar[int] = 2
+    needs: ClassVar[frozenset[AdvantageNeed]] = frozenset({"answer"})
+    lead: str = "<answer>\\boxed{"
+    gamma: float = option(1.0, least=0, most=1)
+    weight: float = option(1.0, least=0)
+    eps: float = option(1e-6, least=0)
+
+    def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
+        """See ``Advantage``."""
+        return [self._group(group) for group in groups]
+
+    def _group(self, group: Sequence[Episode]) -> list[float | FloatArray]:
+        earned = [self._turns(episode) for episode in group]
+        together = np.concatenate([*earned, np.zeros(0)])
+        spread = deviation(together) + self.eps
+        normed = centred(together) / spread if spread else np.zeros_like(together)
+        ends = np.cumsum([len(own) for own in earned])
+        parts = np.split(normed, ends[:-1]) if len(earned) else []
+        return [on_turns(self._to_the_end(own), episode) for episode, own in zip(group, parts, strict=True)]
+
+    def _turns(self, episode: Episode) -> FloatArray:
+        """What each turn earns."""
+        gains = np.diff(measured(episode, "answer")) * self.weight
+        return np.append(gains, episode.reward) if episode.steps else np.zeros(0)
+
+    def _to_the_end(self, values: FloatArray) -> FloatArray:
+        sums = np.zeros(len(values))
+        total = 0.0
+        for turn in reversed(range(len(values))):
+            total = values[turn] + self.gamma * total
+            sums[turn] = total
+        return sums
+
+
+ADVANTAGES.register("igpo", Igpo)

@@ -1,0 +1,91 @@
+"""``optimal_token_baseline``: a baseline of its own for every token, weighted by how uncertain the way to it was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.options import CheckedOptions
+
+from ..ranks import Ranks
+from .base import ADVANTAGES, AdvantageNeed, Advantages, FloatArray, centred, measured, rewards
+
+
+@dataclass(frozen=True)
+class OptimalTokenBaseline(CheckedOptions):
+    """R - B_t, with the baseline of least variance at each token (OTB, arXiv 2602.07078).
+
+    B_t is the mean reward of the group's episodes that have a t-th token, weighted by W_t = sum over the tokens up to t
+    of 1 - 2 pi + sum over the vocabulary of p^2: the squared length of the gradient of log pi with respect to the
+    logits. So episodes that have been through many uncertain tokens count more. The sums of p^2 take a forward pass of
+    their own over the episodes that train; pi is the engine's probability of the token. For long episodes and small
+    groups, where a mean over the group leaves much variance. A group whose rewards are equal has nothing to learn.
+
+    Args:
+        count: What t counts: the ``"policy"``'s tokens (verl's ``tir_optimal_token_baseline``, for episodes with
+            tools), or ``"all"`` tokens of the completion (verl's ``optimal_token_baseline``). Without tools both are
+            the same.
+        zero_tail: Where only the longest episode has a t-th token, the baseline is 0, as in verl, and its whole reward
+            trains; else it is the episode's own reward, and nothing trains there.
+    """
+
+    least: ClassVar[int] = 2
+    needs: ClassVar[frozenset[AdvantageNeed]] = frozenset({"sum_squares"})
+    count: Literal["policy", "all"] = "policy"
+    zero_tail: bool = True
+
+    def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
+        """See ``Advantage``."""
+        return [self._group(group) for group in groups]
+
+    def _group(self, group: Sequence[Episode]) -> list[float | FloatArray]:
+        returns = rewards(group)
+        if not centred(returns).any():
+            return [0.0] * len(group)
+        places = [self._places(episode) for episode in group]
+        width = max((int(own[-1]) + 1 for own in places if len(own)), default=0)
+        # A row an episode, a column a place; 0 where the episode has no token of the policy there.
+        weights, there = np.zeros((len(group), width)), np.zeros((len(group), width), dtype=bool)
+        for row, (episode, own) in enumerate(zip(group, places, strict=True)):
+            weights[row, own] = np.cumsum(_uncertainty(episode))
+            there[row, own] = True
+        total = weights.sum(0)
+        baseline = np.divide(weights.T @ returns, total, out=_plain_mean(returns, there), where=total > 0)
+        if self.zero_tail:
+            longest = [int(own[-1]) + 1 if len(own) else 0 for own in places]
+            baseline[sorted(longest)[-2] if len(longest) > 1 else 0 :] = 0.0
+        return [
+            _spread(episode, value - baseline[own]) for episode, value, own in zip(group, returns, places, strict=True)
+        ]
+
+    def _places(self, episode: Episode) -> np.ndarray:
+        """Where each of the policy's tokens stands, ascending."""
+        chosen = np.flatnonzero(episode.mask)
+        return chosen if self.count == "all" else np.arange(len(chosen))
+
+
+def _uncertainty(episode: Episode) -> FloatArray:
+    """1 - 2 pi + sum of p^2 at each of the policy's tokens, at least 0 whatever engine and trainer compute apart."""
+    chosen = np.asarray(episode.mask, dtype=bool)
+    probability = np.exp(np.asarray(episode.logprobs, dtype=np.float64)[chosen])
+    found: FloatArray = np.maximum(1 - 2 * probability + measured(episode, "sum_squares")[chosen], 0.0)
+    return found
+
+
+def _plain_mean(returns: FloatArray, there: np.ndarray) -> FloatArray:
+    """The mean of those that have a token at each place: where every token so far was certain."""
+    mean: FloatArray = (returns @ there) / np.maximum(there.sum(0), 1)
+    return mean
+
+
+def _spread(episode: Episode, values: FloatArray) -> FloatArray:
+    found = np.zeros(len(episode.completion_ids))
+    found[np.asarray(episode.mask, dtype=bool)] = values
+    return found
+
+
+ADVANTAGES.register("optimal_token_baseline", OptimalTokenBaseline)
