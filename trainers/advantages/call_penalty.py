@@ -28,7 +28,7 @@ class CallPenalty(Wrapped):
     """Another estimator's advantages, but for turns with malformed or failed calls, which get one of their own.
 
     Injected faults are not the policy's and ``unavailable`` calls are nobody's: neither is penalized. Of several calls
-    in a turn, the lowest number counts.
+    in a turn, the lowest number counts. A selector that rejects groups of equal rewards leaves their penalties out.
 
     Args:
         of: The other estimator, as a recipe names it: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.

@@ -19,11 +19,10 @@ import numpy as np
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import CheckedOptions, option
-from rstar2_env.core.parts import make_part, read_part
 
 from ..ranks import ONE, Ranks
-from ..slots import is_factory
 from .base import ADVANTAGES, Advantages, FloatArray
+from .inner import make_inner
 from .step_judges import STEP_JUDGES, Critique, StepJudge
 from .tokens import normalized, on_tokens
 
@@ -58,7 +57,7 @@ class Capo(CheckedOptions):
             UnknownNameError: There is none of that name.
         """
         super().__post_init__()
-        object.__setattr__(self, "_judge", make_judge(self.judge))
+        object.__setattr__(self, "_judge", make_inner(STEP_JUDGES, self.judge))
 
     def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
         """See ``Advantage``.
@@ -96,23 +95,6 @@ class Capo(CheckedOptions):
         if self.vote == "average":
             return share
         return (share >= 1 if self.vote == "intersection" else share > 0.5).astype(np.float64)
-
-
-def make_judge(written: Any) -> StepJudge:
-    """The judge of a name with options, or what was given itself.
-
-    Raises:
-        ConfigurationError: It does not take its options.
-        UnknownNameError: There is none of that name.
-    """
-    if isinstance(written, str) and written.startswith("(") and written.endswith(")"):
-        written = written[1:-1]
-    part = read_part(written, STEP_JUDGES.kind)
-    found: Any = part.made_by or STEP_JUDGES.get(part.name)
-    if is_factory(found):
-        return make_part(STEP_JUDGES, part)
-    judge: StepJudge = found
-    return judge
 
 
 ADVANTAGES.register("capo", Capo)

@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import CheckedOptions
-from rstar2_env.core.parts import make_part, read_part
 
 from ..ranks import Ranks
-from ..slots import is_factory
 from .base import ADVANTAGES, Advantage, Advantages
+from .inner import make_inner
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class Wrapped(CheckedOptions):
             UnknownNameError: There is none of that name.
         """
         super().__post_init__()
-        object.__setattr__(self, "_inner", _made(self.of))
+        object.__setattr__(self, "_inner", make_inner(ADVANTAGES, self.of))
 
     def inner(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
         """The advantages of the other estimator."""
@@ -46,16 +44,3 @@ class Wrapped(CheckedOptions):
         if name.startswith("_"):  # among them ``_inner``, for which a copy asks before it has it
             raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}.")
         return getattr(self._inner, name)
-
-
-def _made(written: Any) -> Advantage:
-    if isinstance(written, str) and written.startswith("(") and written.endswith(")"):
-        written = written[1:-1]
-    part = read_part(written, ADVANTAGES.kind)
-    found: Any = part.made_by or ADVANTAGES.get(part.name)
-    if is_factory(found):
-        return make_part(ADVANTAGES, part)
-    if part.options:
-        raise ConfigurationError(f"The advantage {part.name!r} is no class, and takes no options, as in {written!r}.")
-    estimator: Advantage = found
-    return estimator

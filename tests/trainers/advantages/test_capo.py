@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.trainers.advantages.capo import Capo, make_judge
+from rstar2_env.trainers.advantages.capo import Capo
+from rstar2_env.trainers.advantages.inner import make_inner
+from rstar2_env.trainers.advantages.step_judges import STEP_JUDGES
 
 
 def tried(reward, *statuses):
@@ -18,7 +20,7 @@ def tried(reward, *statuses):
 def raw(group, **options):
     """The values of the policy's tokens before they are normalized."""
     part = Capo(**options)
-    judge = make_judge(part.judge)
+    judge = make_inner(STEP_JUDGES, part.judge)
     return of_tokens([part.values(one, judge(one)) for one in group], group)
 
 

@@ -1,12 +1,15 @@
 """``pass_at_k``: golden numbers, every choice of others by hand, and the gradient that it estimates."""
 
 from itertools import combinations
+from math import comb
 
 import numpy as np
 import pytest
 from credit import advantages, plain
 from hypothesis import given
 from hypothesis import strategies as st
+
+from rstar2_env.core.errors import ConfigurationError
 
 rewards = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, -1.0]), min_size=2, max_size=6)
 
@@ -29,6 +32,40 @@ def test_it_is_the_mean_gain_over_all_choices_of_the_others(values, k):
         rest = values[:place] + values[place + 1 :]
         gains = [max(own, *others) - max(others) for others in combinations(rest, k - 1)]
         assert found[place] == pytest.approx(np.mean(gains))
+
+
+@given(values=rewards, k=st.integers(2, 5))
+def test_against_all_choices_it_is_the_mean_best_with_it_less_the_mean_best(values, k):
+    k = min(k, len(values))
+    (found,) = advantages(f"pass_at_k:baseline=all,k={k}", plain(*values))
+    every = [max(chosen) for chosen in combinations(values, k)]
+    for place, own in enumerate(values):
+        rest = values[:place] + values[place + 1 :]
+        with_it = [max(own, *others) for others in combinations(rest, k - 1)]
+        assert found[place] == pytest.approx(np.mean(with_it) - np.mean(every), abs=1e-9)
+
+
+@pytest.mark.parametrize(("right", "count", "k"), [(1, 8, 4), (3, 8, 4), (2, 16, 8), (3, 5, 2)])
+def test_of_right_and_wrong_it_is_the_analytical_advantage_of_pass_at_k_training(right, count, k):
+    wrong = count - right
+    rate = 1 - comb(wrong, k) / comb(count, k)
+    spread = (rate * (1 - rate)) ** 0.5
+    expected = [(1 - rate) / spread] * right
+    expected += [(1 - rate - comb(wrong - 1, k - 1) / comb(count - 1, k - 1)) / spread] * wrong
+    values = advantages(f"pass_at_k:baseline=all,normalize=true,eps=0,k={k}", plain(*[1] * right, *[0] * wrong))
+    assert values == [pytest.approx(expected)]
+
+
+def test_against_all_choices_of_the_whole_group_there_is_nothing_to_compare():
+    with pytest.raises(ConfigurationError, match="baseline=all needs k"):
+        advantages("pass_at_k:baseline=all", plain(1, 0))
+    assert advantages("pass_at_k:baseline=all,k=4,normalize=true", plain(1, 0)) == [[0.0, 0.0]]
+
+
+def test_where_every_choice_has_the_same_best_nothing_is_learned():
+    for reward in (1, 0.1):
+        group = plain(*[reward] * 4, 0)
+        assert advantages("pass_at_k:baseline=all,k=2,normalize=true,eps=0", group) == [[0.0] * 5]
 
 
 def test_two_of_a_group_gain_more_often_than_all_of_it():
