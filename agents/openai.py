@@ -52,6 +52,7 @@ class OpenAIChat:
 
     incidental = frozenset({"api_key_env", "timeout_s", "retries", "limits", "cache"})
     """Options that change no turn: an evaluation may be resumed with others."""
+    determinism = "The endpoint is sent a seed for each turn, unless seeded=false; few endpoints reply the same to it."
 
     @checked
     def __init__(

@@ -39,6 +39,12 @@ _COMMANDS: dict[str, tuple[str, str, str, str]] = {
         "Let an agent play an environment, and print how it went.",
         "rstar2 eval rstar2/MathTool-v0 --agent oracle --problems arithmetic:level=3 -n 100",
     ),
+    "compare": (
+        "compare",
+        "compare_command",
+        "Compare evaluations, paired by problem: differences, intervals, p-values.",
+        "rstar2 compare runs/base runs/trained --png compare.png",
+    ),
     "reverify": (
         "reverify",
         "reverify_command",
@@ -50,6 +56,12 @@ _COMMANDS: dict[str, tuple[str, str, str, str]] = {
         "replay_command",
         "Play a stored episode again, and say where the environment answers otherwise.",
         "rstar2 replay runs/eval 12",
+    ),
+    "check-tokens": (
+        "check_tokens",
+        "check_tokens_command",
+        "Check that the tokens that train are those that were played.",
+        "rstar2 check-tokens runs/grpo_roc",
     ),
     "verify": ("verify", "verify_command", "Grade answers against gold answers.", "rstar2 verify 1/2 0.5"),
     "trainers": (

@@ -9,7 +9,7 @@ import typer
 from rstar2_env.cli._options import Json, RunName
 
 if TYPE_CHECKING:
-    from rstar2_env.evaluation.replay import Replayed
+    from rstar2_env.evaluation.stored.replay import Replayed
 
 
 def replay_command(
@@ -35,8 +35,8 @@ def replay_command(
     import json
     from dataclasses import asdict
 
-    from rstar2_env.evaluation.replay import replay
-    from rstar2_env.evaluation.stored import find_episode, problem_of, problems_of, setting_of
+    from rstar2_env.evaluation.stored.replay import replay
+    from rstar2_env.evaluation.stored.runs import find_episode, problem_of, problems_of, setting_of
 
     stored = find_episode(run, episode)
     setting = setting_of(stored.run, trained=stored.trained)

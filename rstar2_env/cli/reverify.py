@@ -10,7 +10,7 @@ import typer
 from rstar2_env.cli._options import Json, Overwrite, RunName
 
 if TYPE_CHECKING:
-    from rstar2_env.evaluation.reverify import Regraded, Regrading
+    from rstar2_env.evaluation.stored.reverify import Regraded, Regrading
 
 
 def reverify_command(
@@ -44,8 +44,8 @@ def reverify_command(
     from rstar2_env.cli._progress import progress
     from rstar2_env.core.errors import ConfigurationError
     from rstar2_env.core.lines import add_line, begin_lines, refuse_existing
-    from rstar2_env.evaluation.reverify import Regrading, regrade, regraded_line
-    from rstar2_env.evaluation.stored import find_stored, problems_of, setting_of
+    from rstar2_env.evaluation.stored.reverify import Regrading, regrade, regraded_line
+    from rstar2_env.evaluation.stored.runs import find_stored, problems_of, setting_of
     from rstar2_env.verification.named import make_verifier
 
     stored = find_stored(run)

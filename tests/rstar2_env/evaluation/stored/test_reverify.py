@@ -11,8 +11,8 @@ from cli_runner import run
 
 from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.run_folder import EpisodeEntry, read_run
-from rstar2_env.evaluation.reverify import Regrading, regrade
-from rstar2_env.evaluation.stored import Setting
+from rstar2_env.evaluation.stored.reverify import Regrading, regrade
+from rstar2_env.evaluation.stored.runs import Setting
 from rstar2_env.verification import Reason, Verdict
 from rstar2_env.verification.named import make_verifier
 

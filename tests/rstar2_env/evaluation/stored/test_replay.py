@@ -13,9 +13,9 @@ from cli_runner import run
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.evaluation.replay import replay
 from rstar2_env.evaluation.run import evaluate
-from rstar2_env.evaluation.stored import Setting, find_episode, find_stored, setting_of
+from rstar2_env.evaluation.stored.replay import replay
+from rstar2_env.evaluation.stored.runs import Setting, find_episode, find_stored, setting_of
 
 MATH = "rstar2/MathTool-v0"
 

@@ -15,7 +15,7 @@ from typing import Any
 from rstar2_env.core.errors import Rstar2Error
 from rstar2_env.core.run_folder import EpisodeEntry
 from rstar2_env.dialects import make_dialect
-from rstar2_env.evaluation.stored import Setting, problem_of
+from rstar2_env.evaluation.stored.runs import Setting, problem_of
 from rstar2_env.problems import ProblemSource
 from rstar2_env.verification import Reason, Verdict
 from rstar2_env.verification.verifier import Verifier

@@ -1,0 +1,350 @@
+"""Two or more evaluations against each other, paired by problem: differences with intervals and p-values.
+
+Covered: pass@k, maj@k and the shares of ``rstar2_env.evaluation.tally`` over the problems that both runs played, the
+curves of pass@k and where they cross, and which problems changed. Not covered: corrections for comparing many runs; the
+picture (``rstar2_env.evaluation.comparison.picture``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.json_values import jsonable
+from rstar2_env.core.row import FloatArray
+from rstar2_env.core.run_folder import EpisodeEntry
+from rstar2_env.evaluation.comparison.exact_tests import false_shares, fisher_exact
+from rstar2_env.evaluation.statistics import RESAMPLES, Interval, bootstrap_shares, maj_at_k, paired, pass_at_k
+from rstar2_env.evaluation.stored.runs import Stored
+from rstar2_env.evaluation.tally import COUNTS, SHARES, ProblemTally, Tally
+
+_ENOUGH = 0.9
+"""Share of the problems that must have k samples in both runs for a k to be looked at."""
+_POINTS = 40
+"""Most points of a curve."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure of both runs.
+
+    Attributes:
+        baseline: The baseline's value.
+        other: The other run's.
+        difference: The other's minus the baseline's, with its interval over problems.
+        p_value: How likely so large a difference is if the runs are equally good, two-sided.
+    """
+
+    baseline: Interval
+    other: Interval
+    difference: Interval
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A problem that one run solves more often than the other.
+
+    Attributes:
+        problem: Its id, or the number of its start.
+        baseline: Right samples of the baseline, and how many there are.
+        other: The same of the other run.
+        p_value: Of Fisher's exact test of the two shares, two-sided.
+        q_value: The share of false ones to expect among the problems with a p-value no larger (Benjamini and Hochberg).
+    """
+
+    problem: str
+    baseline: tuple[int, int]
+    other: tuple[int, int]
+    p_value: float
+    q_value: float
+
+    @property
+    def difference(self) -> float:
+        """The other run's share of right samples minus the baseline's."""
+        return self.other[0] / self.other[1] - self.baseline[0] / self.baseline[1]
+
+
+@dataclass(frozen=True, slots=True)
+class RunCounts:
+    """How much of a run was compared.
+
+    Attributes:
+        name: How the run was named.
+        step: The step of training after which its episodes were played; 0 in an evaluation.
+        problems: Problems with an episode that counts.
+        episodes: Episodes that count.
+        uncounted: Episodes that do not: failures of the infrastructure, replies that could not be played.
+    """
+
+    name: str
+    step: int
+    problems: int
+    episodes: int
+    uncounted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A run against the baseline, over the problems that both played.
+
+    Attributes:
+        baseline: The baseline.
+        other: The other run.
+        problems: Problems that both played.
+        other_gold: Problems of the same id that are left out since their gold answers differ.
+        figures: By name: ``pass@1``, ``maj@8``, ``tool_error_share``, …
+        ks: The k of the curves.
+        curves: pass@k of the baseline and of the other run at each k.
+        crossing: The smallest k at which the order of the two is another than at the smallest k where they differ;
+            ``None`` if the curves do not cross.
+        solved: Problems that both, one or neither solved at least once.
+        changed: Problems whose share of right samples differs, the surest first.
+    """
+
+    baseline: RunCounts
+    other: RunCounts
+    problems: int
+    other_gold: int
+    figures: Mapping[str, Figure]
+    ks: tuple[int, ...]
+    curves: tuple[tuple[Interval, ...], tuple[Interval, ...]]
+    crossing: int | None
+    solved: Mapping[str, int]
+    changed: tuple[Changed, ...]
+
+    def record(self) -> dict[str, Any]:
+        """All of it as JSON can hold it."""
+        figures = {
+            name: {
+                "baseline": _ends(figure.baseline),
+                "other": _ends(figure.other),
+                "difference": _ends(figure.difference),
+                "p": figure.p_value,
+            }
+            for name, figure in self.figures.items()
+        }
+        names = ("baseline", "other")
+        curves = {name: [_ends(point) for point in curve] for name, curve in zip(names, self.curves, strict=True)}
+        record: dict[str, Any] = jsonable(
+            {
+                "baseline": asdict(self.baseline),
+                "other": asdict(self.other),
+                "problems": self.problems,
+                "other_gold": self.other_gold,
+                "figures": figures,
+                "curve": {"k": list(self.ks), **curves},
+                "crossing": self.crossing,
+                "solved": dict(self.solved),
+                "changed": [{**asdict(one), "difference": one.difference} for one in self.changed],
+            }
+        )
+        return record
+
+
+def compare(
+    runs: Sequence[Stored], *, ks: Sequence[int] | None = None, seed: int = 0, resamples: int = RESAMPLES
+) -> list[Comparison]:
+    """Compare every run with the first.
+
+    Args:
+        runs: Two or more runs.
+        ks: The k of the figures; ``None`` takes the powers of two that the runs have samples for.
+        seed: Of the draws.
+        resamples: How many draws.
+
+    Raises:
+        ConfigurationError: There is one run alone, two runs have no problem in common, or a k is larger than the number
+            of samples.
+    """
+    if len(runs) < 2:
+        raise ConfigurationError("Expected two or more runs to compare: the baseline first.")
+    baseline = _Played.of(runs[0])
+    return [_compare(baseline, _Played.of(run), ks, seed, resamples) for run in runs[1:]]
+
+
+@dataclass(slots=True)
+class _Played:
+    """What a run's episodes came to, with the gold answer of each problem where it is kept."""
+
+    stored: Stored
+    tally: Tally = field(default_factory=Tally)
+    golds: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, stored: Stored) -> _Played:
+        played = cls(stored)
+        played.tally = Tally.of(played._watched())
+        return played
+
+    def _watched(self) -> Iterator[EpisodeEntry]:
+        for entry in self.stored:
+            if entry.episode.problem_id and entry.more.get("gold") is not None:
+                self.golds[entry.episode.problem_id] = str(entry.more["gold"])
+            yield entry
+
+    @property
+    def counts(self) -> RunCounts:
+        tally = self.tally
+        return RunCounts(
+            self.stored.name, self.stored.step, len(tally.problems), tally.episodes, tally.count - tally.episodes
+        )
+
+
+def _compare(a: _Played, b: _Played, ks: Sequence[int] | None, seed: int, resamples: int) -> Comparison:
+    common = [name for name in a.tally.problems if name in b.tally.problems]
+    other_gold = [
+        name for name in common if name in a.golds and name in b.golds and a.golds[str(name)] != b.golds[str(name)]
+    ]
+    names = [name for name in common if name not in set(other_gold)]
+    if not names:
+        raise ConfigurationError(_nothing_common(a, b, len(other_gold)))
+    pair = [a.tally.problems[name] for name in names], [b.tally.problems[name] for name in names]
+    samples = np.minimum(*(np.array([one.episodes for one in side]) for side in pair))
+    most = _most(samples)
+    chosen = _check_ks(ks, most) if ks is not None else _powers(most)
+    points = _points(most)
+    curves = tuple(tuple(_intervals([_pass(side, k) for k in points], seed, resamples)) for side in pair)
+    values = [value_a.value - value_b.value for value_a, value_b in zip(*curves, strict=True)]
+    return Comparison(
+        baseline=a.counts,
+        other=b.counts,
+        problems=len(names),
+        other_gold=len(other_gold),
+        figures=_figures(pair, chosen, seed, resamples),
+        ks=tuple(points),
+        curves=(curves[0], curves[1]),
+        crossing=_crossing(points, values),
+        solved=_solved(*pair),
+        changed=_changed(names, *pair),
+    )
+
+
+_Side = Sequence[ProblemTally]
+
+
+def _figures(pair: tuple[_Side, _Side], ks: Sequence[int], seed: int, resamples: int) -> dict[str, Figure]:
+    columns: dict[str, tuple[FloatArray, FloatArray]] = {}
+    for k in ks:
+        columns[f"pass@{k}"] = _pass(pair[0], k), _pass(pair[1], k)
+    for k in (k for k in ks if k > 2):  # of two votes none outvotes the other
+        columns[f"maj@{k}"] = _maj(pair[0], k), _maj(pair[1], k)
+    for name in SHARES:
+        if name != "pass_rate":  # pass@1, but for problems with another number of samples
+            columns[name] = _share(pair[0], name), _share(pair[1], name)
+    # What neither says in both runs about any problem is no figure.
+    columns = {name: sides for name, sides in columns.items() if np.isfinite(sides[0] + sides[1]).any()}
+    both = {name: np.isfinite(a + b) for name, (a, b) in columns.items()}
+    masked = {name: [np.where(both[name], side, math.nan) for side in sides] for name, sides in columns.items()}
+    of_a = _intervals([sides[0] for sides in masked.values()], seed, resamples)
+    of_b = _intervals([sides[1] for sides in masked.values()], seed, resamples)
+    found = {}
+    for name, a, b in zip(masked, of_a, of_b, strict=True):
+        difference, p_value = paired(*masked[name], seed=seed, resamples=resamples)
+        found[name] = Figure(a, b, difference, p_value)
+    return found
+
+
+def _pass(side: _Side, k: int) -> FloatArray:
+    return np.array(
+        [_pass_at_k(one.episodes, one.correct, k) if one.episodes >= k else math.nan for one in side], dtype=np.float64
+    )
+
+
+_pass_at_k = cache(pass_at_k)
+
+
+def _maj(side: _Side, k: int) -> FloatArray:
+    values = [maj_at_k(*one.votes(), k) if one.episodes >= k else math.nan for one in side]
+    return np.array(values, dtype=np.float64)
+
+
+def _share(side: _Side, name: str) -> FloatArray:
+    """One number a problem whose mean is the ratio of sums of the share: its linearised contribution.
+
+    With r the ratio of the sums of x over y, and Y the mean of y, a problem contributes ``r + (x - r * y) / Y`` (W. G.
+    Cochran, Sampling Techniques, 3rd edition, section 6.3), so that differences by problem can be drawn as those of
+    means.
+    """
+    over, under = SHARES[name]
+    counts = np.array([one.counts for one in side], dtype=np.float64)
+    x, y = counts[:, COUNTS.index(over)], counts[:, COUNTS.index(under)]
+    if not y.sum():
+        return np.full(len(side), math.nan)
+    ratio = x.sum() / y.sum()
+    linear: FloatArray = ratio + (x - ratio * y) / y.mean()
+    return linear
+
+
+def _intervals(columns: Sequence[FloatArray], seed: int, resamples: int) -> list[Interval]:
+    values = np.stack(columns, axis=1)
+    known = np.isfinite(values)
+    return bootstrap_shares(np.where(known, values, 0.0), known.astype(np.float64), seed=seed, resamples=resamples)
+
+
+def _most(samples: Any) -> int:
+    """The largest k that nearly all problems have samples for in both runs."""
+    ordered = np.sort(samples)[::-1]
+    return int(ordered[min(len(ordered) - 1, math.ceil(_ENOUGH * len(ordered)) - 1)])
+
+
+def _powers(most: int) -> list[int]:
+    return sorted({*(1 << power for power in range(most.bit_length())), most})
+
+
+def _points(most: int) -> list[int]:
+    if most <= _POINTS:
+        return list(range(1, most + 1))
+    spread = np.unique(np.geomspace(1, most, _POINTS).round().astype(int))
+    return sorted({*map(int, spread), *_powers(most)})
+
+
+def _check_ks(ks: Sequence[int], most: int) -> list[int]:
+    for k in ks:
+        if not 1 <= k <= most:
+            raise ConfigurationError(
+                f"k must be between 1 and the {most} samples that the runs have of their problems, not {k}.", option="k"
+            )
+    return sorted(set(ks))
+
+
+def _crossing(ks: Sequence[int], differences: Sequence[float]) -> int | None:
+    first = next((value for value in differences if value), 0.0)
+    return next((k for k, value in zip(ks, differences, strict=True) if value * first < 0), None)
+
+
+def _solved(a: _Side, b: _Side) -> dict[str, int]:
+    found = {"both": 0, "baseline_only": 0, "other_only": 0, "neither": 0}
+    for one, another in zip(a, b, strict=True):
+        found[_SOLVED[one.correct > 0, another.correct > 0]] += 1
+    return found
+
+
+_SOLVED = {(True, True): "both", (True, False): "baseline_only", (False, True): "other_only", (False, False): "neither"}
+
+
+def _changed(names: Sequence[Hashable], a: _Side, b: _Side) -> tuple[Changed, ...]:
+    of_a, of_b = ([(one.correct, one.episodes) for one in side] for side in (a, b))
+    p_values = [fisher_exact(*one, *another) for one, another in zip(of_a, of_b, strict=True)]
+    cells = zip(map(str, names), of_a, of_b, p_values, false_shares(p_values), strict=True)
+    told = [one for one in (Changed(*cell) for cell in cells) if one.difference]
+    return tuple(sorted(told, key=lambda one: (one.p_value, -abs(one.difference), one.problem)))
+
+
+def _nothing_common(a: _Played, b: _Played, other_gold: int) -> str:
+    names = [next(iter(map(str, played.tally.problems)), "none") for played in (a, b)]
+    because = f" ({other_gold} have other gold answers under the same id)" if other_gold else ""
+    return (
+        f"{a.stored.name} and {b.stored.name} have no problem in common{because}: the first of one is {names[0]}, of "
+        f"the other {names[1]}. Compare runs on the same problems."
+    )
+
+
+def _ends(interval: Interval) -> dict[str, float]:
+    return {"value": interval.value, "low": interval.low, "high": interval.high}

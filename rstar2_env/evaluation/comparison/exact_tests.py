@@ -1,0 +1,46 @@
+"""Tests of single problems: whether two shares of right samples differ, and how many of many findings are false."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+
+
+@cache
+def fisher_exact(correct_a: int, n_a: int, correct_b: int, n_b: int) -> float:
+    """Fisher's exact test of two shares, two-sided: the chance of a table that is no likelier than the observed one.
+
+    R. A. Fisher, The Design of Experiments (1935), section 21; the margins are given.
+
+    Args:
+        correct_a: Right samples of the first.
+        n_a: Its samples.
+        correct_b: Right samples of the second.
+        n_b: Its samples.
+    """
+    right = correct_a + correct_b
+    ways = [math.comb(n_a, x) * math.comb(n_b, right - x) for x in range(max(0, right - n_b), min(n_a, right) + 1)]
+    observed = math.comb(n_a, correct_a) * math.comb(n_b, correct_b)
+    return sum(way for way in ways if way <= observed) / sum(ways)
+
+
+def false_shares(p_values: Sequence[float]) -> list[float]:
+    """The smallest share of false discoveries at which each of several tests is one.
+
+    Y. Benjamini and Y. Hochberg, Controlling the False Discovery Rate, Journal of the Royal Statistical Society B 57
+    (1995), section 3: with the p-values ascending, ``min over j >= i of p_j * m / j``.
+
+    Args:
+        p_values: Of the tests, in any order.
+
+    Returns:
+        One number a test, in the same order.
+    """
+    order = sorted(range(len(p_values)), key=lambda at: p_values[at], reverse=True)
+    found = [1.0] * len(p_values)
+    least = 1.0
+    for rank, at in enumerate(order):
+        least = min(least, p_values[at] * len(p_values) / (len(p_values) - rank))
+        found[at] = least
+    return found

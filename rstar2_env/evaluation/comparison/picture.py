@@ -1,0 +1,82 @@
+"""A comparison as a picture: curves of pass@k with their intervals, and the difference of every problem."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.core.errors import MissingExtraError
+from rstar2_env.evaluation.comparison.compare import Comparison
+from rstar2_env.evaluation.statistics import Interval
+
+_COLOURS = ("#57606a", "#1f6feb", "#d9730d", "#2da44e", "#8250df", "#cf222e")
+
+
+def draw(comparisons: Sequence[Comparison], path: Path) -> Path:
+    """Draw comparisons with one baseline.
+
+    Args:
+        comparisons: One or more, of the same baseline.
+        path: The PNG file to write; its folder is made.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtraError("train", "A picture of a comparison") from error
+    # Without pyplot, which would choose a window system.
+    figure = Figure(figsize=(10, 3.9), dpi=130)
+    curves, problems = figure.subplots(1, 2)
+    first = comparisons[0]
+    _curve(curves, first.ks, first.curves[0], f"{first.baseline.name} (baseline)", _COLOURS[0])
+    for at, comparison in enumerate(comparisons):
+        colour = _COLOURS[1 + at % (len(_COLOURS) - 1)]
+        _curve(curves, comparison.ks, comparison.curves[1], comparison.other.name, colour)
+        if comparison.crossing is not None:
+            curves.axvline(comparison.crossing, color=colour, linewidth=1, linestyle=":")
+        _differences(problems, comparison, colour)
+    curves.set_xscale("log", base=2)
+    ticks = [1 << power for power in range(max(one.ks[-1] for one in comparisons).bit_length())]
+    curves.set_xticks(ticks, labels=list(map(str, ticks)))
+    curves.set_title("pass@k, with intervals over problems", fontsize=10, loc="left")
+    curves.set_xlabel("k (samples of a problem)")
+    curves.set_ylim(0, 1.02)
+    curves.legend(frameon=False, fontsize=8, loc="lower right")
+    problems.axhline(0, color="#57606a", linewidth=0.8)
+    problems.set_ylim(-1.05, 1.05)
+    problems.set_title("share of right samples, minus the baseline's", fontsize=10, loc="left")
+    problems.set_xlabel("problems, by difference")
+    for axis in (curves, problems):
+        axis.grid(alpha=0.25)
+        axis.spines[["top", "right"]].set_visible(False)
+    figure.tight_layout()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path)
+    return path
+
+
+def _curve(axis: Any, ks: Sequence[int], points: Sequence[Interval], name: str, colour: str) -> None:
+    values = [point.value for point in points]
+    axis.plot(ks, values, "o-" if len(ks) <= 16 else "-", color=colour, label=name, markersize=3.5, linewidth=1.8)
+    if all(math.isfinite(point.low) for point in points):
+        lows, highs = [point.low for point in points], [point.high for point in points]
+        if len(ks) > 1:
+            axis.fill_between(ks, lows, highs, color=colour, alpha=0.15, linewidth=0)
+        else:
+            axis.vlines(ks, lows, highs, color=colour, linewidth=1.5)
+
+
+def _differences(axis: Any, comparison: Comparison, colour: str) -> None:
+    found = sorted((one.difference for one in comparison.changed), reverse=True)
+    better = [value for value in found if value > 0]
+    worse = [value for value in found if value < 0]
+    same = comparison.problems - len(found)
+    heights = [*better, *[0.0] * same, *worse]
+    axis.step(range(len(heights) + 1), [*heights, heights[-1]], where="post", color=colour, linewidth=1.2)
+    axis.fill_between(
+        range(len(heights) + 1), [*heights, heights[-1]], step="post", color=colour, alpha=0.2, linewidth=0
+    )

@@ -1,0 +1,75 @@
+"""A comparison as tables: cells of text, for whoever prints them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from rstar2_env.evaluation.comparison.compare import Comparison, Figure
+from rstar2_env.evaluation.statistics import Interval
+from rstar2_env.evaluation.text import NOTHING
+
+HEADINGS = ("", "base", "other", "diff", "95 %", "p")
+CHANGED_HEADINGS = ("problem", "base", "other", "p", "q")
+
+
+def figure_cells(comparison: Comparison) -> Iterator[tuple[str, ...]]:
+    """A row for each figure, under ``HEADINGS``."""
+    for name, figure in comparison.figures.items():
+        yield (
+            name,
+            number(figure.baseline.value),
+            number(figure.other.value),
+            number(figure.difference.value, signed=True),
+            interval_text(figure.difference),
+            p_text(figure),
+        )
+
+
+def changed_cells(comparison: Comparison, most: int) -> Iterator[tuple[str, ...]]:
+    """A row for each problem that changed, under ``CHANGED_HEADINGS``; at most so many."""
+    for one in comparison.changed[:most]:
+        shares = (f"{right}/{samples}" for right, samples in (one.baseline, one.other))
+        yield (one.problem, *shares, f"{one.p_value:.2g}", f"{one.q_value:.2g}")
+
+
+def sentences(comparison: Comparison) -> list[str]:
+    """What the tables do not say."""
+    a, b = comparison.baseline, comparison.other
+    found = [f"{comparison.problems} problems in common, of {a.problems} and {b.problems}."]
+    if comparison.other_gold:
+        found.append(f"{comparison.other_gold} have other gold answers under the same id, and are left out.")
+    for run in (a, b):
+        if run.uncounted:
+            found.append(f"{run.name}: {run.uncounted} of {run.episodes + run.uncounted} episodes do not count.")
+    solved = comparison.solved
+    found.append(
+        f"Solved at least once by both: {solved['both']}, by the baseline alone: {solved['baseline_only']}, by the "
+        f"other alone: {solved['other_only']}, by neither: {solved['neither']}."
+    )
+    if len(comparison.ks) > 1:
+        found.append(
+            f"The curves of pass@k cross at k = {comparison.crossing}."
+            if comparison.crossing
+            else f"The curves of pass@k do not cross up to k = {comparison.ks[-1]}."
+        )
+    return found
+
+
+def number(value: float, *, signed: bool = False) -> str:
+    """A figure to three places; a dash where there is none."""
+    if not math.isfinite(value):
+        return NOTHING
+    return f"{value:+.3f}" if signed else f"{value:.3f}"
+
+
+def interval_text(interval: Interval) -> str:
+    """The ends of an interval."""
+    if not math.isfinite(interval.low):
+        return NOTHING
+    return f"{interval.low:+.3f}, {interval.high:+.3f}"
+
+
+def p_text(figure: Figure) -> str:
+    """A p-value; a dash where there is no interval either."""
+    return NOTHING if not math.isfinite(figure.difference.low) else f"{figure.p_value:.2g}"
