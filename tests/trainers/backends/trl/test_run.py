@@ -21,6 +21,7 @@ from rstar2_env import trainers
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.rollout import RolloutError
+from rstar2_env.rollout.token_checks.subject import row_findings, template_of
 from rstar2_env.wrappers import read_episodes
 
 pytestmark = pytest.mark.train
@@ -157,6 +158,9 @@ def test_a_run_reads_back_from_its_folder(letter_options):
     assert result.outcome in (result.output_dir / "README.md").read_text()
     assert "after step 2 of 2" in (result.output_dir / "final" / "README.md").read_text()
     assert "arXiv 2508.20722" in (result.model_dir / "README.md").read_text()
+    checked = row_findings(run, template_of(run))
+    assert checked.looked_at
+    assert checked.fit, checked.examples
 
 
 def test_a_run_that_resumes_leaves_nothing_of_lost_steps_behind(letter_options):

@@ -1,0 +1,127 @@
+"""``rstar2 check-tokens``: are the tokens that train those that were played? Named checks, with severities."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rstar2_env.cli._options import ChatTemplate, Json
+
+if TYPE_CHECKING:
+    from rstar2_env.rollout.token_checks.findings import Findings
+
+
+def check_tokens_command(
+    subject: Annotated[
+        str, typer.Argument(metavar="RUN|MODEL", help="Folder of a training run, or folder or hub name of a model.")
+    ],
+    model: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Whose tokenizer a run was played with [default: its own].")
+    ] = None,
+    chat_template: ChatTemplate = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Option of the chat template; may be given again."),
+    ] = None,
+    step: Annotated[
+        list[int] | None, typer.Option(help="Step of training to look at; may be given again [default: all].")
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List the checks, and what each looks for.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Check the tokens of a training run (keep_tokens=true), and the tokenizer and chat template of a model.
+
+    Nothing is taken from a list of known templates: every check is tried on this one. Exits with 1 where something
+    fatal was found.
+    """
+    import json
+    from dataclasses import replace
+
+    from rstar2_env.core.options import parse_options, read_loosely
+    from rstar2_env.rollout.token_checks.findings import ROW_CHECKS, TEMPLATE_CHECKS
+    from rstar2_env.rollout.token_checks.subject import Template, row_findings, run_of, template_of
+
+    if list_:
+        _list({"rows": ROW_CHECKS, "template": TEMPLATE_CHECKS})
+        return
+    run = run_of(subject)
+    options = {name: read_loosely(value) for name, value in parse_options(set_ or ()).items()} or None
+    if run is None:
+        if step or model:
+            raise typer.BadParameter(f"--step and --model go with a run; {subject} is none.")
+        template: Template | None = Template(subject, chat_template, options)
+    else:
+        template = template_of(run)
+        if model is not None:
+            template = Template(model) if template is None else replace(template, path=model)
+        if template is not None and (chat_template or options):
+            template = replace(
+                template,
+                chat_template=chat_template or template.chat_template,
+                chat_template_options=options or template.chat_template_options,
+            )
+    found = {} if run is None else {"rows": row_findings(run, template, steps=step)}
+    if template is not None:
+        found["template"] = template.findings()
+    if as_json:
+        typer.echo(json.dumps({"fit": _fit(found), **{part: _record(each) for part, each in found.items()}}))
+    else:
+        for part, each in found.items():
+            _show(subject if part == "rows" or template is None else template.path, part, each)
+    if not _fit(found):
+        raise typer.Exit(1)
+
+
+def _fit(found: dict[str, Findings]) -> bool:
+    return all(each.fit for each in found.values())
+
+
+def _record(found: Findings) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {
+        "fit": found.fit,
+        "verdict": found.verdict,
+        "looked_at": found.looked_at,
+        "findings": [
+            {
+                "check": name,
+                "severity": str(found.checks[name].severity),
+                "what": found.checks[name].what,
+                "count": found.counts[name],
+                "examples": [asdict(example) for example in found.examples[name]],
+            }
+            for name in found.checks
+            if name in found.counts
+        ],
+    }
+
+
+def _show(subject: str, part: str, found: Findings) -> None:
+    from rstar2_env.cli._tables import print_table, print_text
+
+    what = f"{found.looked_at} rows" if part == "rows" else "the tokenizer and its chat template"
+    rows = [
+        (name, str(check.severity), str(found.counts[name]), f"{check.what}{_examples(found, name)}")
+        for name, check in found.checks.items()
+        if name in found.counts
+    ]
+    if rows:
+        print_table(("check", "severity", "times", "what"), rows, title=f"{subject}: {what}")
+    print_text(f"{subject}, {what}: {found.verdict}")
+
+
+def _examples(found: Findings, name: str) -> str:
+    told = [
+        f"{example.where}: {example.detail}" if example.detail else example.where for example in found.examples[name]
+    ]
+    return "".join(f"\n{one[:200]}" for one in told)
+
+
+def _list(checks: Any) -> None:
+    from rstar2_env.cli._tables import print_table
+
+    for part, of_part in checks.items():
+        rows = [(name, str(check.severity), check.what) for name, check in of_part.items()]
+        print_table(("check", "severity", "what it finds"), rows, title=f"checks of {part}")
