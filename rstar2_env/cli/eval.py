@@ -50,7 +50,7 @@ def eval_command(
         int | None,
         typer.Option("--episodes", "-n", min=1, help="Starts to play [default: every problem of a file once]."),
     ] = None,
-    samples: Annotated[
+    n: Annotated[
         int | None, typer.Option("--n", "--samples", min=1, help="Samples: episodes of each start [default: 1].")
     ] = None,
     k: Annotated[
@@ -139,7 +139,7 @@ def eval_command(
         "problems": _problems(problems, split),
         "split": split,
         "episodes": episodes,
-        "n": samples,
+        "n": n,
         "k": None if k is None else _numbers(k),
         "preset": preset,
         "judge": judge,

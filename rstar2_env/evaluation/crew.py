@@ -134,8 +134,9 @@ def drive(crew: Crew, tasks: Iterable[Task], count: int, take: Callable[[Played]
                 if stop():
                     raise
                 stop.wish()
-    finally:
+    except BaseException:
         stop.wish()
+        raise
     for thread in threads:
         thread.join()
     if failure is not None:

@@ -111,8 +111,8 @@ def check_ks(ks: Iterable[int] | None, samples: int) -> tuple[int, ...]:
     chosen = sorted({1, samples} if ks is None else set(ks))
     if wrong := [k for k in chosen if not 1 <= k <= samples]:
         raise ConfigurationError(
-            f"k must be between 1 and the {samples} samples of each start, not {wrong[0]}: play more samples, or "
-            "leave it out.",
+            f"k must be at least 1 and at most n, the samples of each start: there are {samples}, and k = {wrong[0]} "
+            "was asked for.",
             option="n",
             value=str(max(wrong)),
         )
