@@ -17,7 +17,7 @@ from rstar2_env.core.options import call_with_options, nested_options
 from .base import TRAINERS, Recipe, Trainer, needs_training_stack
 from .cold_start import SftOptions
 from .config import TrainConfig
-from .config_files import OptionsFile, is_file_name, is_run, read_file
+from .config_files import RUN_FILE, OptionsFile, is_file_name, is_run, read_file
 from .layers import merged, read_slot
 from .names import in_groups
 
@@ -129,6 +129,15 @@ def layers_of(name: str | None, config: str | Path | None) -> tuple[str, list[di
             "that you want to keep into a file of their own."
         )
     return name, [found.options]
+
+
+def default_folder(name: str) -> Path:
+    """Where a run goes that is given no folder: ``runs/NAME``; that of a run which is named by its folder, into it."""
+    path = Path(name)
+    for folder in (path, path.parent):
+        if is_run(folder) and path in (folder, folder / RUN_FILE):
+            return folder
+    return Path("runs", path.stem)
 
 
 def chosen(layers: Iterable[Mapping[str, Any]], group: str, name: str) -> dict[str, Any]:

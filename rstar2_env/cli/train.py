@@ -117,7 +117,7 @@ def train_command(
     }
     flags = {key: value for key, value in given.items() if value is not None}
     name, layers = api.layers_of(name, config)
-    layers = [{"output_dir": f"runs/{Path(name).stem}"}, *layers, *layers_of(set_), flags]
+    layers = [{"output_dir": str(api.default_folder(name))}, *layers, *layers_of(set_), flags]
     layers.append(_problems(api.chosen(layers, "rollout", "env_options"), problems, eval_problems, holdout))
     trainer = api.make_trainer(name, *layers)
     folder = Path(trainer.config.run.output_dir)

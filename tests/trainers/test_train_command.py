@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from cli_runner import run
 from places import SUPPORT
+
+from rstar2_env.trainers.api import default_folder
 
 RECIPE = """
 trainer = "grpo_roc"
@@ -53,6 +56,34 @@ def test_a_run_is_given_back_as_a_configuration_and_repeats_itself(tiny_model, t
     for one, other in zip(lines(first), lines(second), strict=True):
         for name in ("loss", "grad_norm", "rollout/pass_rate", "rollout/reward"):
             assert one.get(name) == pytest.approx(other.get(name), rel=1e-6), name
+
+
+@pytest.mark.train
+def test_a_run_that_is_named_by_its_folder_goes_on_in_it_and_nowhere_else(tiny_model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    recipe, place = tmp_path / "recipe.toml", "other/place/run"
+    recipe.write_text(RECIPE.format(env=f"{SUPPORT}/letter_env.py:LetterEnv"))
+    assert run("train", "recipe.toml", "--model", tiny_model, "--out", place, "--save-every", 1).exit_code == 0
+    refused = run("train", place)
+    assert refused.exit_code == 2
+    assert "holds a run already: choose another folder, or continue it" in refused.output
+    done = run("train", place, "--set", "steps=3", "--resume")
+    assert done.exit_code == 0, done.output
+    assert [line["step"] for line in lines(tmp_path / place) if "loss" in line] == [1, 2, 3]
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [("grpo", "runs/grpo"), ("place/mix.toml", "runs/mix"), ("./mix.py:MIX", "runs/mix"), ("a/b/run", "a/b/run")],
+)
+def test_a_run_without_a_folder_goes_to_its_name_among_the_runs(name, folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a/b/run").mkdir(parents=True)
+    for file in ("config.json", "run.json"):
+        (tmp_path / "a/b/run" / file).write_text("{}")
+    assert default_folder(name) == Path(folder)
+    assert default_folder("a/b/run/config.json") == Path("a/b/run")
 
 
 def lines(folder):

@@ -282,7 +282,9 @@ class CollectorTrainer(GRPOTrainer):
         seconds = time.perf_counter() - started
         self.sums.merge(figures)
         if self.objective.adapts:
-            self.objective.observe(_together(self.ranks.gather(figures)))
+            of_step = Sums()
+            of_step.merge(figures)
+            self.objective.observe(of_step.take(self.ranks))
         once = float(self.ranks.rank == 0)  # sums are over processes, the steps are those of one
         computed = sum(batch.computed for batch in batches)
         trained = sum(row.tokens for row in rows if row.trains)
@@ -323,11 +325,25 @@ class CollectorTrainer(GRPOTrainer):
         """Log a line; that of a step gets the figures of all processes since the last, not TRL's of each process."""
         if "loss" in logs:
             logs = {**logs, **summary(self.sums.take(self.ranks))}
-        Trainer.log(self, logs, start_time)
+        self._log(logs, start_time)
 
     def log_apart(self, figures: dict[str, float]) -> None:
         """Log metrics on a line of their own."""
-        Trainer.log(self, figures)
+        self._log(figures)
+
+    def _log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        # An epoch of the data loader, which the state has to know, is the whole run, and says nothing.
+        epoch, self.state.epoch = self.state.epoch, None
+        try:
+            Trainer.log(self, logs, start_time)
+        finally:
+            self.state.epoch = epoch
+
+    def _issue_warnings_after_load(self, load_result: Any) -> None:
+        # Weights that share their values with others are in a checkpoint once: the others' name is not missing.
+        tied = getattr(self.model, "all_tied_weights_keys", None) or {}
+        missing = [name for name in load_result.missing_keys if name not in tied]
+        super()._issue_warnings_after_load(load_result._replace(missing_keys=missing))
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         """Save a checkpoint, without TRL's model card; its marker comes last, after the part of every process."""
@@ -373,13 +389,6 @@ _REFERENCE = "reference.pt"
 
 def _state_file(rank: int) -> str:
     return f"run_state_{rank}.pt"
-
-
-def _together(figures: Sequence[Mapping[str, tuple[float, float]]]) -> dict[str, tuple[float, float]]:
-    sums = Sums()
-    for own in figures:
-        sums.merge(own)
-    return sums.take()
 
 
 def _no_reward(**columns: Any) -> list[float]:

@@ -88,9 +88,7 @@ def run(tmp_path, tiny_model):
 def curve(read):
     """Metrics of each step, but for those of time, and of which requests were computed together."""
     return {
-        line["step"]: {
-            name: line[name] for name in line if not name.startswith(("seconds/", "speed/", "engine/", "epoch"))
-        }
+        line["step"]: {name: line[name] for name in line if not name.startswith(("seconds/", "speed/", "engine/"))}
         for line in read.metrics()
     }
 

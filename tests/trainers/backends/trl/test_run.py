@@ -80,7 +80,7 @@ def test_an_evaluation_takes_nothing_from_the_line_of_its_step(letter_options):
     )
     evaluated = {line["step"]: set(line) for line in lines if "eval/pass_rate" in line}
     assert set(evaluated) == {0, 3}
-    assert all(name.startswith("eval/") for name in evaluated[3] - {"step", "epoch"})
+    assert all(name.startswith("eval/") for name in evaluated[3] - {"step"})
     assert {"loss", "eval/pass_rate"} <= set(result.history[-1])
 
 
