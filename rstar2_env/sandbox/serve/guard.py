@@ -1,6 +1,8 @@
 """Checks on requests: the token, the content type, the size.
 
 Covered: every request but ``/healthz`` and ``/ping``, before any of it is read, and all of them once the server stops.
+Without a token only programs of this machine may ask, no page in its browser: the server must be called by a name of
+this machine (a page may let its own name resolve to 127.0.0.1), and no request may come from a page of another host.
 Not covered: encryption (TLS options or a proxy), and rates per client.
 """
 
@@ -10,11 +12,13 @@ import base64
 import binascii
 import contextlib
 import hmac
+from urllib.parse import urlsplit
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rstar2_env.sandbox.serve.options import is_loopback
 from rstar2_env.sandbox.serve.service import Service
 
 _OPEN = ("/healthz", "/ping")
@@ -62,6 +66,10 @@ class Guard:
                 self._service.metrics.unauthorized.inc()
                 text = "This server requires a token: send the header 'Authorization: Bearer TOKEN'."
                 return JSONResponse({"error": text}, 401, headers={"WWW-Authenticate": "Bearer"})
+        elif (stranger := _stranger(request)) is not None:
+            self._service.metrics.unauthorized.inc()
+            text = f"Without a token this server answers programs of its own machine only, not {stranger}."
+            return JSONResponse({"error": text}, 403)
         if self._service.draining and path not in _WHILE_STOPPING:
             self._service.metrics.rejected.inc()
             return JSONResponse({"error": "The server is stopping.", "refused": "stopping", "retry_after_s": 1.0}, 503)
@@ -106,6 +114,19 @@ def _closing(send: Send) -> Send:
         await send(message)
 
     return send_and_close
+
+
+def _stranger(request: Request) -> str | None:
+    """The name by which a page of another host asks; ``None`` for a program of this machine."""
+    for header, start in (("host", "//"), ("origin", "")):
+        said = request.headers.get(header, "//localhost".removeprefix(start))
+        try:
+            name = urlsplit(start + said).hostname or ""
+        except ValueError:
+            name = ""
+        if not is_loopback(name):
+            return f"the {header} {said[:100]!r}"
+    return None
 
 
 def _shown(header: str) -> bytes | None:

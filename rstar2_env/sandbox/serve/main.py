@@ -50,6 +50,7 @@ def serve(
     except ImportError as error:
         raise MissingExtraError("serve", "The sandbox server") from error
     from rstar2_env.sandbox.serve.app import build_app
+    from rstar2_env.sandbox.serve.connections import bounded
     from rstar2_env.sandbox.serve.service import Service
 
     # Otherwise each counter gets another line with its creation time.
@@ -65,6 +66,7 @@ def serve(
         config = uvicorn.Config(
             build_app(service),
             lifespan="off",
+            http=bounded(options.connections, options.header_s),
             log_level="warning",
             access_log=False,
             ssl_certfile=options.tls_cert,

@@ -27,6 +27,8 @@ class ServeOptions(CheckedOptions):
         max_limits: Largest limits of a call; higher ones are lowered to these, and the client is told.
         judge_limits: Limits of calls through code-judge's interface, which states none.
         max_request_mb: Largest size of a request in MiB.
+        connections: Connections at once; a further one is closed at once.
+        header_s: Seconds that a request's header may take; then its connection is closed.
         drain_s: Seconds that calls in flight have to finish once the server is told to stop.
         orphan_s: Seconds after which a call whose client went away is ended; until then a client may reconnect.
         remember_s: Seconds for which the id of a finished call is remembered, so that it never runs twice.
@@ -49,6 +51,8 @@ class ServeOptions(CheckedOptions):
     )
     judge_limits: Limits = field(default_factory=lambda: Limits(wall_s=10.0))
     max_request_mb: float = option(64.0, above=0)
+    connections: int = option(4096, least=1)
+    header_s: float = option(10.0, above=0, unit="seconds")
     drain_s: float = option(30.0, least=0, unit="seconds")
     orphan_s: float = option(5.0, least=0, unit="seconds")
     remember_s: float = option(180.0, above=0, unit="seconds")
