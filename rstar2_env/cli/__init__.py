@@ -39,6 +39,12 @@ _COMMANDS: dict[str, tuple[str, str, str, str]] = {
         "Let an agent play an environment, and print how it went.",
         "rstar2 eval rstar2/MathTool-v0 --agent oracle --problems arithmetic:level=3 -n 100",
     ),
+    "play": (
+        "play",
+        "play_command",
+        "Play an environment yourself, in the terminal.",
+        "rstar2 play rstar2/MathTool-v0 --problems arithmetic:level=2",
+    ),
     "compare": (
         "compare",
         "compare_command",

@@ -1,0 +1,109 @@
+"""``rstar2 play``: play an environment yourself, in the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rstar2_env.cli._options import EnvId, EnvSet, Overwrite, Wrap
+
+if TYPE_CHECKING:
+    from rstar2_env.problems import Problem, ProblemSource
+
+
+def play_command(
+    env_id: EnvId,
+    problems: Annotated[
+        str | None,
+        typer.Option(metavar="SPEC", help="What load_problems takes [default: the environment's own]."),
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="Split of the problems [default: test].")] = None,
+    problem: Annotated[str | None, typer.Option(metavar="ID", help="Play the problem of this id.")] = None,
+    episodes: Annotated[
+        int | None, typer.Option("--episodes", "-n", min=1, help="Episodes to play [default: until you stop].")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the first episode; each later one has the next.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Keep the episodes (NAME.jsonl), for rstar2 compare and replay.")
+    ] = None,
+    overwrite: Overwrite = False,
+    set_: EnvSet = None,
+    wrap: Wrap = None,
+) -> None:
+    """Play an environment yourself: see what a model sees, type its turns, run programs, and get its reward.
+
+    With prompt_toolkit (the extra `play`) turns are typed in an editor of many lines.
+    """
+    import contextlib
+
+    from rstar2_env.cli._options import options_of
+    from rstar2_env.cli._screen import Screen
+    from rstar2_env.cli._typist import GaveUpError, Typist
+    from rstar2_env.core.lines import add_line, begin_lines, plain, refuse_existing
+    from rstar2_env.evaluation.play import play_episode
+    from rstar2_env.wrappers.make import make_env
+    from rstar2_env.wrappers.registry import read_wrappers, recorded
+
+    options = options_of(set_, "env")["env"]
+    if out is not None:
+        refuse_existing(out, resume=False, overwrite=overwrite)
+    env = make_env(env_id, wrappers=wrap or (), **options)
+    with contextlib.ExitStack() as stack:
+        stack.callback(env.close)
+        source = _source(env, problems, split)
+        dialect = getattr(env.unwrapped, "dialect", None)
+        screen = Screen(dialect)
+        typist = Typist(screen, dialect)
+        file = None if out is None else stack.enter_context(begin_lines(out, ()))
+        run = {
+            "env": env_id,
+            "env_options": dict(options),
+            "wrappers": recorded(read_wrappers(wrap or ())),
+            "agent": "human",
+            "problems": source.name if source is not None else "",
+            "split": source.split if source is not None else "",
+        }
+        played = 0
+        while episodes is None or played < episodes:
+            chosen = _choose(source, problem, seed + played)
+            try:
+                episode = play_episode(env, typist, seed=seed + played, problem=chosen)
+            except GaveUpError:
+                break
+            own = chosen or getattr(env.unwrapped, "problem", None)
+            gold = getattr(own, "answer", None)
+            screen.statuses(episode.steps[-1].info)
+            screen.end(episode, gold)
+            if file is not None:
+                record = episode.record()
+                del record["group"]
+                add_line(file, {"index": played, "start": played, **record, "gold": gold, "run": plain(run)})
+            played += 1
+            if problem is not None:
+                break
+    if out is not None:
+        typer.echo(f"{played} episodes are in {out}.")
+
+
+def _source(env: Any, problems: str | None, split: str | None) -> ProblemSource | None:
+    from rstar2_env.evaluation.plan import source_of as own_source_of
+
+    if problems is not None:
+        from rstar2_env.cli._options import source_of
+
+        return source_of(problems, split, "test")
+    return own_source_of(env, None, split or "test")
+
+
+def _choose(source: ProblemSource | None, problem: str | None, seed: int) -> Problem | None:
+    import numpy as np
+
+    from rstar2_env.core.errors import ConfigurationError
+
+    if problem is not None:
+        if source is None:
+            raise ConfigurationError("The environment has no list of problems, so --problem names none: use --seed.")
+        return source.get(problem)
+    return None if source is None else source.sample(np.random.default_rng(seed))
