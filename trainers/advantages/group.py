@@ -19,6 +19,9 @@ from .base import ADVANTAGES, Advantages, FloatArray, centred, deviation, moment
 class GroupNorm(CheckedOptions):
     """(r - mean) / (std + eps), with the standard deviation over n - 1: GRPO (arXiv 2402.03300, section 4.1.2).
 
+    Every problem weighs the same whatever the scale of its rewards, and rare successes weigh most: the usual choice,
+    for rewards of any kind.
+
     Args:
         eps: Added to the deviation; 1e-4 as in TRL (verl adds 1e-6).
     """
@@ -33,7 +36,11 @@ class GroupNorm(CheckedOptions):
 
 @dataclass(frozen=True)
 class GroupMean(CheckedOptions):
-    """R - mean: Dr. GRPO (arXiv 2503.20783, section 3.2)."""
+    """R - mean: Dr. GRPO (arXiv 2503.20783, section 3.2).
+
+    Without the division, problems that are nearly always or never solved do not weigh more than others; for rewards of
+    one scale, such as right or wrong.
+    """
 
     least: ClassVar[int] = 2
 
@@ -44,7 +51,11 @@ class GroupMean(CheckedOptions):
 
 @dataclass(frozen=True)
 class LeaveOneOut(CheckedOptions):
-    """R - mean of the others, which is n / (n - 1) (r - mean): RLOO (arXiv 2402.14740, section 3)."""
+    """R - mean of the others, which is n / (n - 1) (r - mean): RLOO (arXiv 2402.14740, section 3).
+
+    The baseline does not hold the episode's own reward, so that the gradient of small groups is not too small; else as
+    ``group_mean``.
+    """
 
     least: ClassVar[int] = 2
 
@@ -57,7 +68,8 @@ class LeaveOneOut(CheckedOptions):
 class GroupMeanBatchStd(CheckedOptions):
     """(r - mean of the group) / (std of the batch + eps): Lite PPO (arXiv 2508.08221, section 4).
 
-    The batch is that of all processes, with the groups that a selector rejected.
+    One deviation for all problems of a step, so that a group of nearly equal rewards is not blown up; for rewards of
+    several values, and small groups. The batch is that of all processes, with the groups that a selector rejected.
 
     Args:
         eps: Added to the deviation.

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TokenMean(CheckedOptions):
-    """Every token weighs the same: 1 / tokens (DAPO, arXiv 2503.14476, section 3.3)."""
+    """Every token weighs the same: 1 / tokens (DAPO, arXiv 2503.14476, section 3.3).
+
+    Long episodes count by their length, so that what goes wrong in them is unlearned too: the usual choice.
+    """
 
     def __call__(self, lengths: IntArray, groups: IntArray, ranks: Ranks) -> FloatArray:
         """See ``Aggregation``."""
@@ -32,7 +35,11 @@ class TokenMean(CheckedOptions):
 
 @dataclass(frozen=True)
 class SeqMean(CheckedOptions):
-    """Every row weighs the same: the mean over rows of the mean over a row's tokens (GRPO, arXiv 2402.03300, Eq. 3)."""
+    """Every row weighs the same: the mean over rows of the mean over a row's tokens (GRPO, arXiv 2402.03300, Eq. 3).
+
+    1 / (rows * tokens of the row). For losses of whole rows, such as ``ppo_clip:level=sequence``; with losses of tokens
+    it favours short right answers and long wrong ones.
+    """
 
     def __call__(self, lengths: IntArray, groups: IntArray, ranks: Ranks) -> FloatArray:
         """See ``Aggregation``."""
@@ -41,7 +48,11 @@ class SeqMean(CheckedOptions):
 
 @dataclass(frozen=True)
 class PromptMean(CheckedOptions):
-    """Every group weighs the same: the mean over groups of the mean over all tokens of the group."""
+    """Every group weighs the same: the mean over groups of the mean over all tokens of the group.
+
+    1 / (groups * tokens of the group), SkyRL's ``prompt_mean``. For groups of unequal size, or problems whose episodes
+    are of very unequal length.
+    """
 
     def __call__(self, lengths: IntArray, groups: IntArray, ranks: Ranks) -> FloatArray:
         """See ``Aggregation``."""
@@ -58,6 +69,8 @@ class PromptMean(CheckedOptions):
 @dataclass(frozen=True)
 class ConstLen(CheckedOptions):
     """1 / (rows * length): a token's weight depends on no episode's length (Dr. GRPO, arXiv 2503.20783, section 3.2).
+
+    With ``length=1`` it is the mean over rows of the sum over their tokens, as LUSPO and GVPO have it.
 
     Args:
         length: The constant, in tokens; usually the budget of an episode.

@@ -82,13 +82,19 @@ def quotas(positives: int, negatives: int, keep: int, *, minimum: int = 2) -> tu
 class ResampleOnCorrect(CheckedOptions):
     """GRPO-RoC's selector: draws failures uniformly, and prefers successes with low penalties.
 
-    Groups whose rewards are all equal, or which have no available episode, are rejected.
+    The penalty of an episode is p_err + p_format: the share of its calls that failed, or 0.5 without a call; and 1
+    without an answer tag, else min(1, (tags - 1) / turns). Of G + G episodes the successes that are kept are as many as
+    their share, and so are the failures, but at least ``minimum`` of each. The reward does not change: an answer that
+    is right in spite of failing calls is only seldom trained on. Choose it where a tool answers, and right answers
+    alone would teach to call it carelessly. Groups whose rewards are all equal, or which have no available episode, are
+    rejected.
 
     Args:
         mode: ``"sample"`` draws successes without replacement with weights 1 / (penalty + delta), as in the paper;
             ``"rank"`` takes those with the lowest penalties, earlier ones first, as in the released code.
         minimum: Smallest number of successes and of failures to keep, where there are as many.
-        delta: See ``DELTA``.
+        delta: Added to a penalty before it is inverted, so that an episode without one has a finite weight; not in the
+            paper.
         spare: With ``early_stop``: finished successes required for each success kept from a balanced group. With 1
             there is nothing left to choose from; if ``keep`` is half the group, 2 is what a balanced group has when
             all its episodes have ended.
