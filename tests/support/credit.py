@@ -41,7 +41,7 @@ def episode(
     parent: tuple[int, int] | None = None,
 ) -> Episode:
     """An episode of these turns; its reward is theirs, unless a trainer's components gave another."""
-    made = Episode(end="answered", task=task, rewards=dict(rewards or {}), parent=parent, answer="a")
+    made = Episode(end="answered", task=task, rewards=dict(rewards or {}), parent=parent)
     for turn in turns:
         start = len(made.completion_ids)
         statuses = [ToolStatus(status) for status in turn.statuses]

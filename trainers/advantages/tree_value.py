@@ -24,6 +24,7 @@ from .base import ADVANTAGES, Advantages, FloatArray
 from .prefixes import Prefix, shared_prefixes
 
 _LEAST_WEIGHT = 0.1
+_COMPLETE = ("answered", "terminated")
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class TreeValue(CheckedOptions):
     A group whose episodes are all right, or all wrong, has nothing to compare and gets zeros.
 
     Args:
-        incomplete: The value of an episode that ended without an answer.
+        incomplete: The value of an episode that a budget ended, or that has no answer.
     """
 
     least: ClassVar[int] = 2
@@ -64,7 +65,7 @@ class TreeValue(CheckedOptions):
     def _leaf(self, episode: Episode) -> float:
         if episode.correct:
             return 1.0
-        return -1.0 if episode.answer is not None else self.incomplete
+        return -1.0 if episode.end in _COMPLETE else self.incomplete
 
 
 def _path(episode: Episode, prefixes: Sequence[Prefix]) -> list[int]:

@@ -132,6 +132,8 @@ class TestTreeValue:
 
     def test_an_episode_that_did_not_end_may_count_less(self):
         right, cut = episode(Said(1, 0), reward=1.0), episode(Said(1, 0), reward=0.0)
-        cut.answer = None
+        cut.end = "tokens"
         assert advantages("tree_value", [right, cut])[0][1] == pytest.approx([math.tanh(-1)])
         assert advantages("tree_value:incomplete=0", [right, cut])[0][1] == pytest.approx([0 - 0.5])
+        cut.end = "answered"
+        assert advantages("tree_value:incomplete=0", [right, cut])[0][1] == pytest.approx([math.tanh(-1)])

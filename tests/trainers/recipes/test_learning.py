@@ -10,7 +10,7 @@ SIZES = {"dapo": {"refill": 1}, "gspo": {"steps": 60}}
 """What differs from 24 steps: fewer rounds for DAPO, and four optimizer steps a rollout for GSPO."""
 
 
-@pytest.mark.parametrize("name", ["dapo", "dr_grpo", "gspo", "lite_ppo", "reinforce", "rloo"])
+@pytest.mark.parametrize("name", ["dapo", "dr_grpo", "gspo", "lite_ppo", "rae", "reinforce", "reinforce_pp", "rloo"])
 def test_a_recipe_learns(name, letter_options):
     sizes = {"steps": 24, "problems_per_step": 8, "tokens_per_device": 32 * 16, "learning_rate": 1e-2, "threads": 1}
     trainer = trainers.make(name, **{**letter_options, **sizes, **SIZES.get(name, {})})
