@@ -38,6 +38,34 @@ FACTORS: dict[str, tuple[Any, ...]] = {
 """What a case varies. Of the processes: how many; with ``some``, a row has no advantage, another no token of the
 policy's, and the second process has fewer rows than the first; with ``idle`` it has none.
 """
+OTHER_TERMS: dict[str, tuple[Any, ...]] = {
+    **FACTORS,
+    "processes": ("1-some", "2-some"),
+    "policy": (
+        "cispo",
+        "cispo-sampled",
+        "clip_cov",
+        "dppo",
+        "dppo-kl",
+        "dro",
+        "fipo",
+        "gmpo",
+        "gspo-token",
+        "gvpo",
+        "kl_cov",
+        "m2po",
+        "rollout_is",
+        "sapo",
+        "topr",
+        "vespo",
+    ),
+    "kl": ("none",),
+    "entropy": (0.0,),
+    "beside": ("none",),
+    "correction": ("none", "truncate-token"),
+    "aggregation": ("token_mean", "const_len"),
+}
+"""The same for one other term at a time; what they are is in ``oracle_terms``."""
 Case = dict[str, Any]
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 from oracle_cases import processes_of
+from oracle_terms import TERMS
 from peft import LoraConfig, get_peft_model
 from plain_loss import Contrast, Dads, Divergence, Echoes, LogProbability, Mean, Surrogate, Uncertainty, Values, Weights
 from tiny_models import VOCABULARY, tiny_qwen3
@@ -32,7 +33,7 @@ from rstar2_env.trainers.backends.trl.micro_batches import pack
 from rstar2_env.trainers.backends.trl.objective import Objective
 from rstar2_env.trainers.backends.trl.passes import Reference
 from rstar2_env.trainers.backends.trl.pending import Shape
-from rstar2_env.trainers.backends.trl.trainer import _OF_A_BATCH, CollectorTrainer
+from rstar2_env.trainers.backends.trl.trainer import CollectorTrainer
 from rstar2_env.trainers.base import TRAINERS
 from rstar2_env.trainers.demonstration.tiny import tiny_tokenizer
 from rstar2_env.trainers.losses.base import AGGREGATIONS, CORRECTIONS, LOSSES
@@ -130,7 +131,7 @@ def take_steps(case: dict[str, Any], folder: str) -> dict[str, Any]:
             embeddings = [embedding(sampling, row) for row in rows]
         _load(policy, own["weights"])
         parts = own["parts"] if "recipe" in case else _plain(case)
-        rng = np.random.default_rng([0, number, _OF_A_BATCH])
+        rng = trainer.shape.draws(number)
         expected, wanted = gradients(
             policy,
             rows,
@@ -173,6 +174,8 @@ def _start(lora: bool) -> tuple[Any, Any]:
 def _parts(case: dict[str, Any]) -> tuple[Any, Any, Any]:
     """The parts under test."""
     kind = case["policy"]
+    if kind in TERMS:
+        return [make_part(LOSSES, term) for term in TERMS[kind][0]], *_shared(case)
     terms: list[Any] = [
         ["reinforce"] if kind == "reinforce" else ["ppo_clip", OUTER.get(kind) or {**CLIP, "level": kind}]
     ]
@@ -182,9 +185,13 @@ def _parts(case: dict[str, Any]) -> tuple[Any, Any, Any]:
         terms.append(["entropy", {"coef": case["entropy"]}])
     if case["beside"] != "none":
         terms.append(BESIDE[case["beside"]])
+    return [make_part(LOSSES, term) for term in terms], *_shared(case)
+
+
+def _shared(case: dict[str, Any]) -> tuple[Any, Any]:
+    """What all terms have in common."""
     length = {"length": LENGTH} if case["aggregation"] == "const_len" else {}
     return (
-        [make_part(LOSSES, term) for term in terms],
         make_part(AGGREGATIONS, [case["aggregation"], length]),
         make_part(CORRECTIONS, [case["correction"].split("-")[0], CORRECTED[case["correction"]]]),
     )
@@ -200,9 +207,11 @@ def _of_recipe(name: str) -> tuple[Any, Any, Any]:
 def _plain(case: dict[str, Any]) -> tuple[Any, Any, Any]:
     """The same, written out once more."""
     kind = case["policy"]
-    terms: list[Any] = [
-        LogProbability() if kind == "reinforce" else Surrogate(**(OUTER.get(kind) or {**CLIP, "level": kind}))
-    ]
+    if kind in TERMS:
+        terms: list[Any] = list(TERMS[kind][1])
+    else:
+        ratio = OUTER.get(kind) or {**CLIP, "level": kind}
+        terms = [LogProbability() if kind == "reinforce" else Surrogate(**ratio)]
     if case["kl"] != "none":
         terms.append(Divergence(KL, case["kl"]))
     if case["entropy"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
@@ -63,6 +64,46 @@ class BatchTokens:
         """Policy tokens of each row, (rows,)."""
         return np.bincount(self.row, minlength=len(self.groups)).astype(np.int64)
 
+    def keys(self) -> IntArray:
+        """What names each token on any division of the groups over processes, (tokens, 3).
+
+        Returns:
+            Number of the group, of the row in its group, and of the token in its row.
+        """
+        member = np.array([number for _, number in self._rows()], dtype=np.int64)[self.row]
+        lengths = self.lengths()
+        token = np.arange(len(self.row)) - np.repeat(self._first(), lengths)
+        return np.stack([self.groups[self.row], member, token], axis=1)
+
+    def marked(self, keys: IntArray) -> FloatArray:
+        """1 for each token of this process that is among the named ones, (tokens,).
+
+        Args:
+            keys: Keys of tokens of any process, (named, 3).
+        """
+        rows = {name: row for row, name in enumerate(self._rows())}
+        first = self._first()
+        found = np.zeros(len(self.row))
+        for group, member, token in keys.tolist():
+            row = rows.get((group, member))
+            if row is not None:
+                found[first[row] + token] = 1.0
+        return found
+
+    def _rows(self) -> list[tuple[int, int]]:
+        """Group and number in the group of each row."""
+        before: Counter[int] = Counter()
+        found = []
+        for group in self.groups.tolist():
+            found.append((group, before[group]))
+            before[group] += 1
+        return found
+
+    def _first(self) -> IntArray:
+        """Position of each row's first token."""
+        lengths = self.lengths()
+        return np.cumsum(lengths) - lengths
+
 
 def with_columns(rows: Sequence[Row], columns: Mapping[str, FloatArray]) -> list[Row]:
     """Copies of rows that have columns of ``BatchTokens`` beside their own, with 0 on the environment's tokens.
@@ -76,10 +117,9 @@ def with_columns(rows: Sequence[Row], columns: Mapping[str, FloatArray]) -> list
     for row in rows:
         mask = np.asarray(row.mask, dtype=bool)
         after = first + int(mask.sum())
-        own: dict[str, float | FloatArray] = dict(row.columns)
+        own: dict[str, FloatArray] = {name: np.zeros(len(mask)) for name in columns}
         for name, values in columns.items():
-            own[name] = np.zeros(len(mask))
             own[name][mask] = values[first:after]
-        found.append(replace(row, columns=own))
+        found.append(replace(row, columns={**row.columns, **own}))
         first = after
     return found

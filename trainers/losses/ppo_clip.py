@@ -30,6 +30,9 @@ class PpoClip(CheckedOptions):
         dual: Where the advantage is negative, the loss is at most this many times its size (dual clip, arXiv
             1912.09729, with 3).
         level: Whether a ratio belongs to a token, a turn or a sequence.
+        token_gradient: Let the ratio of a turn or a sequence have the gradient of the token's own log-probability:
+            GSPO-token (arXiv 2507.18071, equation 13), for advantages of tokens; verl's form of GSPO. With one
+            advantage a row and the aggregation ``seq_mean`` it makes no difference.
     """
 
     low: float | None = option(0.2, least=0, most=1)
@@ -37,6 +40,7 @@ class PpoClip(CheckedOptions):
     two_sided: float | None = option(None, above=1)
     dual: float | None = option(None, above=1)
     level: Level = "token"
+    token_gradient: bool = False
 
     needs: ClassVar[frozenset[Need]] = frozenset({"old"})
     policy_gradient: ClassVar[bool] = True
@@ -45,7 +49,7 @@ class PpoClip(CheckedOptions):
         """See ``Term``."""
         ratio, advantage = self._ratio(tokens), tokens.advantage
         free = ratio if self.two_sided is None else ratio.clamp(max=self.two_sided)
-        gain = (free * advantage).minimum(ratio.clamp(*self._bounds) * advantage)
+        gain = (free * advantage).minimum(ratio.clamp(*self.bounds) * advantage)
         if self.dual is not None:
             gain = gain.where(advantage >= 0, gain.maximum(self.dual * advantage))
         return -gain
@@ -53,7 +57,7 @@ class PpoClip(CheckedOptions):
     def figures(self, tokens: Tokens) -> Figures:
         """Shares of the policy's tokens that do not train: clipped below, above, or by the outer bound."""
         ratio, advantage = self._ratio(tokens).detach(), tokens.advantage
-        least, most = self._bounds
+        least, most = self.bounds
         outer = min((bound for bound in (self.two_sided, self.dual) if bound is not None), default=math.inf)
         clipped = {
             "clip/low": (ratio < least) & (advantage < 0),
@@ -64,11 +68,15 @@ class PpoClip(CheckedOptions):
         return {name: ((where & tokens.mask).sum(), count) for name, where in clipped.items()}
 
     @property
-    def _bounds(self) -> tuple[float, float]:
+    def bounds(self) -> tuple[float, float]:
+        """The least and the largest ratio that is not clipped."""
         return (0.0 if self.low is None else 1 - self.low, math.inf if self.high is None else 1 + self.high)
 
     def _ratio(self, tokens: Tokens) -> Tensor:
-        return bounded_exp(tokens.pooled(tokens.log_ratio, self.level))
+        log_ratio = tokens.pooled(tokens.log_ratio, self.level)
+        if self.token_gradient:
+            log_ratio = log_ratio.detach() + (tokens.log_ratio - tokens.log_ratio.detach())
+        return bounded_exp(log_ratio)
 
 
 LOSSES.register("ppo_clip", PpoClip)

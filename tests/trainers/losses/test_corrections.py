@@ -59,7 +59,7 @@ def test_where_engine_and_trainer_agree_every_weight_is_one(spec):
 
 def test_what_compares_needs_the_trainers_probabilities_under_the_older_weights():
     needs = {name: make_part(CORRECTIONS, name).needs for name in CORRECTIONS}
-    assert needs == {"none": set(), "truncate": {"old"}, "mask": {"old"}, "geometric": {"old"}}
+    assert needs == {"none": set(), "truncate": {"old"}, "mask": {"old"}, "geometric": {"old"}, "opsm": set()}
 
 
 @pytest.mark.parametrize("wrong", ["truncate:cap=0.5", "mask:low=1.5", "mask:high=0.9", "geometric:level=token"])

@@ -4,10 +4,25 @@ import numpy as np
 import pytest
 import torch
 from loss_tokens import tokens
+from plain_batch_terms import HoldsSome, LeastSquares, SecondMoment, WithoutSome
 from plain_loss import Divergence, LogProbability, Mean, Surrogate, Uncertainty, Weights
+from plain_terms import (
+    BoundedWeight,
+    GeometricMean,
+    Held,
+    NearInProbability,
+    OffPolicy,
+    Reshaped,
+    SoftGate,
+    Tapered,
+    TokenForm,
+    TwoSided,
+    WithItsFuture,
+)
 
 from rstar2_env.core.parts import make_part
-from rstar2_env.trainers.losses.base import AGGREGATIONS, CORRECTIONS, LOSSES
+from rstar2_env.testing.training.batch_of_tokens import of_tokens
+from rstar2_env.trainers.losses.base import AGGREGATIONS, CORRECTIONS, LOSSES, is_corrected
 from rstar2_env.trainers.ranks import ONE
 
 LEVELS = ("token", "turn", "sequence")
@@ -19,6 +34,35 @@ TERMS = [
     ("reinforce", LogProbability()),
     *((f"kl:coef=0.3,estimator={name}", Divergence(0.3, name)) for name in ("k1", "k2", "k3", "k3+", "unbiased")),
     ("entropy:coef=0.3", Uncertainty(0.3)),
+    ("cispo:high=0.3", BoundedWeight(high=0.3)),
+    ("cispo:low=0.2,high=0.2,anchor=sampled", BoundedWeight(0.2, 0.2, "sampled")),
+    *((f"dppo:divergence={name},low=0.05,high=0.04", NearInProbability(name, 0.05, 0.04)) for name in ("tv", "kl")),
+    ("dppo:cap=1.1", NearInProbability(cap=1.1)),
+    ("dppo:divergence=kl,anchor=old", NearInProbability("kl", anchor="old")),
+    ("dppo:low=0.1,high=0.1,either=true", NearInProbability("tv", 0.1, 0.1, either=True)),
+    *((f"dro:beta=0.7,anchor={anchor}", Held(0.7, anchor)) for anchor in ("old", "sampled")),
+    ("fipo:half_life=2", WithItsFuture(2)),
+    ("fipo:half_life=1.5,below=0,above=0.5,safety=1.2,dual=1.4", WithItsFuture(1.5, 0, 0.5, 1.2, dual=1.4)),
+    ("fipo:below=1,above=9,safety=none,dual=none", WithItsFuture(32, 1, 9, None, dual=None)),
+    *((f"gmpo:low=0.1,high=0.3,level={level}", GeometricMean(0.1, 0.3, level)) for level in LEVELS[1:]),
+    *((f"ppo_clip:level={level},token_gradient=true", TokenForm(level=level)) for level in LEVELS),
+    ("rollout_is:low=0.3,high=0.4", TwoSided(0.3, 0.4)),
+    ("sapo", SoftGate()),
+    ("sapo:positive=2,negative=0.5", SoftGate(2, 0.5)),
+    *((f"topr:level={level}", Tapered(level)) for level in LEVELS),
+    ("topr:anchor=old", Tapered(anchor="old")),
+    *((f"vespo:level={level}", Reshaped(level=level)) for level in LEVELS[1:]),
+    ("vespo:k_positive=1,decay_positive=0.5,k_negative=2,decay_negative=3", Reshaped(1, 0.5, 2, 3)),
+]
+OF_A_BATCH = [
+    ("clip_cov:share=0.2,least=0.01", WithoutSome(0.2, 0.01)),
+    ("clip_cov:least=0.1,most=0.4,high=0.28", WithoutSome(least=0.1, most=0.4, high=0.28)),
+    ("gvpo:beta=0.6", LeastSquares(0.6)),
+    ("kl_cov:share=0.3,coef=0.5", HoldsSome(0.3, 0.5)),
+    ("kl_cov", HoldsSome()),
+    ("m2po:threshold=0.2", SecondMoment(0.2)),
+    ("m2po:threshold=0.1,of=harmful", SecondMoment(0.1, "harmful")),
+    ("m2po:threshold=0.2,anchor=old", SecondMoment(0.2, anchor="old")),
 ]
 CORRECTED = [
     ("none", Weights()),
@@ -28,6 +72,8 @@ CORRECTED = [
         (f"geometric:level={level},low=0.9,high=1.1", Weights("geometric", level, 0.9, 1.1))
         for level in ("turn", "sequence")
     ),
+    *((f"opsm:delta=0.05,level={level}", OffPolicy(0.05, level=level)) for level in LEVELS[1:]),
+    ("opsm:delta=0.1,anchor=old,then=(truncate:cap=1.1)", OffPolicy(0.1, "old", cap=1.1)),
 ]
 
 
@@ -36,9 +82,10 @@ def rows(seed):
     rng = np.random.default_rng(seed)
     turns = [np.repeat(*np.array([(0, 3), (-1, 2), (1, 2), (-1, 1), (2, 3)]).T), np.repeat([-1, 0, 1], [1, 2, 2])]
     fields = {
-        name: [rng.normal(-1, 0.4, len(row)).tolist() for row in turns]
-        for name in ("logp", "old", "sampled", "reference", "entropy", "advantage")
+        name: [rng.normal(-1, 0.4, len(row)).clip(max=-0.05).tolist() for row in turns]
+        for name in ("logp", "old", "sampled", "reference", "entropy")
     }
+    fields["advantage"] = [rng.normal(-0.2, 1, len(row)).tolist() for row in turns]
     fields["advantage"][0] = [float(rng.normal())] * len(turns[0])
     return {**fields, "turn": [row.tolist() for row in turns], "mask": [(row >= 0).tolist() for row in turns]}
 
@@ -54,7 +101,10 @@ def one_by_one(part, fields):
 @pytest.mark.parametrize(("spec", "plain"), TERMS, ids=[spec for spec, _ in TERMS])
 def test_a_term(spec, plain):
     term = make_part(LOSSES, spec)
-    assert term.policy_gradient == plain.policy_gradient
+    assert (term.policy_gradient, is_corrected(term)) == (
+        plain.policy_gradient,
+        plain.policy_gradient and getattr(plain, "corrected", True),
+    )
     for seed in range(20):
         fields = rows(seed)
         batch = tokens(**fields)
@@ -69,6 +119,37 @@ def test_a_term(spec, plain):
                 wanted = torch.zeros_like(wanted) if wanted.grad is None else wanted.grad
                 found = torch.zeros_like(found) if found.grad is None else found.grad
                 torch.testing.assert_close(found[at, :width], wanted[0])
+
+
+@pytest.mark.parametrize(("spec", "plain"), OF_A_BATCH, ids=[spec for spec, _ in OF_A_BATCH])
+def test_a_term_of_the_whole_batch(spec, plain):
+    term = make_part(LOSSES, spec)
+    assert (term.policy_gradient, is_corrected(term)) == (
+        plain.policy_gradient,
+        plain.policy_gradient and getattr(plain, "corrected", True),
+    )
+    at_work = 0
+    for seed in range(20):
+        batch = tokens(**rows(seed))
+        whole = of_tokens(batch)
+        columns = [part.prepare(whole, ONE, np.random.default_rng(seed)) for part in (term, plain)]
+        for each in columns:
+            for name, values in each.items():
+                each[name] = torch.zeros_like(batch.logp.detach()).masked_scatter(batch.mask, torch.tensor(values))
+        batch.columns = columns[0]
+        losses = term(batch)
+        losses[batch.mask].sum().backward()
+        for at in range(2):
+            row = tokens(**{name: [values[at]] for name, values in rows(seed).items()})
+            width = row.mask.shape[1]
+            row.columns = {name: values[at : at + 1, :width] for name, values in columns[1].items()}
+            expected = plain(row)
+            expected[row.mask].sum().backward()
+            torch.testing.assert_close(losses[at, :width][row.mask[0]], expected[row.mask])
+            torch.testing.assert_close(batch.logp.grad[at, :width], row.logp.grad[0])
+            at_work += int((row.logp.grad[row.mask] == 0).sum())
+    if spec.startswith(("clip_cov", "m2po")):
+        assert 20 <= at_work < 150, "some tokens are left out, and not all"
 
 
 @pytest.mark.parametrize(("spec", "plain"), CORRECTED, ids=[spec for spec, _ in CORRECTED])

@@ -43,6 +43,21 @@ def test_the_surrogate_has_the_values_of_its_table():
         assert -loss.item() == pytest.approx(float(value)), (ratio, advantage, options)
 
 
+def test_what_is_left_of_a_gradient_is_what_the_table_says():
+    rows = tables("Terms")
+    at = next(number for number, row in enumerate(rows) if row[0] == "term")
+    ratios = [float(cell.removeprefix("ρ =")) for cell in rows[at][1:6]]
+    terms = rows[at + 2 : at + 9]
+    assert terms[0][0] == "reinforce"
+    assert terms[-1][0] == "vespo"
+    for name, *cells in terms:
+        for ratio, cell in zip(ratios, cells, strict=False):
+            for advantage, left in zip((2.0, -2.0), cell.split(", "), strict=True):
+                batch = tokens([[math.log(ratio)]], old=[[0.0]], sampled=[[0.0]], advantage=[[advantage]])
+                make_part(LOSSES, name)(batch).sum().backward()
+                assert -batch.logp.grad.item() / advantage == pytest.approx(float(left), abs=6e-4), (name, ratio)
+
+
 def test_the_metrics_are_those_of_the_code():
     names = {
         name for row in tables("Metrics") for name in re.findall(r"[a-z_]+(?:/[a-z_0-9]+)?", row[0].replace("`", ""))
@@ -50,7 +65,9 @@ def test_the_metrics_are_those_of_the_code():
     batch = tokens([[0.0]], entropy=[[1.0]], reference=[[0.0]])
     made = {name: (total.item(), count.item()) for name, (total, count) in mismatch(batch, torch.ones(1, 1)).items()}
     found = {name for name in summary(made) if name.count("/") == 1}
-    for part in ("ppo_clip", "kl", "entropy", "adaptive_entropy"):
+    batch.columns = dict.fromkeys(("clip_cov", "kl_cov", "m2po", "gvpo/distance"), torch.zeros(1, 1))
+    measured = ["ppo_clip", "kl", "entropy", "adaptive_entropy", "cispo", "clip_cov", "dppo", "fipo", "gmpo", "gvpo"]
+    for part in (*measured, "kl_cov", "m2po", "rollout_is", "sapo", "topr", "vespo"):
         found |= make_part(LOSSES, part).figures(batch).keys()
     assert found == names - {"metric"}
     assert all(f"`{depth}`" in PAGE or f"/{depth}`" in PAGE for depth in DEPTHS)

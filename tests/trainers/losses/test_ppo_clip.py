@@ -2,14 +2,17 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from loss_tokens import tokens
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.parts import make_part
+from rstar2_env.trainers.losses.aggregations import ConstLen
 from rstar2_env.trainers.losses.base import LOSSES
 from rstar2_env.trainers.losses.ppo_clip import PpoClip
+from rstar2_env.trainers.ranks import ONE
 
 
 def gain(ratio, advantage, **options):
@@ -67,6 +70,37 @@ def test_the_gradient_of_a_sequence_is_shared_by_its_tokens():
     torch.testing.assert_close(
         batch.logp.grad, torch.full((1, 3), -1.142631 / 3, dtype=torch.float64), rtol=1e-6, atol=0
     )
+
+
+def test_a_token_can_have_the_gradient_of_the_row_at_its_own_advantage():
+    advantages = [[1.0, 0.0, 3.0]]
+    batch = tokens([[0.1, -0.2, 0.5]], advantage=advantages, **OFF)
+    term = PpoClip(level="sequence", token_gradient=True)
+    loss = term(batch)
+    loss.sum().backward()
+    torch.testing.assert_close(-loss[0, 0].item(), 1.142631, rtol=1e-6, atol=0)
+    torch.testing.assert_close(
+        batch.logp.grad, -1.142631 * torch.tensor(advantages, dtype=torch.float64), rtol=1e-6, atol=0
+    )
+
+
+def test_with_one_advantage_a_row_both_forms_of_gspo_have_the_same_gradient():
+    slopes = []
+    for form in (False, True):
+        batch = tokens([[0.1, -0.2, 0.5]], advantage=[[2.0] * 3], **OFF)
+        PpoClip(level="sequence", token_gradient=form)(batch).mean().backward()
+        slopes.append(batch.logp.grad)
+    torch.testing.assert_close(*slopes)
+
+
+def test_a_row_whose_weight_is_its_length_is_that_of_luspo():
+    logs = [[0.1, -0.2, 0.5], [0.3]]
+    batch = tokens(logs, old=[[0.0] * 3, [0.0]], advantage=[[1.0] * 3, [-1.0]])
+    loss = PpoClip(level="sequence", low=None, high=None)(batch)
+    weights = ConstLen(length=1)(np.array([3, 1]), np.array([0, 0]), ONE)
+    found = (loss * torch.tensor(weights)[:, None])[batch.mask].sum().item()
+    # The mean over rows of the length times the row's own loss.
+    assert found == pytest.approx((3 * -1.142631 + math.exp(0.3)) / 2, abs=1e-6)
 
 
 def test_the_first_update_is_the_plain_policy_gradient():

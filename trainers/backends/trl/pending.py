@@ -19,6 +19,9 @@ from rstar2_env.core.turn import Turn
 
 from .micro_batches import MicroBatch, embedded, taken_out
 
+_DRAWS = 1_000_003
+"""Keeps the draws of terms apart from the orders of groups, whose seeds end in the number of a process."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -40,6 +43,10 @@ class Shape:
     def updates(self) -> int:
         """Optimizer steps of one rollout."""
         return self.passes * self.minibatches
+
+    def draws(self, step: int) -> np.random.Generator:
+        """Source of what terms draw for an optimizer step: the same on every process, and in a run that goes on."""
+        return np.random.default_rng([self.seed, step, _DRAWS])
 
 
 def optimizer_batches(

@@ -193,9 +193,7 @@ class CollectorTrainer(GRPOTrainer):
         if pending.done:
             pending.old = before
         old = [pending.old[at] for at in chosen]
-        # The same on every process, and in a run that was resumed.
-        rng = np.random.default_rng([self.shape.seed, step, _OF_A_BATCH])
-        return self.objective.prepare(rows, logp, old, self.ranks, rng)
+        return self.objective.prepare(rows, logp, old, self.ranks, self.shape.draws(step))
 
     def reset_reference(self) -> None:
         """Make the reference model a copy of the policy, for the rows that are still to be trained on too.
@@ -381,8 +379,6 @@ class CollectorTrainer(GRPOTrainer):
             self.reference.load_state_dict(torch.load(moved, map_location="cpu", weights_only=True))
 
 
-_OF_A_BATCH = 1_000_003
-"""Keeps what terms draw for an optimizer batch apart from the orders of groups, whose seeds end in a process's rank."""
 _REFERENCE = "reference.pt"
 """File of the reference model in a checkpoint; there is none while it is the model that the run began with."""
 

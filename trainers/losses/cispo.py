@@ -1,0 +1,68 @@
+"""``cispo``: bounded importance weights on the log-probability, so that no token is left without a gradient."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from rstar2_env.core.options import CheckedOptions, option
+
+from .base import LOSSES, Figures, Need
+from .tokens import Anchor, Tokens, bounded_exp
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Cispo(CheckedOptions):
+    """-sg(clip(ratio, 1 - low, 1 + high)) A log pi: CISPO (MiniMax-M1, arXiv 2506.13585, equations 4 and 5).
+
+    Where clipping the surrogate drops the gradient of rare tokens, which the policy's first update on them moves most,
+    this bounds their weight and keeps their gradient; for many updates a rollout. The paper has no lower bound and
+    tunes the upper one. The sources write the same bounds in three ways: TRL caps the ratio itself (its
+    ``epsilon_high``, 5 in ScaleRL, arXiv 2510.13786, is ``high=4``), verl clips at 0.2 on both sides
+    (``low=0.2,high=0.2``), SkyRL has ``low=1,high=4``.
+
+    Args:
+        low: The weight is at least 1 - low; ``None`` sets no lower bound.
+        high: The weight is at most 1 + high.
+        anchor: What the ratio is against; with ``"sampled"`` it contains the correction, and is not corrected again.
+    """
+
+    low: float | None = option(None, least=0, most=1)
+    high: float = option(4.0, least=0)
+    anchor: Anchor = "old"
+
+    policy_gradient: ClassVar[bool] = True
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """See ``Term``."""
+        return frozenset({"old"} if self.anchor == "old" else ())
+
+    @property
+    def corrected(self) -> bool:
+        """See ``Term``."""
+        return self.anchor == "old"
+
+    def __call__(self, tokens: Tokens) -> Tensor:
+        """See ``Term``."""
+        weight = self._ratio(tokens).clamp(self._least, 1 + self.high)
+        return -weight * tokens.advantage * tokens.logp
+
+    def figures(self, tokens: Tokens) -> Figures:
+        """Shares of the policy's tokens whose weight is a bound."""
+        ratio, count = self._ratio(tokens), tokens.mask.sum()
+        bounded = {"clip/low": ratio < self._least, "clip/high": ratio > 1 + self.high}
+        return {name: ((where & tokens.mask).sum(), count) for name, where in bounded.items()}
+
+    @property
+    def _least(self) -> float:
+        return 0.0 if self.low is None else 1 - self.low
+
+    def _ratio(self, tokens: Tokens) -> Tensor:
+        return bounded_exp(tokens.log_ratio_to(self.anchor).detach())
+
+
+LOSSES.register("cispo", Cispo)

@@ -1,0 +1,91 @@
+"""``clip_cov``: the clipped surrogate, without a few of the tokens that drive the entropy down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import CheckedOptions, option
+
+from .base import LOSSES, Figures, FloatArray, Need
+from .batch_tokens import BatchTokens
+from .covariance import covariances
+from .ppo_clip import PpoClip
+from .tokens import LARGEST_LOG, Tokens
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ..ranks import Ranks
+
+_COLUMN = "clip_cov"
+
+
+@dataclass(frozen=True)
+class ClipCov(CheckedOptions):
+    """ppo_clip without random tokens of high covariance: Clip-Cov (arXiv 2505.22617, section 4.2).
+
+    The entropy falls with the covariance of log pi and A over the tokens of the optimizer batch, to which a few tokens
+    give most. Of those whose own product, (log pi - mean)(A - mean), is between ``least`` and ``most``, ``share`` of
+    all tokens (at least one) are drawn, and do not train; those that the surrogate clips are not among them. Against
+    the collapse of the entropy in long runs. The draw is the run's own and the same on any number of processes.
+
+    Args:
+        share: Tokens left out, as a share of all.
+        least: Least covariance of a token that may be left out.
+        most: Largest covariance of a token that may be left out.
+        low: As of ``ppo_clip``.
+        high: As of ``ppo_clip``; the paper has 0.2.
+    """
+
+    share: float = option(2e-4, least=0, most=1)
+    least: float = 1.0
+    most: float = 5.0
+    low: float | None = option(0.2, least=0, most=1)
+    high: float | None = option(0.2, least=0)
+
+    needs: ClassVar[frozenset[Need]] = frozenset({"old"})
+    policy_gradient: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Check every option.
+
+        Raises:
+            ConfigurationError: One is out of its range.
+        """
+        super().__post_init__()
+        if self.least >= self.most:
+            raise ConfigurationError(f"least of clip_cov must be below most, not {self.least} and {self.most}.")
+
+    def prepare(self, batch: BatchTokens, ranks: Ranks, rng: np.random.Generator) -> Mapping[str, FloatArray]:
+        """See ``Prepares``."""
+        covariance, count = covariances(batch, ranks)
+        ratio = np.exp((batch.logp - batch.old).clip(-LARGEST_LOG, LARGEST_LOG))
+        least, most = self._surrogate.bounds
+        clipped = ((ratio > most) & (batch.advantage > 0)) | ((ratio < least) & (batch.advantage < 0))
+        may = (covariance > self.least) & (covariance < self.most) & ~clipped
+        keys = batch.keys()
+        every = np.concatenate(ranks.gather(keys[may]))
+        every = every[np.lexsort(every.T[::-1])]
+        drawn = rng.choice(len(every), min(len(every), max(1, int(self.share * count))), replace=False)
+        return {_COLUMN: batch.marked(every[drawn])}
+
+    def __call__(self, tokens: Tokens) -> Tensor:
+        """See ``Term``."""
+        return self._surrogate(tokens) * (1 - tokens.column(_COLUMN))
+
+    def figures(self, tokens: Tokens) -> Figures:
+        """Those of ``ppo_clip``, and the share of the policy's tokens that are left out."""
+        left_out = tokens.column(_COLUMN).masked_fill(~tokens.mask, 0.0).sum()
+        return self._surrogate.figures(tokens) | {"clip/dropped": (left_out, tokens.mask.sum())}
+
+    @property
+    def _surrogate(self) -> PpoClip:
+        return PpoClip(self.low, self.high)
+
+
+LOSSES.register("clip_cov", ClipCov)

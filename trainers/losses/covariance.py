@@ -1,0 +1,30 @@
+"""How strongly each token drives the entropy down: the covariance that ``clip_cov`` and ``kl_cov`` go by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .base import FloatArray
+from .batch_tokens import BatchTokens
+
+if TYPE_CHECKING:
+    from ..ranks import Ranks
+
+
+def covariances(batch: BatchTokens, ranks: Ranks) -> tuple[FloatArray, int]:
+    """(log pi - its mean) (A - its mean) of each token, (tokens,), with the means over all tokens of all processes.
+
+    Its mean is the covariance that the entropy of a softmax policy falls with (arXiv 2505.22617, section 3).
+
+    Args:
+        batch: The policy's tokens of this process.
+        ranks: The processes.
+
+    Returns:
+        The products, and how many tokens there are on all processes.
+    """
+    sums = ranks.sum(np.array([len(batch.logp), batch.logp.sum(), batch.advantage.sum()]))
+    count, logp, advantage = sums / np.array([1, *[max(sums[0], 1)] * 2])
+    return (batch.logp - logp) * (batch.advantage - advantage), int(count)

@@ -1,0 +1,90 @@
+"""``dppo``: a trust region in the probabilities themselves instead of their ratio."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from rstar2_env.core.options import CheckedOptions, option
+
+from .base import LOSSES, Figures, Need
+from .tokens import Anchor, Tokens, bounded_exp
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+_LEAST = 1e-12
+"""Least probability of the tokens that were not drawn, so that its logarithm is finite."""
+_BOUNDS = {"tv": 0.15, "kl": 0.05}
+"""The authors' thresholds of each divergence."""
+
+
+@dataclass(frozen=True)
+class Dppo(CheckedOptions):
+    """-sg(min(ratio, cap)) A log pi on tokens whose divergence is small: DPPO (arXiv 2602.04879, section 4).
+
+    The divergence is that of two outcomes, the token that was drawn or another: their total variation, |pi - mu|, or
+    the Kullback-Leibler divergence of mu from pi. A token is dropped where the divergence is above its bound and the
+    advantage would drive it further: pi > mu and A > 0, or pi < mu and A < 0. A ratio condemns rare tokens, whose ratio
+    is large at once, and lets frequent ones go far; a divergence does neither. mu is what the engine said, so the ratio
+    contains the correction and is not corrected again.
+
+    The authors' bounds are 0.15 (tv) and 0.05 (kl), the defaults; SkyRL and prime-rl (its default loss) have 0.2 (tv).
+    In verl ``anchor=old``, and the cap is its ``clip_ratio_c``, 3 unless set.
+
+    Args:
+        divergence: ``"tv"`` or ``"kl"``.
+        low: Bound where the advantage is negative; ``None`` is the authors'.
+        high: Bound where the advantage is positive; ``None`` is the authors'.
+        cap: Largest weight of a token.
+        either: Drop a token above its bound whatever the advantage: prime-rl's ``ipo``, with bounds of 0.1.
+        anchor: What stands for mu.
+    """
+
+    divergence: Literal["tv", "kl"] = "tv"
+    low: float | None = option(None, least=0)
+    high: float | None = option(None, least=0)
+    cap: float = option(20.0, least=1)
+    either: bool = False
+    anchor: Anchor = "sampled"
+
+    policy_gradient: ClassVar[bool] = True
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """See ``Term``."""
+        return frozenset({"old"} if self.anchor == "old" else ())
+
+    @property
+    def corrected(self) -> bool:
+        """See ``Term``."""
+        return self.anchor == "old"
+
+    def __call__(self, tokens: Tokens) -> Tensor:
+        """See ``Term``."""
+        weight = bounded_exp(tokens.log_ratio_to(self.anchor).detach()).clamp(max=self.cap)
+        return -weight.masked_fill(self._dropped(tokens), 0.0) * tokens.advantage * tokens.logp
+
+    def figures(self, tokens: Tokens) -> Figures:
+        """The share of the policy's tokens that are dropped."""
+        return {"clip/dropped": ((self._dropped(tokens) & tokens.mask).sum(), tokens.mask.sum())}
+
+    def _dropped(self, tokens: Tokens) -> Tensor:
+        logp = tokens.logp.detach()
+        anchor = logp - tokens.log_ratio_to(self.anchor).detach()
+        apart, up = self._divergence(logp, anchor), tokens.advantage > 0
+        usual = _BOUNDS[self.divergence]
+        low, high = (usual if bound is None else bound for bound in (self.low, self.high))
+        away = (logp > anchor).where(up, logp < anchor) | self.either
+        return away & (apart > high).where(up, apart > low)
+
+    def _divergence(self, logp: Tensor, anchor: Tensor) -> Tensor:
+        pi, mu = logp.exp(), anchor.exp()
+        if self.divergence == "tv":
+            return (pi - mu).abs()
+        others, anchored = ((-one.expm1()).clamp(min=_LEAST) for one in (logp, anchor))
+        return mu * (anchor - logp) + anchored * (anchored.log() - others.log())
+
+
+LOSSES.register("dppo", Dppo)

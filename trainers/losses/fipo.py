@@ -1,0 +1,84 @@
+"""``fipo``: the clipped surrogate, with tokens weighted by how the policy has moved on what follows them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from rstar2_env.core.options import CheckedOptions, option
+
+from .base import LOSSES, Figures, Need
+from .ppo_clip import PpoClip
+from .tokens import Tokens, bounded_exp
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Fipo(CheckedOptions):
+    """ppo_clip times sg(clip(exp(sum over k >= t of gamma^(k - t) log ratio_k), 1 - below, 1 + above)): FIPO.
+
+    arXiv 2603.19835. A token whose future has become more probable since the rollout counts more, one whose future has
+    become less probable counts less: credit within a row without a model of values. gamma = 2^(-1 / half_life); the sum
+    is over the policy's tokens of the row, of which those with a ratio above ``dual`` are left out, and k - t counts
+    them. Where the advantage is negative and the ratio above ``safety``, the weight is in [0.8, 1]. In the first update
+    on a rollout all weights are 1. ms-swift has ``below=0`` unless ``fipo_clip_high_only`` is false.
+
+    Args:
+        half_life: Tokens after which a token's part in the sum is half.
+        below: The weight is at least 1 - below.
+        above: The weight is at most 1 + above.
+        safety: Ratio from which on a negative advantage is not amplified; ``None`` for none.
+        low: As of ``ppo_clip``.
+        high: As of ``ppo_clip``.
+        dual: As of ``ppo_clip``; 10 is the authors'.
+    """
+
+    half_life: float = option(32.0, above=0, unit="tokens")
+    below: float = option(0.2, least=0, most=1)
+    above: float = option(0.2, least=0)
+    safety: float | None = option(4.0, above=1)
+    low: float | None = option(0.2, least=0, most=1)
+    high: float | None = option(0.28, least=0)
+    dual: float | None = option(10.0, above=1)
+
+    needs: ClassVar[frozenset[Need]] = frozenset({"old"})
+    policy_gradient: ClassVar[bool] = True
+
+    def __call__(self, tokens: Tokens) -> Tensor:
+        """See ``Term``."""
+        return self._surrogate(tokens) * self._weight(tokens)
+
+    def figures(self, tokens: Tokens) -> Figures:
+        """Those of ``ppo_clip``, and the mean weight."""
+        weight = self._weight(tokens).masked_fill(~tokens.mask, 0.0)
+        return self._surrogate.figures(tokens) | {"fipo/weight": (weight.sum(), tokens.mask.sum())}
+
+    @property
+    def _surrogate(self) -> PpoClip:
+        return PpoClip(self.low, self.high, dual=self.dual)
+
+    def _weight(self, tokens: Tokens) -> Tensor:
+        log_ratio = tokens.log_ratio.detach()
+        counted = log_ratio if self.dual is None else log_ratio.masked_fill(log_ratio > math.log(self.dual), 0.0)
+        weight = bounded_exp(self._future(counted, tokens.mask)).clamp(1 - self.below, 1 + self.above)
+        if self.safety is None:
+            return weight
+        unsafe = (tokens.advantage < 0) & (log_ratio > math.log(self.safety))
+        return weight.clamp(0.8, 1.0).where(unsafe, weight)
+
+    def _future(self, values: Tensor, mask: Tensor) -> Tensor:
+        """The discounted sum from each policy token on, over the policy's tokens of its row."""
+        order = (~mask).byte().argsort(dim=-1, stable=True)  # the policy's tokens first, in their order
+        total, step = values.masked_fill(~mask, 0.0).gather(-1, order), 1
+        while step < total.shape[-1]:
+            # Each round doubles how many tokens a sum reaches.
+            reached = total.clone()
+            reached[..., :-step] += 2 ** (-step / self.half_life) * total[..., step:]
+            total, step = reached, 2 * step
+        return total.new_zeros(total.shape).scatter(-1, order, total)
+
+
+LOSSES.register("fipo", Fipo)

@@ -1,0 +1,58 @@
+"""``gmpo``: the geometric mean of ratios that are clipped token by token."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from rstar2_env.core.options import CheckedOptions, option
+
+from .base import LOSSES, Figures, Need
+from .tokens import Tokens, bounded_exp
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Gmpo(CheckedOptions):
+    """-A exp(mean of the clipped log-ratios): GMPO (arXiv 2507.20673, equation 4).
+
+    A log-ratio is clipped above at ``high`` where the advantage is positive, and below at ``-low`` elsewhere, and then
+    averaged over the row, so that a few tokens of extreme ratios neither dominate the objective, as in PPO's arithmetic
+    mean, nor take the whole row with them, as in ``ppo_clip:level=sequence``. Bounds are of the logarithm: the default
+    keeps a ratio in (e^-0.4, e^0.4), as in the paper. The gradient of a row is shared by its tokens that are not
+    clipped. With the aggregation ``seq_mean`` it is the paper's objective.
+
+    Args:
+        low: Largest log-ratio below 0, where the advantage is negative; ``None`` never clips there.
+        high: Largest log-ratio above 0, where the advantage is positive; ``None`` never clips there.
+        level: What the mean is over; the paper has rows.
+    """
+
+    low: float | None = option(0.4, least=0)
+    high: float | None = option(0.4, least=0)
+    level: Literal["turn", "sequence"] = "sequence"
+
+    needs: ClassVar[frozenset[Need]] = frozenset({"old"})
+    policy_gradient: ClassVar[bool] = True
+
+    def __call__(self, tokens: Tokens) -> Tensor:
+        """See ``Term``."""
+        log_ratio = tokens.log_ratio
+        above = log_ratio if self.high is None else log_ratio.clamp(max=self.high)
+        below = log_ratio if self.low is None else log_ratio.clamp(min=-self.low)
+        clipped = above.where(tokens.advantage > 0, below)
+        return -tokens.advantage * bounded_exp(tokens.pooled(clipped, self.level))
+
+    def figures(self, tokens: Tokens) -> Figures:
+        """Shares of the policy's tokens that are clipped."""
+        log_ratio, positive, count = tokens.log_ratio.detach(), tokens.advantage > 0, tokens.mask.sum()
+        clipped = {
+            "clip/low": (log_ratio < -(self.low or 0.0)) & ~positive & (self.low is not None),
+            "clip/high": (log_ratio > (self.high or 0.0)) & positive & (self.high is not None),
+        }
+        return {name: ((where & tokens.mask).sum(), count) for name, where in clipped.items()}
+
+
+LOSSES.register("gmpo", Gmpo)

@@ -1,0 +1,80 @@
+"""``m2po``: a trust region over the whole batch, by the second moment of the log-ratios."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+
+from rstar2_env.core.options import CheckedOptions, option
+
+from .base import LOSSES, Figures, FloatArray, Need
+from .batch_tokens import BatchTokens
+from .tokens import Anchor, Tokens, bounded_exp
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ..ranks import Ranks
+
+_COLUMN = "m2po"
+
+
+@dataclass(frozen=True)
+class M2po(CheckedOptions):
+    """-ratio A, without the tokens of the largest log-ratios: M2PO (arXiv 2510.01161, section 4).
+
+    As long as the mean of (log ratio)^2 over the tokens of the optimizer batch is not below ``threshold``, the token
+    with the largest is left out; equal ones go together. Only outliers are lost, and none while the batch is close to
+    the policy, where clipping drops many informative tokens: for rows that are many updates old. The ratio is against
+    what sampled, so that it contains the correction and is not corrected again. AReaL counts all tokens, as the paper's
+    formula does; the authors' code only those that clipping could act on (``of=harmful``), and the rest stays.
+
+    Args:
+        threshold: The mean must be below it.
+        of: ``"all"`` tokens, or ``"harmful"`` ones: with A > 0 and a ratio above 1, or A < 0 and one below.
+        anchor: What the ratio is against.
+    """
+
+    threshold: float = option(0.04, above=0)
+    of: Literal["all", "harmful"] = "all"
+    anchor: Anchor = "sampled"
+
+    policy_gradient: ClassVar[bool] = True
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """See ``Term``."""
+        return frozenset({"old"} if self.anchor == "old" else ())
+
+    @property
+    def corrected(self) -> bool:
+        """See ``Term``."""
+        return self.anchor == "old"
+
+    def prepare(self, batch: BatchTokens, ranks: Ranks, rng: np.random.Generator) -> Mapping[str, FloatArray]:
+        """See ``Prepares``."""
+        log_ratio = batch.logp - (batch.old if self.anchor == "old" else batch.sampled)
+        counted = np.ones(len(log_ratio), dtype=bool) if self.of == "all" else log_ratio * batch.advantage > 0
+        squares = log_ratio**2
+        # The largest is dropped only while the mean, and so the largest, is not below the threshold.
+        large = counted & (squares >= self.threshold)
+        told = ranks.sum(np.array([squares[counted & ~large].sum(), np.count_nonzero(counted & ~large)]))
+        candidates = np.sort(np.concatenate(ranks.gather(squares[large])))
+        means = (told[0] + np.cumsum(candidates)) / (told[1] + np.arange(1, len(candidates) + 1))
+        dropped = candidates[means >= self.threshold]
+        least = dropped[0] if len(dropped) else np.inf
+        return {_COLUMN: (counted & (squares >= least)).astype(float)}
+
+    def __call__(self, tokens: Tokens) -> Tensor:
+        """See ``Term``."""
+        return -bounded_exp(tokens.log_ratio_to(self.anchor)) * tokens.advantage * (1 - tokens.column(_COLUMN))
+
+    def figures(self, tokens: Tokens) -> Figures:
+        """The share of the policy's tokens that are left out."""
+        return {"clip/dropped": (tokens.column(_COLUMN).masked_fill(~tokens.mask, 0.0).sum(), tokens.mask.sum())}
+
+
+LOSSES.register("m2po", M2po)

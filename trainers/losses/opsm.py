@@ -1,0 +1,69 @@
+"""``opsm``: wrong answers that the policy has moved away from do not train."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.core.parts import make_part
+
+from .base import CORRECTIONS, Correction, Need
+from .tokens import Anchor, Tokens
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class OffPolicySequenceMask(CheckedOptions):
+    """0 where A < 0 and the row's mean of log mu - log pi is above delta, else 1: OPSM (arXiv 2512.02556, equation 9).
+
+    The mean estimates the divergence of the policy from what sampled the row, be it by updates since or by what the
+    engine computes otherwise. A mistake that the policy would hardly make any more teaches it nothing, and unlearning
+    it further destabilizes; what was right trains in any case. For rows that are trained on several times. The paper
+    does not say its delta: 0.5 is the example in TRL's documentation, slime has 1e-4 against the trainer's own
+    probabilities (``anchor=old``).
+
+    Args:
+        delta: Largest mean that trains, in nats a token.
+        anchor: What stands for mu.
+        level: What the mean is over; the paper has rows.
+        then: Another correction, whose weights are multiplied on: ``truncate``, ``(mask:low=0.3,level=turn)``.
+    """
+
+    delta: float = option(0.5, above=0)
+    anchor: Anchor = "sampled"
+    level: Literal["turn", "sequence"] = "sequence"
+    then: Any = "none"
+
+    reads_advantage: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Check every option.
+
+        Raises:
+            ConfigurationError: One is out of its range.
+            UnknownNameError: There is no correction of the name ``then``.
+        """
+        super().__post_init__()
+        self._then()
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """See ``Correction``."""
+        return self._then().needs | frozenset({"old"} if self.anchor == "old" else ())
+
+    def __call__(self, tokens: Tokens) -> Tensor:
+        """See ``Correction``."""
+        away = tokens.pooled(-tokens.log_ratio_to(self.anchor).detach(), self.level)
+        return self._then()(tokens).masked_fill((tokens.advantage < 0) & (away > self.delta), 0.0)
+
+    def _then(self) -> Correction:
+        written = self.then
+        if isinstance(written, str) and written.startswith("(") and written.endswith(")"):
+            written = written[1:-1]
+        return make_part(CORRECTIONS, written)
+
+
+CORRECTIONS.register("opsm", OffPolicySequenceMask)

@@ -1,0 +1,54 @@
+"""``rollout_is``: importance sampling against the engine, with tokens dropped on both sides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from rstar2_env.core.options import CheckedOptions, option
+
+from .base import LOSSES, Figures, Need
+from .tokens import Tokens, bounded_exp
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class RolloutIs(CheckedOptions):
+    """-sg(ratio) A log pi where 1 - low < ratio < 1 + high, else nothing: GLM-5 (arXiv 2602.15763).
+
+    The ratio is against the engine's own probability of the token, so that nothing has to be computed anew for the
+    weights that sampled; it contains the correction, and is not corrected again. For rollouts that run ahead of the
+    optimizer. Unlike clipping, it drops a token on either side whatever its advantage. The bounds are SkyRL's.
+
+    Args:
+        low: A token is dropped if its ratio is at most 1 - low.
+        high: A token is dropped if its ratio is at least 1 + high.
+    """
+
+    low: float = option(0.2, above=0, most=1)
+    high: float = option(0.2, above=0)
+
+    needs: ClassVar[frozenset[Need]] = frozenset()
+    policy_gradient: ClassVar[bool] = True
+    corrected: ClassVar[bool] = False
+
+    def __call__(self, tokens: Tokens) -> Tensor:
+        """See ``Term``."""
+        ratio = self._ratio(tokens)
+        return -ratio.masked_fill(self._dropped(ratio), 0.0) * tokens.advantage * tokens.logp
+
+    def figures(self, tokens: Tokens) -> Figures:
+        """The share of the policy's tokens that are dropped."""
+        dropped = self._dropped(self._ratio(tokens)) & tokens.mask
+        return {"clip/dropped": (dropped.sum(), tokens.mask.sum())}
+
+    def _ratio(self, tokens: Tokens) -> Tensor:
+        return bounded_exp(tokens.log_ratio_to("sampled").detach())
+
+    def _dropped(self, ratio: Tensor) -> Tensor:
+        return (ratio <= 1 - self.low) | (ratio >= 1 + self.high)
+
+
+LOSSES.register("rollout_is", RolloutIs)

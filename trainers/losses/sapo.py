@@ -1,0 +1,51 @@
+"""``sapo``: a surrogate whose gradient fades smoothly away from a ratio of 1, instead of being clipped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from rstar2_env.core.options import CheckedOptions, option
+
+from .base import LOSSES, Figures, Need
+from .tokens import Tokens, bounded_exp
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Sapo(CheckedOptions):
+    """-4 / tau sigmoid(tau (ratio - 1)) A: SAPO (Qwen, arXiv 2511.20347, section 3), tau by the sign of A.
+
+    With p = sigmoid(tau (ratio - 1)) the gradient of a token is 4 p (1 - p) ratio A: that of the plain policy gradient
+    where the ratio is 1, and less the further it is from there. For when hard clipping loses too many tokens, as with
+    mixtures of experts; a larger tau fades sooner, and the default fades tokens with a negative advantage sooner.
+
+    Args:
+        positive: tau where the advantage is positive.
+        negative: tau elsewhere.
+    """
+
+    positive: float = option(1.0, above=0)
+    negative: float = option(1.05, above=0)
+
+    needs: ClassVar[frozenset[Need]] = frozenset({"old"})
+    policy_gradient: ClassVar[bool] = True
+
+    def __call__(self, tokens: Tokens) -> Tensor:
+        """See ``Term``."""
+        tau = self._tau(tokens)
+        return -4 / tau * (tau * (bounded_exp(tokens.log_ratio) - 1)).sigmoid() * tokens.advantage
+
+    def figures(self, tokens: Tokens) -> Figures:
+        """The mean share of the plain policy gradient that is left: 4 p (1 - p)."""
+        gate = (self._tau(tokens) * (bounded_exp(tokens.log_ratio.detach()) - 1)).sigmoid()
+        return {"sapo/gate": ((4 * gate * (1 - gate)).masked_fill(~tokens.mask, 0.0).sum(), tokens.mask.sum())}
+
+    def _tau(self, tokens: Tokens) -> Tensor:
+        advantage = tokens.advantage
+        return advantage.new_full(advantage.shape, self.negative).masked_fill(advantage > 0, self.positive)
+
+
+LOSSES.register("sapo", Sapo)

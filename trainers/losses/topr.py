@@ -1,0 +1,60 @@
+"""``topr``: positive examples as in supervised training, negative ones by importance weights of at most 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from rstar2_env.core.options import CheckedOptions
+
+from .base import LOSSES, Figures, Need
+from .tokens import Anchor, Level, Tokens, bounded_exp
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Topr(CheckedOptions):
+    """-A log pi where A >= 0, -sg(clip(ratio, 0, 1)) A log pi elsewhere: TOPR (arXiv 2503.14286, equation 8).
+
+    What was right is learned however improbable it has become; what was wrong is unlearned only as long as the policy
+    still does it, so that no log-probability runs away. For rows that are trained on for long, up to wholly offline,
+    without a KL term. The ratio is of the whole row against what sampled it, as in the paper; ROLL has tokens, against
+    the trainer's probabilities (``level=token,anchor=old``).
+
+    Args:
+        level: What the ratio, a product, is over.
+        anchor: What the ratio is against; with ``"sampled"`` the term is not corrected.
+    """
+
+    level: Level = "sequence"
+    anchor: Anchor = "sampled"
+
+    policy_gradient: ClassVar[bool] = True
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """See ``Term``."""
+        return frozenset({"old"} if self.anchor == "old" else ())
+
+    @property
+    def corrected(self) -> bool:
+        """See ``Term``."""
+        return self.anchor == "old"
+
+    def __call__(self, tokens: Tokens) -> Tensor:
+        """See ``Term``."""
+        return -self._weight(tokens) * tokens.advantage * tokens.logp
+
+    def figures(self, tokens: Tokens) -> Figures:
+        """The mean weight of tokens with a negative advantage."""
+        negative = tokens.mask & (tokens.advantage < 0)
+        return {"topr/negative_weight": (self._weight(tokens).masked_fill(~negative, 0.0).sum(), negative.sum())}
+
+    def _weight(self, tokens: Tokens) -> Tensor:
+        log_ratio = tokens.pooled(tokens.log_ratio_to(self.anchor).detach(), self.level, "sum")
+        return bounded_exp(log_ratio.clamp(max=0.0)).masked_fill(tokens.advantage >= 0, 1.0)
+
+
+LOSSES.register("topr", Topr)
