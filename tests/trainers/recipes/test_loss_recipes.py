@@ -1,0 +1,63 @@
+"""The recipes that are a loss of their own: what each prescribes, and that it is one short file."""
+
+import inspect
+
+import pytest
+from places import ROOT
+
+from rstar2_env.trainers import TRAINERS
+from rstar2_env.trainers.parts import make_parts
+
+PRESCRIBED = {
+    "cispo": ("arXiv 2506.13585", ["cispo"], "group_norm", "token_mean"),
+    "clip_cov": ("arXiv 2505.22617", ["clip_cov"], "group_norm", "token_mean"),
+    "dppo": ("arXiv 2602.04879", ["dppo"], "group_norm", "token_mean"),
+    "dro": ("arXiv 2405.19107", ["dro"], "group_mean", "token_mean"),
+    "fipo": ("arXiv 2603.19835", ["fipo"], "group_norm", "token_mean"),
+    "glm5": ("arXiv 2602.15763", ["rollout_is"], "group_mean", "token_mean"),
+    "gmpo": ("arXiv 2507.20673", ["gmpo"], "group_norm", "seq_mean"),
+    "gvpo": ("arXiv 2504.19599", ["gvpo"], "group_mean", "const_len:length=1"),
+    "kl_cov": ("arXiv 2505.22617", ["ppo_clip", "kl_cov"], "group_norm", "token_mean"),
+    "luspo": (
+        "arXiv 2602.05261",
+        ["ppo_clip"],
+        "group_norm",
+        "const_len:length=1",
+    ),
+    "m2po": ("arXiv 2510.01161", ["m2po"], "group_norm", "token_mean"),
+    "sapo": ("arXiv 2511.20347", ["sapo"], "group_norm", "seq_mean"),
+    "topr": ("arXiv 2503.14286", ["topr"], "group_mean", "const_len:length=64"),
+    "vespo": ("arXiv 2602.10693", ["vespo"], "group_norm", "token_mean"),
+}
+
+
+@pytest.mark.parametrize("name", PRESCRIBED)
+def test_it_prescribes_what_its_source_does(name):
+    paper, loss, advantage, aggregation = PRESCRIBED[name]
+    recipe = TRAINERS.get(name)
+    config = recipe.configure({"model": "m"}, {"max_episode_tokens": 64})
+    assert (recipe.paper, [part.name for part in config.parts.loss]) == (paper, loss)
+    parts = make_parts(config, shares_weights=True)
+    assert (config.parts.advantage.name, config.parts.selector.name) == (advantage, "all")
+    constant = getattr(parts.aggregation, "length", None)
+    assert config.parts.aggregation.name + (f":length={constant}" if constant else "") == aggregation
+    # With one optimizer step a rollout, most of these losses are the plain policy gradient.
+    assert (config.optim.updates_per_rollout, config.optim.minibatches) == (1, 4)
+
+
+@pytest.mark.parametrize("name", PRESCRIBED)
+def test_it_is_one_short_file_that_names_its_paper(name):
+    text = (ROOT / f"trainers/recipes/{name}.py").read_text()
+    assert len(text.splitlines()) < 30
+    assert TRAINERS.get(name).paper in inspect.cleandoc(text.split('"""')[1])
+
+
+def test_the_surrogates_that_are_not_ppos():
+    def surrogate(name):
+        config = TRAINERS.get(name).configure({"model": "m"})
+        return make_parts(config, shares_weights=True).terms[0]
+
+    assert (surrogate("kl_cov").low, surrogate("kl_cov").high) == (None, None)
+    luspo, gspo = surrogate("luspo"), surrogate("gspo")
+    assert luspo == gspo
+    assert (luspo.level, luspo.low, luspo.high) == ("sequence", 3e-4, 4e-4)

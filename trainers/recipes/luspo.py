@@ -1,0 +1,21 @@
+"""``luspo``: GSPO with the length of an answer as its weight (LUSPO, arXiv 2602.05261).
+
+GSPO's loss of an answer is a mean over its tokens, so that long answers learn less from each token; times the length
+that bias is gone. Ratios and bounds are GSPO's. ``const_len:length=1`` is the sum over all tokens by the number of
+answers. The groups of a rollout are divided into four optimizer steps.
+"""
+
+from __future__ import annotations
+
+from ..base import TRAINERS, Recipe
+
+LUSPO = Recipe(
+    name="luspo",
+    summary="LUSPO: GSPO without its bias to short answers",
+    paper="arXiv 2602.05261",
+    loss=("ppo_clip:level=sequence,low=3e-4,high=4e-4",),
+    aggregation="const_len:length=1",
+    defaults={"optim": {"minibatches": 4}},
+)
+
+TRAINERS.register("luspo", LUSPO)
