@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from chat_families import FAMILIES, Family, make_tokenizer
 from cli_runner import run
+from places import DOCS
 
 from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.run_folder import RunWriter, TokensEntry
@@ -292,3 +294,17 @@ def tiny_row(folder: Path) -> tuple[TokensEntry, Episode]:
     episode = Episode(messages=[Message("user", "1 + 1"), Message("assistant", "2")], steps=[Turn(0, len(turn))])
     size = len(turn)
     return TokensEntry(1, 0, 0, prompt, turn, [1] * size, [-0.5] * size, [0.0] * size), episode
+
+
+@pytest.mark.parametrize(
+    ("title", "checks"), [("checks of rows", ROW_CHECKS), ("checks of a template", TEMPLATE_CHECKS)]
+)
+def test_the_page_lists_the_checks_by_their_severity(title: str, checks: Any) -> None:
+    table = (DOCS / "compare.md").read_text("utf-8").partition(f"| severity | {title} |\n")[2].partition("\n\n")[0]
+    told = {}
+    for line in table.split("\n")[1:]:
+        severity, names = line.strip("|").split("|")
+        told[severity.strip()] = re.findall(r"`(\w+)`", names)
+    assert told == {
+        str(severity): [name for name, check in checks.items() if check.severity is severity] for severity in Severity
+    }
