@@ -20,6 +20,8 @@ from .config import TrainConfig
 from .config_files import RUN_FILE, OptionsFile, is_file_name, is_run, read_file
 from .layers import merged, read_slot
 from .names import in_groups
+from .parts import make_parts
+from .samplers.base import problems_of
 
 
 def make(name: str, *, callbacks: Sequence[Any] = (), **options: Any) -> Trainer:
@@ -149,11 +151,12 @@ def chosen(layers: Iterable[Mapping[str, Any]], group: str, name: str) -> dict[s
 
 
 def _try_environments(config: TrainConfig) -> None:
-    """Make the training and the evaluation environment once, so that a mistake shows before a model is loaded."""
+    """Make both environments once, and the sampler of problems, so that a mistake shows before a model is loaded."""
     from rstar2_env.wrappers.make import make_env  # here, since listing trainers makes none
 
-    for options, wrappers in (
-        (config.rollout.env_options, config.rollout.wrappers),
-        (config.eval_env_options, config.eval.wrappers),
-    ):
-        make_env(config.rollout.env, wrappers=wrappers, **options).close()
+    env = make_env(config.rollout.env, wrappers=config.rollout.wrappers, **config.rollout.env_options)
+    try:
+        make_parts(config, shares_weights=True).sampler_factory(problems_of(env), config.run.seed)
+    finally:
+        env.close()
+    make_env(config.rollout.env, wrappers=config.eval.wrappers, **config.eval_env_options).close()

@@ -93,17 +93,32 @@ def _player(text: str, rng: np.random.Generator) -> str | None:
     return f"<answer>\\boxed{{{rng.choice(legal[-1].split(', '))}}}</answer>" if legal else None
 
 
+_KINDS = ("even", "odd")
+
 WORLDS = {
     "tool": World(
         "rstar2/MathTool-v0",
         {
-            "problems": [{"question": f"What is {n} + {n * n}?", "answer": str(n + n * n)} for n in range(12)],
+            "problems": [
+                {
+                    "question": f"What is {n} + {n * n}?",
+                    "answer": str(n + n * n),
+                    "source": _KINDS[n % 2],
+                    "level": n % 3,
+                }
+                for n in range(12)
+            ],
             "max_turns": 3,
         },
         _calculator,
         700,
     ),
-    "puzzle": World("rstar2/Saturn-v0", {"clause_size": 3, "variables": 5, "clauses": 5}, _guesser, 100),
+    "puzzle": World(
+        "rstar2/Saturn-v0", {"problems": {"mix": [{"spec": f"saturn:clauses={n}"} for n in (5, 6)]}}, _guesser, 100
+    ),
     "game": World("rstar2/TicTacToe-v0", {}, _player, 1500),
 }
-"""Mathematics with a tool, a puzzle of one turn, and a game of several against an opponent."""
+"""Mathematics with a tool, a puzzle of one turn, and a game of several against an opponent.
+
+The problems of the first two are of two kinds, for samplers that choose between kinds; the game has one.
+"""

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from rstar2_env.core.own_code import Shape, is_class_with
 from rstar2_env.core.registry import Registry
+from rstar2_env.problems import ProblemSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,12 @@ class Sampler(Protocol):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a state that ``state_dict`` returned."""
         ...
+
+
+def problems_of(env: Any) -> ProblemSource | None:
+    """The source of problems of an environment, whatever wraps it; ``None`` where it has none."""
+    source = getattr(env.unwrapped, "problems", None)
+    return source if isinstance(source, ProblemSource) else None
 
 
 SamplerFactory = Callable[..., Sampler]

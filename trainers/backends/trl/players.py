@@ -12,6 +12,7 @@ from rstar2_env.rollout import Budget, ChatCodec, Engine, EnvFactory, Player, Sa
 from rstar2_env.wrappers.make import make_env
 
 from ...config import TrainConfig
+from ...samplers.base import problems_of
 
 Split = Literal["train", "eval"]
 
@@ -53,8 +54,7 @@ def problem_source(config: TrainConfig, split: Split) -> ProblemSource | None:
     """The problems of a split; ``None`` where the environment has no source of them."""
     env = make_env(config.rollout.env, **_options(config, split))
     try:
-        source = getattr(env.unwrapped, "problems", None)
-        return source if isinstance(source, ProblemSource) else None
+        return problems_of(env)
     finally:
         env.close()
 

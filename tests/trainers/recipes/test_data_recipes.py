@@ -1,0 +1,131 @@
+"""The recipes that choose what is trained on: what each prescribes, and that its choice reaches the weights."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rstar2_env import trainers
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.run_folder import read_run
+from rstar2_env.trainers import TRAINERS
+from rstar2_env.trainers.parts import make_parts
+
+SAMPLED = {
+    "acereason": "stages",
+    "drive": "hard_focus",
+    "dump": "dump",
+    "envgen": "skill_gap",
+    "mopps": "mopps",
+    "odf": "uniform",
+    "polaris": "uniform",
+    "r1_ci": "potential",
+    "rstar2_paper": "unsolved",
+    "rstar2_released": "uniform",
+    "saturn": "curriculum",
+}
+
+
+def configured(name, **options):
+    return TRAINERS.get(name).configure({"model": "m"}, options)
+
+
+@pytest.mark.parametrize(("name", "sampler"), SAMPLED.items())
+def test_each_draws_with_its_sampler_and_rejects_what_cannot_teach(name, sampler):
+    config = configured(name)
+    selector = make_parts(config, shares_weights=True).selector
+    assert config.parts.sampler.name == sampler
+    assert getattr(selector, "reject_equal", True)
+    assert config.parts.aggregation.name == "token_mean"
+
+
+def test_the_papers_training_has_its_constants():
+    config = configured("rstar2_paper")
+    rollout, parts = config.rollout, make_parts(config, shares_weights=True)
+    assert (config.run.steps, rollout.problems_per_step, rollout.group_size, rollout.oversample) == (510, 512, 16, 2)
+    assert (rollout.max_episode_tokens, rollout.temperature, rollout.refill, rollout.replace) == (8192, 1.0, 0, None)
+    assert (config.optim.learning_rate, config.optim.warmup_steps) == (1e-6, 20)
+    assert (parts.selector.mode, parts.terms[0].low, parts.terms[0].high, parts.terms[0].dual) == (
+        "sample",
+        0.2,
+        0.28,
+        None,
+    )
+    (hook,) = parts.hooks
+    assert [round(8192 * factor) for factor in hook.tokens] == [8192, 12288, 12288]
+    assert (hook.steps, hook.turns, hook.reset) == ((300, 85), (10, 10, 15), (3,))
+    assert config.parts.sampler.options["after"] == 300 + 85
+    assert (config.in_evaluation("max_episode_tokens"), config.in_evaluation("temperature")) == (30720, 0.6)
+    assert config.eval_env_options["max_turns"] == 30
+
+
+@pytest.mark.parametrize(("recipe", "file"), [("rstar2_paper", "paper_stage1"), ("rstar2_released", "released_code")])
+def test_the_recipes_say_what_the_files_say(recipe, file, pytestconfig):
+    of_file, options = trainers.find_recipe(str(pytestconfig.rootpath / f"configs/{file}.toml"))
+    written, stated = of_file.configure(options, {"model": "m"}).record(), configured(recipe).record()
+    for group, names in (
+        ("rollout", ("problems_per_step", "group_size", "oversample", "refill", "max_episode_tokens", "temperature")),
+        ("optim", ("learning_rate", "warmup_steps")),
+        ("parts", ("selector", "loss", "aggregation", "advantage", "reward")),
+        ("eval", ("temperature", "max_episode_tokens")),
+    ):
+        for name in names:
+            assert stated[group][name] == written[group][name], f"{group}.{name}"
+    if recipe == "rstar2_released":
+        assert stated["rollout"]["env_options"] == written["rollout"]["env_options"]
+
+
+def test_options_of_an_environment_go_with_it():
+    assert configured("rstar2_released").rollout.env_options == {"max_turns": 5, "max_output": 256}
+    assert configured("rstar2_released", env="rstar2/MathTool-v0").rollout.env_options["max_output"] == 256
+    other = configured("rstar2_released", env="rstar2/Saturn-v0", env_options={"max_turns": 2})
+    assert other.rollout.env_options == {"max_turns": 2}
+    assert configured("rstar2_paper", env="rstar2/Saturn-v0").eval_env_options == {"split": "test"}
+
+
+def test_a_sampler_that_does_not_fit_is_refused_before_a_model_is_loaded(tmp_path):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text('{"model_type": "none that there is"}')
+    given = {"model": str(tmp_path / "model"), "output_dir": str(tmp_path / "run"), "env": "rstar2/TicTacToe-v0"}
+    for name in ("dump", "envgen", "saturn", "acereason"):
+        with pytest.raises(ConfigurationError, match="chooses between kinds of problems"):
+            trainers.make(name, **given)
+    with pytest.raises(ConfigurationError, match="not the folder of a run"):
+        trainers.make("r1_ci", sampler={"rates": str(tmp_path / "nothing")}, **given)
+
+
+LADDER = {"mix": [{"spec": "saturn:clauses=5"}, {"spec": "saturn:clauses=6"}]}
+
+
+@pytest.mark.train
+@pytest.mark.parametrize("name", ["dump", "saturn"])
+def test_a_run_goes_on_with_what_its_sampler_learned(name, tiny_model, tmp_path):
+    def train(folder, steps, **options):
+        trainer = trainers.make(
+            name,
+            model=str(tiny_model),
+            env="rstar2/Saturn-v0",
+            env_options={"problems": LADDER},
+            output_dir=str(tmp_path / folder),
+            steps=steps,
+            problems_per_step=3,
+            group_size=2,
+            max_episode_tokens=6,
+            save_every=2,
+            threads=1,
+            progress=False,
+            **({"selector": "all", "sampler": {"window": 2}} | options),
+        )
+        try:
+            trainer.train()
+        finally:
+            trainer.close()
+        run = read_run(tmp_path / folder)
+        return [[one[0].episode.problem_id for one in run.groups(step)] for step in range(1, 5)]
+
+    whole = train("whole", 4)
+    train("parted", 2)
+    assert train("parted", 4, resume=True) == whole
+    assert all(problem.startswith("saturn:clauses=") for step in whole for problem in step)
+    assert json.loads((tmp_path / "whole" / "config.json").read_text())["parts"]["sampler"]["name"] == SAMPLED[name]

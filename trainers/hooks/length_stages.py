@@ -1,0 +1,88 @@
+"""``length_stages``: episodes get other budgets from stage to stage (AceReason-Nemotron, arXiv 2505.16400)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import CheckedOptions
+
+from .base import HOOKS
+from .state import RunState
+
+
+@dataclass
+class LengthStages(CheckedOptions):
+    """Change the budget of tokens, and of turns, from stage to stage (AceReason-Nemotron, arXiv 2505.16400).
+
+    Short budgets first make a policy concise, and save most of the time; later stages give hard problems their room.
+    AceReason goes from 8K to 16K, 24K and 32K tokens; rStar2-Agent (arXiv 2508.20722, section 4.3) from 8K to 12K, with
+    15 instead of 10 turns and a fresh optimizer in its third stage (``tokens=1+1.5+1.5,turns=10+10+15,reset=3``).
+
+    Args:
+        tokens: Budget of an episode in each stage, as multiples of the run's ``max_episode_tokens`` (``1+1.5``); none
+            leaves it as it is.
+        steps: Steps of each stage but the last, which goes on to the end; one number holds for all, none divides the
+            run into equal stages.
+        turns: Turns of an episode in each stage, the option ``max_turns`` of the environment; none leaves the run's.
+        reset: Stages, from 1, that begin with a fresh optimizer, and with the policy as the reference model if there is
+            one.
+    """
+
+    tokens: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0)
+    steps: tuple[int, ...] = ()
+    turns: tuple[int, ...] = ()
+    reset: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check that the stages fit each other.
+
+        Raises:
+            ConfigurationError: They do not.
+        """
+        super().__post_init__()
+        self._stages = max(len(self.tokens), len(self.turns))
+        if not self._stages or {len(self.tokens), len(self.turns)} - {0, self._stages}:
+            raise ConfigurationError(
+                f"tokens and turns must have a number for each stage, as many of both, not {list(self.tokens)} and "
+                f"{list(self.turns)}."
+            )
+        for name, numbers in (("tokens", self.tokens), ("turns", self.turns), ("steps", self.steps)):
+            if any(number <= 0 for number in numbers):
+                raise ConfigurationError(f"{name} must be positive numbers, not {list(numbers)}.", option=name)
+        if len(self.steps) not in (0, 1, self._stages - 1):
+            raise ConfigurationError(
+                f"steps must be one number, or one for each of the {self._stages - 1} stages before the last, not "
+                f"{list(self.steps)}.",
+                option="steps",
+            )
+        if any(not 1 <= stage <= self._stages for stage in self.reset):
+            raise ConfigurationError(f"reset names stages from 1 to {self._stages}, not {list(self.reset)}.")
+
+    def bind(self, run: RunState) -> None:
+        """See ``Binds``."""
+        self._run, self._base = run, run.limits.max_episode_tokens
+        between = self._stages - 1
+        each = self.steps or (max(1, run.steps // self._stages),)
+        self._begins = [0, *accumulate(each * between if len(each) == 1 else each)]
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Set the budgets of the stage; at its first step, reset what it resets."""
+        run = self._run
+        stage = sum(begin <= run.step for begin in self._begins)
+        limits = run.limits
+        if self.tokens:
+            limits = replace(limits, max_episode_tokens=max(1, round(self.tokens[stage - 1] * self._base)))
+        if self.turns:
+            limits = replace(limits, env_options={**limits.env_options, "max_turns": self.turns[stage - 1]})
+        if limits != run.limits:
+            run.limits = limits
+        if stage in self.reset and run.step == self._begins[stage - 1] > 0:
+            run.reset_optimizer()
+            if run.has_reference:
+                run.reset_reference()
+
+
+HOOKS.register("length_stages", LengthStages)

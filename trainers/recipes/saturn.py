@@ -1,0 +1,22 @@
+"""``saturn``: GRPO on a ladder of ever harder instances (SATURN, arXiv 2505.16368).
+
+Groups of 8 at temperature 0.8, a KL term of 1e-3, a learning rate of 5e-7. The levels are the parts of a mixture, or
+the values of the field ``level``: ``--env rstar2/Saturn-v0 --set 'env.problems={"mix": [{"spec": "saturn:clauses=5"},
+{"spec": "saturn:clauses=6"}]}'`` is the ladder of the paper's model of 1.5B parameters.
+"""
+
+from __future__ import annotations
+
+from ..base import TRAINERS, Recipe
+
+SATURN = Recipe(
+    name="saturn",
+    summary="SATURN: GRPO on a ladder of ever harder instances",
+    paper="arXiv 2505.16368",
+    selector="all:reject_equal=true",
+    loss=("ppo_clip:low=0.2,high=0.2", "kl:coef=1e-3"),
+    sampler="curriculum",
+    defaults={"rollout": {"group_size": 8, "temperature": 0.8}, "optim": {"learning_rate": 5e-7}},
+)
+
+TRAINERS.register("saturn", SATURN)
