@@ -9,9 +9,9 @@ from typing import Any
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.options import CheckedOptions
 
+from ..inner import make_inner
 from ..ranks import Ranks
 from .base import ADVANTAGES, Advantage, Advantages
-from .inner import make_inner
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rstar2_env.core.episode import Episode, Group
-from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import CheckedOptions
-from rstar2_env.core.parts import make_part, read_part
 
+from ..inner import make_inner
 from ..samplers.base import Outcome
-from ..slots import is_factory
 from .base import SELECTORS, Observes, Reasons, Selector, plain_reasons
 
 
@@ -40,7 +38,7 @@ class GroupFilter(CheckedOptions):
             UnknownNameError: There is none of that name.
         """
         super().__post_init__()
-        self._inner = _made(self.of)
+        self._inner = make_inner(SELECTORS, self.of)
 
     def passes(self, counted: Sequence[Episode]) -> bool:
         """Override it: whether a group may train, of which these episodes count."""
@@ -76,16 +74,3 @@ class GroupFilter(CheckedOptions):
 
     def _lets(self, group: Group) -> bool:
         return self.passes([episode for episode in group if episode.available])
-
-
-def _made(written: Any) -> Selector:
-    if isinstance(written, str) and written.startswith("(") and written.endswith(")"):
-        written = written[1:-1]
-    part = read_part(written, SELECTORS.kind)
-    found: Any = part.made_by or SELECTORS.get(part.name)
-    if is_factory(found):
-        return make_part(SELECTORS, part)
-    if part.options:
-        raise ConfigurationError(f"The selector {part.name!r} is no class, and takes no options, as in {written!r}.")
-    selector: Selector = found
-    return selector

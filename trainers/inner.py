@@ -8,7 +8,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.parts import make_part, read_part
 from rstar2_env.core.registry import Registry
 
-from ..slots import is_factory
+from .slots import is_factory
 
 
 def make_inner(registry: Registry[Any], written: Any) -> Any:
