@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import _thread
 import json
+import os
+import signal
+import subprocess
+import sys
 import threading
+import time
+import tracemalloc
 from pathlib import Path
 
 import gymnasium as gym
@@ -374,3 +380,157 @@ def test_an_evaluation_prints_as_its_table_and_shows_without_its_conversations()
     assert repr(result) == (
         f"EvalResult(env_id='{ID}', agent='oracle', problems='arithmetic', split='test', episodes=5, pass_rate=1.0)"
     )
+
+
+class TestSamples:
+    def test_a_line_names_its_start_and_which_sample_of_it_it_is(self, tmp_path):
+        result = play("random_text", n=3, episodes=4, out=tmp_path / "e.jsonl", agent_options={"length": 5})
+        lines = sorted(map(json.loads, (tmp_path / "e.jsonl").read_text().splitlines()), key=lambda line: line["index"])
+        assert [(line["index"], line["start"], line["sample"]) for line in lines] == [
+            (3 * start + sample, start, sample) for start in range(4) for sample in range(3)
+        ]
+        for start in range(4):
+            of_start = lines[3 * start : 3 * start + 3]
+            assert len({(line["seed"], line["problem_id"]) for line in of_start}) == 1
+            assert len({line["messages"][-1]["content"] for line in of_start}) == 3
+        assert (result.figures.problems, result.summary.episodes) == (4, 12)
+
+    def test_the_first_sample_is_the_one_that_would_be_played_alone(self):
+        one, three = (play("random_text", n=n, agent_options={"length": 5}).episodes for n in (1, 3))
+        assert [episode.messages for episode in one] == [episode.messages for episode in three[::3]]
+
+    def test_another_number_of_samples_is_not_resumed_and_an_older_file_is(self, tmp_path):
+        out = tmp_path / "e.jsonl"
+        play(out=out)
+        with pytest.raises(ConfigurationError, match="belongs to another evaluation: n was 1 and is 2"):
+            play(out=out, resume=True, n=2)
+        older = []
+        for line in map(json.loads, out.read_text().splitlines()):
+            for key in ("start", "sample", "problem_source", "difficulty"):
+                del line[key]
+            del line["run"]["n"]
+            older.append(json.dumps(line) + "\n")
+        out.write_text("".join(older))
+        assert play(out=out, resume=True).played == 0
+
+    def test_k_above_the_samples_is_refused(self):
+        with pytest.raises(ConfigurationError, match="k = 4 was asked for"):
+            play(n=2, k=[1, 4])
+
+
+class TestWhatIsKept:
+    def test_without_a_file_episodes_are_kept_only_if_that_is_wanted(self):
+        result = play(keep=False)
+        assert result.summary.pass_rate.value == 1.0
+        with pytest.raises(ConfigurationError, match="were not kept"):
+            _ = result.episodes
+
+    def test_with_a_file_they_are_read_from_it(self, tmp_path):
+        result = play(out=tmp_path / "e.jsonl")
+        assert result.kept is None
+        assert [episode.problem_id for episode in result.episodes] == [record["id"] for record in SUMS]
+
+    def test_memory_does_not_grow_with_the_episodes_of_a_problem(self, tmp_path):
+        text = "<answer>\\boxed{1}</answer> " + "x" * 50_000
+
+        def peak(n):
+            tracemalloc.reset_peak()
+            before = tracemalloc.get_traced_memory()[0]
+            options = {"agent_options": {"turns": [text]}, "problems": SUMS[:2], "out": tmp_path / f"{n}.jsonl"}
+            play("scripted", n=n, workers=1, **options)
+            return tracemalloc.get_traced_memory()[1] - before
+
+        play("scripted", workers=1, agent_options={"turns": [text]})
+        tracemalloc.start()
+        try:
+            few, many = peak(10), peak(100)
+        finally:
+            tracemalloc.stop()
+        # 180 more episodes of 50 kB each would be 9 MB.
+        assert many < few + 3_000_000
+
+
+class TestTheSummaryOfTheFolder:
+    def test_it_has_plain_figures_intervals_groups_versions_and_seeds(self, tmp_path):
+        problems = [{**record, "level": 1 + n % 2, "source": "sums"} for n, record in enumerate(SUMS)]
+        play("random_text", problems=problems, n=2, out=tmp_path / "run", agent_options={"answers": 0.5})
+        summary = json.loads((tmp_path / "run/summary.json").read_text())
+        for name in ("pass@1", "pass@2", "avg@2", "maj@2"):
+            assert summary[name] == 0.0
+            assert summary["intervals"][name][0] == 0.0 < summary["intervals"][name][1] < 0.3
+        assert summary["by"]["difficulty"]["2"]["problems"] == 6
+        assert summary["by"]["source"]["sums"]["pass@1"] == 0.0
+        assert (summary["n"], summary["k"], summary["seed"]) == (2, [1, 2], 0)
+        assert summary["versions"]["rstar2-env"]
+        assert summary["determinism"]["stated"]
+        assert summary["pass_rate"]["value"] == 0.0
+
+    def test_the_table_shows_several_samples_and_groups(self):
+        problems = [{**record, "level": 1 + n % 2} for n, record in enumerate(SUMS)]
+        text = str(play(problems=problems, n=4, k=[1, 4], repeat=True))
+        for words in ("problems × samples", "12 × 4", "pass@4", "maj@4", "avg@4", "difficulty 2", "8 of 8 the same"):
+            assert words in text, words
+
+
+def test_two_processes_do_not_write_one_file(tmp_path):
+    out = tmp_path / "e.jsonl"
+    seen = []
+
+    def meanwhile(episode, done, total):
+        if done == 3:
+            with pytest.raises(ConfigurationError, match="Another process is writing"):
+                play(out=out, resume=True)
+            seen.append(done)
+
+    play(out=out, progress=meanwhile)
+    assert seen == [3]
+    assert [path.name for path in tmp_path.iterdir()] == ["e.jsonl"]
+
+
+KILLED = """
+import random, time
+
+class Guess:
+    def reset(self, observation, info, *, seed):
+        self.random = random.Random(seed)
+
+    def act(self, observation, info):
+        time.sleep(0.002)
+        return f"<answer>\\\\boxed{{{self.random.randint(1, 30)}}}</answer>"
+"""
+
+
+@pytest.mark.slow
+def test_an_evaluation_that_was_killed_twice_loses_and_repeats_no_episode_of_a_thousand(tmp_path):
+    agent, out = tmp_path / "guess.py", tmp_path / "run"
+    agent.write_text(KILLED)
+    words = ["eval", ID, "--agent", f"{agent}:Guess", "--problems", "arithmetic", "--episodes", "250", "--n", "4"]
+    command = [sys.executable, "-c", "from rstar2_env.cli import main; main()", *words, "--workers", "4"]
+    file = out / "episodes/eval-000000.jsonl"
+    for enough in (150, 500):
+        resume = ["--resume"] if out.exists() else []
+        process = subprocess.Popen([*command, "--out", out, *resume], start_new_session=True)
+        while not file.exists() or file.read_bytes().count(b"\n") < enough:
+            assert process.poll() is None
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    kept = [json.loads(line)["index"] for line in file.read_bytes().split(b"\n")[:-1]]
+    assert 500 <= len(kept) == len(set(kept)) < 1000
+    done = subprocess.run([*command, "--out", out, "--resume", "--json"], capture_output=True, check=True)
+    summary = json.loads(done.stdout)
+    assert summary["played"] == 1000 - len(kept)
+    lines = {line["index"]: line for line in map(json.loads, file.read_text().splitlines())}
+    assert sorted(lines) == list(range(1000))
+    whole = evaluate(ID, f"{agent}:Guess", problems="arithmetic", episodes=250, n=4, workers=4)
+    assert [lines[index]["messages"] for index in range(1000)] == [e.record()["messages"] for e in whole.episodes]
+    for name in ("pass@1", "pass@4", "maj@4"):
+        assert summary[name] == whole.figures.numbers()[name]
+        assert summary["intervals"][name] == whole.figures.intervals()[name]
+    assert [event["event"] for event in read_run(out).events] == [
+        "started",
+        "resumed",
+        "resumed",
+        "evaluation",
+        "finished",
+    ]
