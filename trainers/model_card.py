@@ -181,21 +181,23 @@ def _environment(config: Mapping[str, Any]) -> str:
 def _evaluate(run: Run, weights: Path | None) -> str:
     rollout, evaluation = _group(run.config, "rollout"), _group(run.config, "eval")
     folder = "." if weights is not None else "best" if (run.path / "best").is_dir() else "final"
-    served = f"vllm serve {folder} --served-model-name trained"
-    if _group(run.config, "model").get("lora_rank"):
-        base = shlex.quote(_base_model(run))
-        served = f"vllm serve {base} --enable-lora --lora-modules trained={folder}"
     options = {**_mapping(rollout.get("env_options")), **_mapping(evaluation.get("env_options"))}
-    temperature = evaluation.get("temperature")
+
+    def held_out(name: str, default: Any) -> Any:
+        value = evaluation.get(name)
+        return rollout.get(name, default) if value is None else value
+
+    template = _group(run.config, "model").get("chat_template")
     words = [
         "rstar2 eval",
         shlex.quote(str(rollout.get("env", ""))),
-        "--agent openai --set agent.base_url=http://127.0.0.1:8000/v1 --set agent.model=trained",
-        f"--set agent.temperature={rollout.get('temperature', 1.0) if temperature is None else temperature}",
+        f"--model {folder} --temperature {held_out('temperature', 1.0)}",
+        f"--max-tokens {held_out('max_episode_tokens', 4096)}",
+        *([f"--chat-template {shlex.quote(str(template))}"] if template else []),
         *(f"--set {shlex.quote(f'env.{name}={_plain(value)}')}" for name, value in options.items()),
-        f"--episodes {evaluation.get('episodes', 128)} --out evaluation",
+        f"--episodes {evaluation.get('episodes', 128)} --n 16 --out evaluation",
     ]
-    return f"```sh\n{served}\n{' '.join(words)}\n```"
+    return f"```sh\n{' '.join(words)}\n```"
 
 
 def _versions(run: Run) -> str:

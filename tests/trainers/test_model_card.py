@@ -114,18 +114,17 @@ def test_the_run_and_each_of_its_weights_have_a_card(tmp_path: Path) -> None:
     assert not list(folder.rglob("*.part"))
 
 
-def test_its_command_evaluates_the_model(tmp_path: Path) -> None:
-    """Up to the endpoint that is not there: every option of the command is taken."""
+def test_its_command_evaluates_the_model(tmp_path: Path, tiny_model: Path) -> None:
     card = model_card(read_run(a_run(tmp_path / "run", [0.5])))
     (command,) = [line for line in card.splitlines() if line.startswith("rstar2 eval")]
     words = shlex.split(command)[1:]
-    words[words.index("agent.base_url=http://127.0.0.1:8000/v1")] = "agent.base_url=http://127.0.0.1:9/v1"
+    assert words[words.index("--model") + 1] in ("best", "final")
+    words[words.index("--model") + 1] = str(tiny_model)
     words[words.index("evaluation")] = str(tmp_path / "evaluation")
-    words += ["--set", "agent.retries=0", "--episodes", "1"]
-    done = run(*words, columns=1000)
-    assert done.exit_code
-    assert "127.0.0.1:9" in done.output
-    assert read_run(tmp_path / "evaluation").config["env_options"]["max_turns"] == 3
+    done = run(*words, "--episodes", "1", "--n", "1", "--max-tokens", "8", columns=1000)
+    assert done.exit_code == 0, done.output
+    config = read_run(tmp_path / "evaluation").config
+    assert (config["env_options"]["max_turns"], config["model"]) == (3, str(tiny_model))
 
 
 def test_what_is_not_known_yet_is_left_open(tmp_path: Path) -> None:

@@ -66,3 +66,57 @@ def test_eval_says_what_is_wrong_in_a_line_and_exits_with_2(arguments, said):
     assert done.exit_code == 2
     assert said in " ".join(done.output.split())
     assert "Traceback" not in done.output
+
+
+def test_eval_plays_a_model_by_its_path_with_several_samples(file, tmp_path, tiny_model):
+    out = tmp_path / "run"
+    done = run(
+        *("eval", ID, "--model", tiny_model, "--problems", file, "--n", "3", "--k", "1,3", "--max-tokens", "12"),
+        *("--temperature", "0.7", "--set", "model.max_in_flight=5", "--set", "engine.max_rows=3", "--out", out),
+    )
+    assert done.exit_code == 0, done.output
+    for words in ("pass@3", "maj@3", "avg@3", "6 × 3", "tokens an episode"):
+        assert words in done.output
+    summary = json.loads((out / "summary.json").read_text())
+    assert (summary["episodes"], summary["n"], summary["k"]) == (18, 3, [1, 3])
+    config = json.loads((out / "config.json").read_text())
+    assert config["model_options"]["temperature"] == 0.7
+
+
+def test_eval_plays_a_suite_and_what_the_command_line_says_goes_over_it(file, tmp_path):
+    suite = tmp_path / "suite.toml"
+    suite.write_text(
+        f'agent = "oracle"\nn = 4\n[sets.sums]\nenv = "{ID}"\nproblems = "{file}"\n'
+        '[sets.game]\nenv = "rstar2/Game24-v0"\nepisodes = 2\nn = 8\n'
+    )
+    done = run("eval", suite, "--n", "2", "--out", tmp_path / "all", columns=120)
+    assert done.exit_code == 0, done.output
+    for words in ("sums: oracle on", "game: oracle on", "mean", "100.00 %"):
+        assert words in done.output
+    figures = json.loads(run("eval", suite, "--n", "2", "--out", tmp_path / "all", "--resume", "--json").stdout)
+    assert {name: (one["n"], one["played"]) for name, one in figures["sets"].items()} == {
+        "sums": (2, 0),
+        "game": (2, 0),
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((ID, "--episodes", "1"), "name an agent or a model"),
+        ((ID, "--agent", "oracle", "--temperature", "1"), "plays without a model"),
+        ((ID, "--agent", "oracle", "--episodes", "1", "--k", "1,2"), "k = 2 was asked for (--n 2)"),
+        ((ID, "--agent", "oracle", "--episodes", "1", "--k", "one"), "must be numbers"),
+        ((ID, "--agent", "oracle", "--episodes", "1", "--preset", "rstar"), "Did you mean 'rstar2'"),
+        ((ID, "--agent", "oracle", "--episodes", "1", "--judge", "status"), "Did you mean 'statuses'"),
+        ((ID, "--agent", "oracle", "--episodes", "1", "--baseline", "nowhere"), "nowhere is not the folder of a run"),
+        (("nowhere.yaml", "--agent", "oracle"), "nowhere.yaml cannot be read"),
+        ((ID, "--model", "nowhere/at/all", "--episodes", "1"), "There is no folder nowhere/at/all"),
+        ((), "names no environment"),
+    ],
+)
+def test_eval_says_what_is_wrong_with_a_model_a_suite_or_the_samples(arguments, said):
+    done = run("eval", *arguments, columns=200)
+    assert done.exit_code == 2
+    assert said in " ".join(done.output.split())
+    assert "Traceback" not in done.output
