@@ -7,6 +7,7 @@ left out.
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import json
 import re
@@ -160,8 +161,8 @@ def _family(family: Family, recipes: Mapping[str, tuple[Recipe, Any]]) -> str:
 def _named_so(slot: str) -> str:
     if slot in LISTS:
         return (
-            f'`--set {slot}=["NAME","NAME:OPTION=VALUE"]` names them all, `--set {slot}.NAME.OPTION=VALUE` changes '
-            "one, or adds it."
+            f"`--set {slot}=NAME+NAME:OPTION=VALUE` names them all, `--set {slot}.NAME.OPTION=VALUE` changes one, or "
+            "adds it."
         )
     key = "parts.rollout" if slot == "rollout" else slot
     return f"`--set {key}=NAME` or `--set {key}=NAME:OPTION=VALUE` names one, `--set {key}.OPTION=VALUE` changes it."
@@ -181,13 +182,13 @@ def _recipe_page(recipes: Mapping[str, tuple[Recipe, Any]]) -> str:
             _table(["option", "value"], _says(recipe)),
         ]
         sections += [f"## `{name}`", *filter(None, told)]
+    plain = ", ".join(f"`{name}`" for slot in FIELDS for name in _names(Recipe(""), slot))
     head = [
         _MADE,
         "# Recipes",
-        "A recipe names one part for each slot, and defaults of the run. What a recipe does not name is `plain`, "
-        "`return`, `all`, `group_norm`, `ppo_clip`, `token_mean`, `auto`, `uniform` and no hook. "
-        "`rstar2 trainers NAME` prints one with every option; sizes (problems, episodes, tokens) are those of the "
-        "run, not of the papers.",
+        f"A recipe names one part for each slot, and defaults of the run. What a recipe does not name is {plain}. "
+        "`rstar2 trainers NAME` prints one with every option. Sizes (problems, episodes, tokens) that a recipe does "
+        "not set are those of the run, not of the paper.",
         _table(["recipe", "what it is", "source"], rows),
     ]
     return "\n\n".join([*head, *sections]) + "\n"
@@ -258,8 +259,17 @@ def _file(module: str) -> str:
     return f"[{path}](../../{path})"
 
 
+def main() -> None:
+    """Write the pages into the folder that the command line names."""
+    parser = argparse.ArgumentParser(
+        prog="python -m rstar2_env.trainers.pages", description="Write the pages of parts."
+    )
+    parser.add_argument("folder", type=Path, help="where they go: docs/trainers")
+    folder: Path = parser.parse_args().folder
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, page in pages().items():
+        (folder / file).write_text(page, "utf-8")
+
+
 if __name__ == "__main__":
-    for folder in map(Path, sys.argv[1:]):
-        folder.mkdir(parents=True, exist_ok=True)
-        for file, page in pages().items():
-            (folder / file).write_text(page, "utf-8")
+    main()
