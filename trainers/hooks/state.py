@@ -73,7 +73,7 @@ class RunState(Protocol):
         ...
 
     def coefficient(self, term: str = "kl") -> float:
-        """The coefficient ``coef`` of a term of the loss.
+        """The coefficient ``coef`` of a term of the loss; the second term of one name is called ``NAME#2``.
 
         Raises:
             ConfigurationError: The loss has no such term, or the term has no coefficient.
@@ -85,7 +85,7 @@ class RunState(Protocol):
 
         Args:
             value: The coefficient; finite and at least 0.
-            term: Name of the term.
+            term: Name of the term, as of ``coefficient``.
 
         Raises:
             ConfigurationError: As ``coefficient``, or the value is out of its range.

@@ -20,7 +20,7 @@ from transformers import PreTrainedModel
 
 from .adapter_reference import AdapterReference
 from .fused_head import put_head
-from .micro_batches import MicroBatch
+from .micro_batches import IGNORED, MicroBatch
 
 Autocast = Callable[[], AbstractContextManager[None]]
 
@@ -72,7 +72,7 @@ def score(model: Any, batch: MicroBatch, autocast: Autocast, *, balance: bool = 
         output.log_probs.float(),
         entropy.float(),
         mean_logp=None if output.mean_logits is None else output.mean_logits.float(),
-        sum_squares=None if squares is None else squares.float().exp(),
+        sum_squares=None if squares is None else squares.float().exp() * (batch.labels[:, 1:] != IGNORED),
         embedding=_pooled(seen[0], batch.mask) if seen else None,
         balance=output.aux_loss if balance else None,
     )

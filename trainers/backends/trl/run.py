@@ -27,7 +27,7 @@ from ...collector import Collector
 from ...config import TrainConfig
 from ...metrics import metrics
 from ...model_card import write_cards
-from ...parts import make_parts
+from ...parts import correction_of, make_parts
 from ...resume import checkpoint_to_resume
 from ...samplers.uniform import Uniform
 from .arguments import run_arguments
@@ -68,6 +68,7 @@ class TrlRun:
     def __init__(self, name: str, config: TrainConfig) -> None:
         self.name, self.config = name, config
         check_config(config)
+        config.parts.correction = correction_of(config)  # the run's record says what "auto" stood for
         if config.run.threads is not None:
             torch.set_num_threads(config.run.threads)
         self._folder = Path(config.run.output_dir)

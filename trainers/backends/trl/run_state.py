@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from typing import Any
@@ -49,7 +50,7 @@ class TrlRunState:
         on_new_weights: Callable[[], None],
     ) -> None:
         self._trainer, self._player, self._chat = trainer, player, chat
-        self._make_env, self._terms, self._on_new_weights = make_env, list(terms), on_new_weights
+        self._make_env, self._terms, self._on_new_weights = make_env, told_apart(terms), on_new_weights
         self._figures: dict[str, float] = {}
         self._limits = Limits(player.budget.tokens, player.budget.turn_tokens)
         self._temperature = player.sampling.temperature
@@ -230,6 +231,16 @@ class TrlRunState:
     def _refuse_deepspeed(self, what: str) -> None:
         if self._trainer.is_deepspeed_enabled:
             raise ConfigurationError(f"With DeepSpeed, a hook cannot {what}.")
+
+
+def told_apart(names: Sequence[str]) -> list[str]:
+    """Names of terms, the second of one name as ``NAME#2``, so that each has a coefficient of its own."""
+    seen: Counter[str] = Counter()
+    found = []
+    for name in names:
+        seen[name] += 1
+        found.append(name if seen[name] == 1 else f"{name}#{seen[name]}")
+    return found
 
 
 def _has_coef(term: Any) -> bool:

@@ -1,0 +1,82 @@
+"""Gains in the probability of the gold answer as rewards of turns."""
+
+import numpy as np
+import pytest
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.turn import Turn
+from rstar2_env.trainers.advantages.group import GroupNorm
+from rstar2_env.trainers.advantages.igpo import Igpo
+from rstar2_env.trainers.ranks import ONE
+
+
+def episode(reward, before):
+    """One with a turn of two tokens and one of a tool's for each probability, of the answer before the turn."""
+    turns = [Turn(3 * at, 3 * at + 2) for at in range(len(before))]
+    made = Episode(reward=reward, steps=turns, completion_ids=[5] * 3 * len(before), mask=[1, 1, 0] * len(before))
+    made.measured["answer"] = list(before)
+    return made
+
+
+def earned(*group, **options):
+    return [Igpo(**options)._turns(one).tolist() for one in group]
+
+
+def on_turns(*group, **options):
+    """The advantage of each turn."""
+    values = Igpo(**options)([list(group)], ONE)[0]
+    for value, one in zip(values, group, strict=True):
+        assert value[[turn.start for turn in one.steps]].tolist() == value[[t.start + 1 for t in one.steps]].tolist()
+        assert not value[np.asarray(one.mask) == 0].any()
+    return [value[[turn.start for turn in one.steps]] for value, one in zip(values, group, strict=True)]
+
+
+def test_a_turn_earns_what_it_adds_to_the_probability_and_the_last_the_reward():
+    (turns,) = earned(episode(1.0, [0.1, 0.3, 0.25, 0.6]))
+    assert turns == pytest.approx([0.2, -0.05, 0.35, 1.0])
+    assert sum(turns[:-1]) == pytest.approx(0.6 - 0.1)
+
+
+def test_all_turns_of_the_group_are_normalised_together_and_summed_to_the_end():
+    group = episode(1.0, [0.1, 0.3, 0.25, 0.6]), episode(0.0, [0.1, 0.2])
+    together = np.array([0.2, -0.05, 0.35, 1.0, 0.1, 0.0])
+    normed = (together - together.mean()) / together.std(ddof=1)
+    first, second = on_turns(*group, eps=0.0)
+    assert first == pytest.approx(normed[:4][::-1].cumsum()[::-1])
+    assert second == pytest.approx(normed[4:][::-1].cumsum()[::-1])
+
+
+def test_later_turns_are_discounted():
+    group = episode(1.0, [0.1, 0.3]), episode(0.0, [0.1])
+    together = np.array([0.2, 1.0, 0.0])
+    normed = (together - together.mean()) / together.std(ddof=1)
+    assert on_turns(*group, gamma=0.5, eps=0.0)[0] == pytest.approx([normed[0] + 0.5 * normed[1], normed[1]])
+
+
+def test_credit_flows_back_over_what_a_tool_wrote():
+    """The authors' code multiplies the running sum by the mask, so the first turn gets nothing of the last."""
+    good, bad = on_turns(episode(1.0, [0.5, 0.5, 0.5]), episode(0.0, [0.5, 0.5, 0.5]))
+    assert good[0] > bad[0]
+    assert good[0] - bad[0] == pytest.approx(good[2] - bad[2])
+
+
+def test_where_the_probability_never_moves_only_the_reward_tells_episodes_apart():
+    rewards = (1.0, 0.0, 0.0, 1.0)
+    alone = on_turns(*(episode(reward, [0.4]) for reward in rewards), eps=1e-4)
+    plain = GroupNorm(eps=1e-4)([[episode(reward, [0.4]) for reward in rewards]], ONE)[0]
+    assert [float(own[0]) for own in alone] == pytest.approx(plain)
+
+
+def test_gains_may_weigh_less_than_the_reward():
+    assert earned(episode(1.0, [0.1, 0.3]), weight=0.5) == [pytest.approx([0.1, 1.0])]
+
+
+def test_a_group_in_which_nothing_differs_teaches_nothing():
+    found = on_turns(episode(0.0, [0.4, 0.4]), episode(0.0, [0.4, 0.4, 0.4]))
+    assert not any(own.any() for own in found)
+
+
+def test_without_measured_probabilities_it_says_what_is_missing():
+    with pytest.raises(ConfigurationError, match="answer"):
+        Igpo()([[Episode(steps=[Turn(0, 1)], completion_ids=[1], mask=[1])] * 2], ONE)
