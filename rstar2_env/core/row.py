@@ -63,7 +63,7 @@ class Row:
     @property
     def environment_tokens(self) -> int:
         """Tokens of the completion that the environment wrote."""
-        return len(self.mask) - sum(self.mask)
+        return int(np.count_nonzero(self.answered_of() >= 0))
 
     @property
     def tokens(self) -> int:
@@ -97,8 +97,9 @@ class Row:
     def answered_of(self) -> IntArray:
         """Number of the policy's calls that each token of the environment answers, -1 on the policy's tokens.
 
-        It is that of the turn before; 0 where the environment answered a turn without a call of the policy's own, or
-        one whose calls met an injected fault.
+        Tokens of the policy that the row masks are not the environment's. The number is that of the turn before; 0
+        where the environment answered a turn without a call of the policy's own, or one whose calls met an injected
+        fault.
 
         Returns:
             Whole numbers, shape (completion tokens,).
@@ -106,6 +107,8 @@ class Row:
         found = np.zeros(len(self.completion_ids), dtype=np.int64)
         for turn in self.episode.steps:
             found[max(0, turn.stop - self.start) :] = len(turn.statuses)
+        for turn in self.episode.steps:
+            found[max(0, turn.start - self.start) : max(0, turn.stop - self.start)] = -1
         found[np.asarray(self.mask, dtype=np.int64) == 1] = -1
         return found
 

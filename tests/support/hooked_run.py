@@ -101,7 +101,7 @@ def hooked_run(
         player,
         chat,
         make_env=lambda options: partial(LetterEnv, **options),
-        terms=["ppo_clip", "kl"][: len(terms)],
+        terms=["ppo_clip", "kl", "kl"][: len(terms)],
         on_new_weights=lambda: new_weights.append(1),
     )
     called = Hooks(hooks, state)

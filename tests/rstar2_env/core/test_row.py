@@ -45,6 +45,19 @@ def test_a_token_that_a_row_masks_belongs_to_no_turn(episode: Episode) -> None:
     assert row.turn_of().tolist() == [-1, 0, -1, -1, -1, -1, 2, -1]
 
 
+def test_each_token_of_the_environment_knows_how_many_calls_it_answers(episode: Episode) -> None:
+    row = Row.of(episode, 1.0)
+    assert row.answered_of().tolist() == [-1, -1, 2, -1, 0, 0, -1, -1]
+    assert row.environment_tokens == 3
+    later = Row(episode, [9], episode.completion_ids[2:], episode.mask[2:], episode.logprobs[2:], start=2)
+    assert later.answered_of().tolist() == [2, -1, 0, 0, -1, -1]
+
+
+def test_a_token_of_the_policy_that_a_row_masks_is_not_the_environments(episode: Episode) -> None:
+    row = Row(episode, [1], episode.completion_ids, [0, 0, 0, 1, 0, 0, 1, 1], episode.logprobs)
+    assert row.answered_of().tolist() == [-1, -1, 2, -1, 0, 0, -1, -1]
+
+
 def test_a_row_trains_where_a_token_of_the_policy_has_an_advantage(episode: Episode) -> None:
     assert Row.of(episode, -0.5).trains
     assert not Row.of(episode, 0.0).trains

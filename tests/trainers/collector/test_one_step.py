@@ -28,6 +28,40 @@ def test_only_the_episodes_that_train_are_rows_and_every_episode_is_told():
     assert all(row.trains for row in batch.rows)
 
 
+def test_every_row_has_the_share_of_its_group_that_was_right():
+    """Of all that were played and count, those that a selector left out too."""
+    batch = collector(by_group([MIXED, [1.0, "unavailable", 0.0, 1.0], [1.0, 0.0, 0.0, 0.0], SAME])).collect(0)
+    assert [row.columns["accuracy"] for row in batch.rows] == pytest.approx([0.5] * 4 + [2 / 3] * 3 + [0.25] * 4)
+
+
+class Measured(GroupMean):
+    """An advantage that needs to know more of the policy than the rewards."""
+
+    needs = frozenset({"answer"})
+
+    def __call__(self, groups, ranks):
+        assert all(one.measured["answer"] == [0.5] for group in groups for one in group)
+        return super().__call__(groups, ranks)
+
+
+def test_what_an_advantage_needs_of_the_policy_is_measured_of_the_episodes_that_train():
+    seen = []
+
+    def measure(part, groups):
+        seen.append((type(part), [len(group) for group in groups]))
+        for one in (one for group in groups for one in group):
+            one.measured["answer"] = [0.5]
+
+    collector(by_group([MIXED, SAME, MIXED, MIXED]), advantage=Measured(), measure=measure).collect(0)
+    assert seen == [(Measured, [4, 4, 4])]
+    collector(by_group([MIXED] * 4), measure=lambda *_: pytest.fail("nothing was to be measured")).collect(0)
+
+
+def test_an_advantage_that_needs_what_nobody_measures_is_refused():
+    with pytest.raises(ConfigurationError, match=r"Measured needs answer of the policy"):
+        collector(advantage=Measured())
+
+
 def test_every_episode_of_a_group_starts_alike_and_draws_for_itself():
     player = SmallPlayer()
     batch = collector(player, group_size=3).collect(0)

@@ -36,6 +36,12 @@ def test_a_gradient_reaches_every_token_that_was_taken_together():
     assert batch.logp.grad.tolist() == [[0.5, 0.5, 0, 0, 0, 0], [0] * 6]
 
 
+def test_what_follows_a_token_is_at_the_policys_next_one():
+    batch = tokens(**TWO)
+    found = batch.following(torch.tensor([[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [7.0, 8.0, 9.0, 8.0, 7.0, 6.0]]))
+    assert found.tolist() == [[2, 4, 0, 5, 6, 0], [0, 0, 0, 0, 0, 0]]
+
+
 def test_a_row_without_a_token_of_the_policy_is_nothing():
     batch = tokens([[1.0, 2.0]], mask=[[0, 0]], turn=[[-1, -1]])
     for level in ("token", "turn", "sequence"):

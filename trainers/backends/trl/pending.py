@@ -143,8 +143,10 @@ class Pending:
         Of an episode that is its group, its turns without their texts and infos, and what a loss tells apart: its
         metrics were counted, and its text was written, when it was played.
         """
+        numbers: dict[int, int] = {}  # one that trains as several rows is one again
         return {
             "rows": [_packed(row) for row in self.rows],
+            "episodes": [numbers.setdefault(id(row.episode), len(numbers)) for row in self.rows],
             "batches": self.batches,
             "members": self.members,
             "done": self.done,
@@ -154,8 +156,8 @@ class Pending:
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Continue from a state."""
-        episodes: dict[tuple[int, int], Episode] = {}  # one that trains as several rows is one again
-        rows = [_unpacked(*pair, episodes) for pair in zip(state["rows"], state["members"], strict=True)]
+        episodes: dict[int, Episode] = {}
+        rows = [_unpacked(*pair, episodes) for pair in zip(state["rows"], state["episodes"], strict=True)]
         pending = cls(rows, state["batches"], state["members"])
         pending.done = state["done"]
         for name in _PER_ROW:
@@ -189,13 +191,13 @@ def _packed(row: Row) -> dict[str, Any]:
     }
 
 
-def _unpacked(record: Mapping[str, Any], member: int, episodes: dict[tuple[int, int], Episode]) -> Row:
+def _unpacked(record: Mapping[str, Any], number: int, episodes: dict[int, Episode]) -> Row:
     steps = [
         Turn(**{**turn, "statuses": [ToolStatus(status) for status in turn["statuses"]]}) for turn in record["turns"]
     ]
     known = {name: record[name] for name in ("group", "task", "correct", "source")}
     return Row(
-        episode=episodes.setdefault((record["group"], member), Episode(**known, steps=steps)),
+        episode=episodes.setdefault(number, Episode(**known, steps=steps)),
         prompt_ids=record["prompt_ids"].tolist(),
         completion_ids=record["completion_ids"].tolist(),
         mask=record["mask"].tolist(),

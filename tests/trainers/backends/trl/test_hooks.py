@@ -14,12 +14,14 @@ from rstar2_env.rollout import EpisodeRequest
 from rstar2_env.trainers.backends.trl.hooks import Hooks
 from rstar2_env.trainers.backends.trl.passes import score
 from rstar2_env.trainers.backends.trl.pending import Shape
+from rstar2_env.trainers.backends.trl.run_state import told_apart
 from rstar2_env.trainers.checkpoints import newest_checkpoint
 from rstar2_env.trainers.hooks.base import EVENTS
 from rstar2_env.trainers.hooks.kl_schedule import KlSchedule
 from rstar2_env.trainers.hooks.reference_reset import ReferenceReset
 from rstar2_env.trainers.hooks.state import Limits
 from rstar2_env.trainers.hooks.temperature_schedule import TemperatureSchedule
+from rstar2_env.trainers.losses.kl import Kl
 from rstar2_env.trainers.losses.ppo_clip import PpoClip
 
 ASKS = [*SAYS, {"role": "user", "content": "Another."}, {"role": "assistant", "content": "w"}]
@@ -103,6 +105,21 @@ def test_a_coefficient_scales_its_term_from_the_next_step_on(make_run):
         run.state.coefficient("entropy")
     with pytest.raises(ConfigurationError, match="at least 0"):
         run.state.set_coefficient(-1.0)
+
+
+def test_two_terms_of_one_name_have_a_coefficient_each():
+    assert told_apart(["kl", "ppo_clip", "kl", "kl"]) == ["kl", "ppo_clip", "kl#2", "kl#3"]
+
+
+def test_the_second_term_of_a_name_is_set_and_kept_apart(make_run):
+    run = make_run(terms=[PpoClip(), Kl(coef=0.1), Kl(coef=0.2, estimator="k2")])
+    run.state.set_coefficient(0.5, "kl#2")
+    assert (run.state.coefficient("kl"), run.state.coefficient("kl#2")) == (0.1, 0.5)
+    kept = run.state.state_dict()
+    assert kept["coefficients"] == {"kl": 0.1, "kl#2": 0.5}
+    run.state.set_coefficient(0.9, "kl")
+    run.state.load_state_dict(kept)
+    assert [term.coef for term in run.trainer.objective.terms[1:]] == [0.1, 0.5]
 
 
 def test_a_term_that_learns_keeps_what_it_learned_when_its_coefficient_is_set(make_run):

@@ -8,7 +8,8 @@ from tiny_models import VOCABULARY, tiny_gemma3, tiny_llama, tiny_qwen2, tiny_qw
 from training_rows import few_rows
 from transformers import Qwen3MoeConfig, Qwen3MoeForCausalLM
 
-from rstar2_env.trainers.backends.trl import passes
+from rstar2_env.core.errors import Rstar2Error
+from rstar2_env.trainers.backends.trl import fused_head, passes
 from rstar2_env.trainers.backends.trl.micro_batches import lay_out
 from rstar2_env.trainers.backends.trl.passes import Reference, causal, score, set_head
 
@@ -41,6 +42,69 @@ def test_padding_without_a_mask_changes_no_log_probability(make, attention):
         torch.testing.assert_close(together.logp[place, : one.tokens - 1][mask], expected[mask], rtol=1e-5, atol=1e-5)
         entropy = -(logp.exp() * logp).sum(-1)
         torch.testing.assert_close(together.entropy[place, : one.tokens - 1][mask], entropy[mask], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("make", [tiny_qwen3, tiny_gemma3])
+def test_what_the_head_says_of_the_whole_vocabulary_is_that_of_its_distribution(make):
+    """Gemma's logits are capped, and the vocabulary is folded in tiles."""
+    model = make(**({"final_logit_softcapping": 3.0} if make is tiny_gemma3 else {}))
+    given = rows()
+    batch = lay_out(range(len(given)), given)
+    set_head(model, 0.7, ("entropy", "mean_logp", "sum_squares"))
+    together = score(model, batch, plain)
+    assert not together.mean_logp.requires_grad
+    for place, one in enumerate(given):
+        ids = torch.tensor([[*one.prompt_ids, *one.completion_ids]])
+        set_head(model, 1.0, ())
+        with torch.no_grad():
+            logp = (model(ids).logits[0, :-1].float() / 0.7).log_softmax(-1)
+        mask = batch.mask[place, : one.tokens - 1]
+        for found, wanted in ((together.mean_logp, logp.mean(-1)), (together.sum_squares, (2 * logp).exp().sum(-1))):
+            torch.testing.assert_close(found[place, : one.tokens - 1][mask], wanted[mask], rtol=1e-4, atol=1e-5)
+        assert not together.sum_squares[place, : one.tokens - 1][~mask].any()
+
+
+def test_a_head_that_says_more_has_the_same_gradients():
+    found = []
+    for outputs in (("entropy",), ("entropy", "mean_logp", "sum_squares")):
+        model = tiny_qwen3()
+        set_head(model, 0.7, outputs)
+        scores = score(model, lay_out([0, 1], rows()), plain)
+        (scores.logp + 0.1 * scores.entropy).sum().backward()
+        found.append({name: weights.grad for name, weights in model.named_parameters()})
+    assert all(torch.equal(found[0][name], found[1][name]) for name in found[0])
+
+
+def test_a_head_without_the_means_follows_one_with_them():
+    model = tiny_qwen3()
+    set_head(model, 0.7, ("mean_logp",))
+    set_head(model, 0.7)
+    assert score(model, lay_out([0], rows()), plain).mean_logp is None
+
+
+def test_another_version_of_the_head_is_refused_where_its_parts_are_read(monkeypatch):
+    monkeypatch.setattr(fused_head, "_SAVED", fused_head._SAVED[:-1])
+    model = tiny_qwen3()
+    set_head(model, 0.7, ("mean_logp",))
+    with pytest.raises(Rstar2Error, match=r"install trl 1\.16"):
+        score(model, lay_out([0], rows()), plain)
+
+
+def test_an_embedding_is_the_mean_of_the_last_layer_over_the_policys_tokens():
+    from peft import LoraConfig, get_peft_model
+
+    model = get_peft_model(tiny_qwen3(), LoraConfig(r=2, target_modules="all-linear", init_lora_weights=False))
+    set_head(model, 0.7)
+    given = rows()
+    scores = score(model, lay_out(range(len(given)), given), plain, embed=True)
+    assert scores.embedding.requires_grad
+    for place, one in enumerate(given):
+        ids = torch.tensor([[*one.prompt_ids, *one.completion_ids]])
+        with torch.no_grad():
+            last = model(ids, output_hidden_states=True).hidden_states[-1][0]
+        own = last[len(one.prompt_ids) :][torch.tensor(one.mask, dtype=torch.bool)].mean(0)
+        torch.testing.assert_close(scores.embedding[place].detach(), own, rtol=1e-4, atol=1e-5)
+    assert score(model, lay_out([0], given), plain).embedding is None
 
 
 def test_gradients_are_those_with_a_mask(monkeypatch):

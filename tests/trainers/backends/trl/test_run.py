@@ -98,6 +98,7 @@ def test_every_episode_and_metric_is_in_the_runs_folder(letter_options):
     )
     config = json.loads((result.output_dir / "config.json").read_text())
     assert (config["trainer"], config["rollout"]["group_size"]) == ("grpo_roc", 4)
+    assert config["parts"]["correction"] == {"name": "none"}, 'what "auto" stood for'
 
 
 def test_a_run_reads_back_from_its_folder(letter_options):

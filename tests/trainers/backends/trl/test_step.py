@@ -16,10 +16,13 @@ from rstar2_env.trainers.backends.trl.passes import Reference
 from rstar2_env.trainers.backends.trl.pending import Shape
 from rstar2_env.trainers.checkpoints import newest_checkpoint
 from rstar2_env.trainers.losses.aggregations import TokenMean
+from rstar2_env.trainers.losses.carft import Carft
 from rstar2_env.trainers.losses.corrections import NoCorrection, Truncate
+from rstar2_env.trainers.losses.echo import Echo
 from rstar2_env.trainers.losses.entropy import AdaptiveEntropy
 from rstar2_env.trainers.losses.kl import Kl
 from rstar2_env.trainers.losses.ppo_clip import PpoClip
+from rstar2_env.trainers.losses.rover import Rover
 
 
 def silent():
@@ -231,6 +234,49 @@ def test_a_run_goes_on_from_the_middle_of_a_rollout_as_if_it_had_not_stopped(tin
     for one, other in zip(resumed.weights, unbroken.weights[stop:], strict=True):
         assert all(torch.equal(one[name], other[name]) for name in other)
     assert again.collector.asked == [step for step in whole.collector.asked if step >= stop]
+
+
+DEEP = {"rover": Rover, "carft": lambda: Carft(coef=1.0), "echo": Echo}
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_what_a_term_knows_of_the_weights_that_sampled_is_in_the_checkpoint(tiny_model, tmp_path, name):
+    """Means over the vocabulary, embeddings, and which rows were right and whose calls were answered."""
+
+    def rollout():
+        made = [row(group, 4, 9 + 3 * member, 1.0, seed=member) for group in range(2) for member in range(3)]
+        for place, one in enumerate(made):
+            one.episode.correct = place % 3 > 0
+        return made
+
+    def trainer():
+        return row_trainer(
+            tiny_model,
+            tmp_path,
+            [rollout()],
+            objective=Objective([DEEP[name]()], TokenMean(), NoCorrection()),
+            shape=Shape(60, passes=2),
+            max_steps=2,
+            save_strategy="steps",
+            save_steps=1,
+        )
+
+    whole, unbroken = trainer()
+    whole.train()
+    again, resumed = trainer()
+    again.train(resume_from_checkpoint=str(tmp_path / "checkpoint-1"))
+    same_lines(resumed.lines, unbroken.lines[1:])
+    assert all(torch.equal(resumed.weights[0][name], weights) for name, weights in unbroken.weights[1].items())
+    assert unbroken.lines[1]["grad_norm"] > 0
+
+
+def test_a_ratio_that_is_far_out_is_bounded_in_its_metric(tiny_model, tmp_path):
+    far = few_rows()
+    trainer, followed = row_trainer(
+        tiny_model, tmp_path, [far], shape=Shape(4096, passes=2), learning_rate=1e3, max_steps=2
+    )
+    trainer.train()
+    assert np.isfinite(followed.lines[1]["policy/ratio"])
 
 
 def test_a_reference_that_was_reset_is_in_the_checkpoint_and_one_that_was_not_is_none(tiny_model, tmp_path):
