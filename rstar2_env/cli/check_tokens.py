@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 def check_tokens_command(
     subject: Annotated[
-        str, typer.Argument(metavar="RUN|MODEL", help="Folder of a training run, or folder or hub name of a model.")
-    ],
+        str | None,
+        typer.Argument(metavar="RUN|MODEL", help="Folder of a training run, or folder or hub name of a model."),
+    ] = None,
     model: Annotated[
         str | None, typer.Option(metavar="PATH", help="Whose tokenizer a run was played with [default: its own].")
     ] = None,
@@ -45,6 +46,8 @@ def check_tokens_command(
     if list_:
         _list({"rows": ROW_CHECKS, "template": TEMPLATE_CHECKS})
         return
+    if subject is None:
+        raise typer.BadParameter("Name the folder of a run, or a model; or --list the checks.")
     run = run_of(subject)
     options = {name: read_loosely(value) for name, value in parse_options(set_ or ()).items()} or None
     if run is None:

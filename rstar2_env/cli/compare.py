@@ -18,8 +18,8 @@ def compare_command(
         list[str],
         typer.Argument(
             metavar="RUN RUN...",
-            help="Folders of runs, or files of evaluations, the baseline first; RUN@STEP: after that step of training "
-            "[default: the last].",
+            help="Folders of runs or of suites, or files of evaluations, the baseline first; RUN@STEP: after that step "
+            "of training [default: the last].",
         ),
     ],
     k: Annotated[
@@ -43,24 +43,37 @@ def compare_command(
 
     from rstar2_env.core.errors import ConfigurationError
     from rstar2_env.evaluation.comparison.compare import compare
-    from rstar2_env.evaluation.stored.runs import find_stored
+    from rstar2_env.evaluation.stored.runs import find_sets
 
     try:
         ks = None if k is None else [int(part) for part in k.split(",")]
     except ValueError:
         raise ConfigurationError(f"--k must be whole numbers with commas between them (1,8,16), not {k!r}.") from None
-    found = compare([find_stored(run) for run in runs], ks=ks, seed=seed, resamples=resamples)
-    if png is not None:
-        from rstar2_env.evaluation.comparison.picture import draw
+    sets = [find_sets(run) for run in runs]
+    names = [name for name in sets[0] if all(name in each for each in sets)]
+    if not names:
+        told = "; ".join(
+            f"{run}: {', '.join(filter(None, each)) or 'one run'}" for run, each in zip(runs, sets, strict=True)
+        )
+        raise ConfigurationError(
+            f"These have no set in common ({told}). Compare suites with suites, and runs with runs."
+        )
+    found: list[Comparison] = []
+    pictures = []
+    for name in names:
+        of_set = compare([each[name] for each in sets], ks=ks, seed=seed, resamples=resamples)
+        found += of_set
+        if png is not None:
+            from rstar2_env.evaluation.comparison.picture import draw
 
-        draw(found, png)
+            pictures.append(draw(of_set, png.with_stem(f"{png.stem}-{name}") if name else png))
     if as_json:
         typer.echo(json.dumps([one.record() for one in found]))
         return
     for one in found:
         show_comparison(one, problems)
-    if png is not None:
-        typer.echo(f"picture: {png}")
+    for picture in pictures:
+        typer.echo(f"picture: {picture}")
 
 
 def show_comparison(comparison: Comparison, problems: int) -> None:

@@ -55,6 +55,8 @@ def reverify_command(
     found = Regrading()
     if out is not None:
         refuse_existing(out, resume=False, overwrite=overwrite)
+        if out.resolve() == stored.run.path.resolve():
+            raise ConfigurationError(f"{out} is what is read: write the new grades into another file.", option="out")
     with contextlib.ExitStack() as stack:
         report = stack.enter_context(progress("grading"))
         file = None if out is None else stack.enter_context(begin_lines(out, ()))

@@ -14,6 +14,7 @@ from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError, Rstar2Error
 from rstar2_env.core.run_folder import EpisodeEntry, Run, read_run
+from rstar2_env.core.run_folder.layout import RUN_FILE
 from rstar2_env.problems import Problem, ProblemSource, ProblemSpec, load_problems
 from rstar2_env.wrappers.make import make_env
 
@@ -84,6 +85,26 @@ def find_stored(written: str) -> Stored:
         known = ", ".join(map(str, steps))
         raise ConfigurationError(f"{path} has no held-out episodes of step {step}; it has those of the steps {known}.")
     return Stored(written, run, step)
+
+
+def find_sets(written: str) -> dict[str, Stored]:
+    """The held-out episodes that a name stands for, of every set of a suite.
+
+    Args:
+        written: As ``find_stored`` takes it, or the folder of a suite of evaluations.
+
+    Returns:
+        By the name of the set; of a single run by the empty name.
+
+    Raises:
+        ConfigurationError: There is no such run, or it has no held-out episodes there.
+    """
+    folder = Path(written)
+    if folder.is_dir() and not (folder / RUN_FILE).exists():
+        sets = sorted(path.parent for path in folder.glob(f"*/{RUN_FILE}"))
+        if sets:
+            return {path.name: find_stored(str(path)) for path in sets}
+    return {"": find_stored(written)}
 
 
 @dataclass(frozen=True, slots=True)

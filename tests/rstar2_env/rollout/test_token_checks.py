@@ -272,6 +272,7 @@ class TestCommand:
             (["no/such-model"], "is no tokenizer"),
             (["RUN", "--step", "9"], "has no step 9"),
             (["no", "--step", "1"], "a run"),
+            ([], "Name the folder of a run, or a model"),
         ],
     )
     def test_mistakes_are_told(self, arguments: list[str], words: str, tmp_path: Path) -> None:
@@ -282,7 +283,7 @@ class TestCommand:
         assert words in " ".join(done.output.split())
 
     def test_the_checks_are_listed(self) -> None:
-        listed = run("check-tokens", "any", "--list", columns=200).output
+        listed = run("check-tokens", "--list", columns=200).output
         assert all(name in listed for name in (*ROW_CHECKS, *TEMPLATE_CHECKS))
 
 

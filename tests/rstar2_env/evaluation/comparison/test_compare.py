@@ -182,6 +182,22 @@ class TestCommand:
         told = json.loads(run("compare", *pair, pair[0], "--json").stdout)
         assert [one["other"]["name"] for one in told] == [str(pair[1]), str(pair[0])]
 
+    def test_suites_are_compared_set_by_set(self, tmp_path: Path) -> None:
+        from rstar2_env.core.run_folder import RunWriter
+
+        for suite, names in (("base", "xyz"), ("trained", "xy")):
+            for name in names:
+                writer = RunWriter(tmp_path / suite / name, kind="evaluation")
+                writer.begin({"env": name})
+                writer.held_out(0, [sample(f"{name}1", suite == "trained")])
+        png = tmp_path / "c.png"
+        done = run("compare", tmp_path / "base", tmp_path / "trained", "--png", png, "--json")
+        told = json.loads(done.stdout)
+        assert [Path(one["other"]["name"]).name for one in told] == ["x", "y"]
+        assert {path.name for path in tmp_path.glob("c*.png")} == {"c-x.png", "c-y.png"}
+        alone = run("compare", tmp_path / "base", tmp_path / "trained" / "x", columns=300)
+        assert "no set in common" in " ".join(alone.output.split())
+
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [

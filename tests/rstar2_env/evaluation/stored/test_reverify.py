@@ -76,6 +76,9 @@ def test_the_new_grades_are_written_as_an_evaluation(stored: Path, tmp_path: Pat
     assert again[0].more["gold"] == "2"
     assert "exists already" in run("reverify", stored, "--out", out).output
     assert run("reverify", stored, "--out", out, "--overwrite").exit_code == 0
+    before = stored.read_bytes()
+    assert "is what is read" in run("reverify", stored, "--out", stored, "--overwrite").output
+    assert stored.read_bytes() == before
 
 
 def test_gold_answers_may_come_from_a_file_of_problems(stored: Path, tmp_path: Path) -> None:
