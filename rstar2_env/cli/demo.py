@@ -25,6 +25,9 @@ def demo_command(
 ) -> None:
     """Make a tiny model, cold-start it on tool-use traces, train it, and show what it learned.
 
+    In the end the cold start and what each trainer made of it play the same held-out problems, 16 times each, and are
+    compared.
+
     Everything runs on this machine's CPU, without a download. Finished stages are skipped.
     """
     import importlib
@@ -50,6 +53,7 @@ def demo_command(
 
 def _show(result: Any) -> None:
     from rstar2_env.cli._tables import print_table
+    from rstar2_env.cli.compare import show_comparison
 
     before = next(iter(result.runs.values())).before
     columns = {"cold start": before, **{name: run.after for name, run in result.runs.items()}}
@@ -58,11 +62,13 @@ def _show(result: Any) -> None:
         [(words, *(figure_text(figures, figure) for figures in columns.values())) for figure, words in FIGURES.items()],
         title="held-out problems, before and after",
     )
+    for comparison in result.comparisons:
+        show_comparison(comparison, problems=3)
     for stage, seconds in result.seconds.items():
         typer.echo(f"{stage}: {seconds:.0f} s")
     for name, run in result.runs.items():
         typer.echo(f"run of {name}: {run.output_dir}")
-    typer.echo(f"picture: {result.picture}")
+    typer.echo(f"pictures: {result.picture}, {result.comparison_picture}")
 
 
 def figure_text(figures: Mapping[str, float], name: str) -> str:

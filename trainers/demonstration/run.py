@@ -1,8 +1,9 @@
 """The demonstration: a tiny, randomly initialized model learns to use the tool, on a CPU, in minutes.
 
-Stages: create the model, write tool-use traces that contain deliberate mistakes, cold-start the model on them, then run
-the trainers, each from that cold start. Finished stages are skipped. Not covered: real models; run each stage yourself
-(``rstar2 traces``, ``rstar2 sft``, ``rstar2 train``).
+Stages: create the model, write tool-use traces that contain deliberate mistakes, cold-start the model on them, run the
+trainers, each from that cold start, then evaluate the cold start and what each trainer made of it, several samples of
+each problem, and compare them. Finished stages are skipped. Not covered: real models; run each stage yourself
+(``rstar2 traces``, ``rstar2 sft``, ``rstar2 train``, ``rstar2 eval``, ``rstar2 compare``).
 """
 
 from __future__ import annotations
@@ -17,8 +18,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import check_options, option
 from rstar2_env.core.run_folder import read_run
+from rstar2_env.evaluation.comparison.compare import Comparison, compare
+from rstar2_env.evaluation.comparison.picture import draw
+from rstar2_env.evaluation.run import evaluate
+from rstar2_env.evaluation.stored.runs import find_stored
 from rstar2_env.traces.writer import generate_traces
 from rstar2_env.wrappers.make import make_env
 
@@ -37,6 +43,7 @@ ENV_OPTIONS: dict[str, Any] = {
     "traceback": False,
     "max_turns": 5,
 }
+MAX_EPISODE_TOKENS, MAX_TURN_TOKENS = 192, 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +59,9 @@ class DemoOptions:
         sft_steps: Optimizer steps of the cold start.
         steps: Optimizer steps of each trainer.
         learning_rate: Learning rate of each trainer.
-        eval_episodes: Held-out episodes in each evaluation.
+        eval_episodes: Held-out episodes in each evaluation while a trainer trains.
+        eval_problems: Held-out problems of the evaluation at the end.
+        eval_samples: Episodes of each of them.
         seed: Seed from which every random choice is derived.
         threads: CPU threads of torch; ``None`` keeps torch's setting.
         progress: Show progress bars.
@@ -67,6 +76,8 @@ class DemoOptions:
     steps: int = option(140, least=1)
     learning_rate: float = option(2e-4, above=0)
     eval_episodes: int = option(1024, least=1)
+    eval_problems: int = option(64, least=2)
+    eval_samples: int = option(16, least=1)
     seed: int = option(0, least=0)
     threads: int | None = option(None, least=1)
     progress: bool = True
@@ -87,11 +98,15 @@ class DemoResult:
     Attributes:
         runs: Result of each trainer, by name.
         picture: File with the learning curves.
+        comparisons: What each trainer made of the cold start, against it, on the same held-out problems.
+        comparison_picture: File with the curves of pass@k.
         seconds: Wall-clock seconds of each stage that was run now.
     """
 
     runs: Mapping[str, TrainResult]
     picture: Path
+    comparisons: Sequence[Comparison]
+    comparison_picture: Path
     seconds: Mapping[str, float]
 
 
@@ -114,7 +129,12 @@ def run_demo(options: DemoOptions, *, fresh: bool = False) -> DemoResult:
         seconds[name] = time.monotonic() - began
     title = "A 0.46 M-parameter model learns to use a Python tool (rstar2/MathTool-v0)"
     picture = plot_runs({name: run.history for name, run in runs.items()}, folder / "learning.png", title=title)
-    return DemoResult(runs, picture, seconds)
+    evaluations = [_evaluate(start, _evaluation_of(start), options, seconds)]
+    for name, run in runs.items():
+        evaluations.append(_evaluate(run.model_dir, _evaluation_of(folder / name), options, seconds))
+    comparisons = compare([find_stored(str(evaluation)) for evaluation in evaluations], seed=options.seed)
+    compared = draw(comparisons, folder / "compare.png")
+    return DemoResult(runs, picture, comparisons, compared, seconds)
 
 
 def _cold_start(folder: Path, options: DemoOptions, seconds: dict[str, float]) -> Path:
@@ -129,6 +149,7 @@ def _cold_start(folder: Path, options: DemoOptions, seconds: dict[str, float]) -
         _say(options, f"The cold start in {start} is already finished; --fresh starts over.")
         return start
     folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(_evaluation_of(start), ignore_errors=True)
     began = time.monotonic()
     _say(options, f"Writing {options.traces} traces, each replayed through the environment ...")
     written = generate_traces(
@@ -173,6 +194,7 @@ def _train(name: str, folder: Path, start: Path, options: DemoOptions) -> TrainR
             history = read_run(folder).metrics()
             return TrainResult(folder, Path(kept.pop("model_dir")), history=history, **kept)
         shutil.rmtree(folder)
+    shutil.rmtree(_evaluation_of(folder), ignore_errors=True)
     trainer = make(
         name,
         model=str(start),
@@ -184,9 +206,9 @@ def _train(name: str, folder: Path, start: Path, options: DemoOptions) -> TrainR
         learning_rate=options.learning_rate,
         problems_per_step=8,
         group_size=8,
-        tokens_per_device=64 * 192,
-        max_episode_tokens=192,
-        max_turn_tokens=64,
+        tokens_per_device=64 * MAX_EPISODE_TOKENS,
+        max_episode_tokens=MAX_EPISODE_TOKENS,
+        max_turn_tokens=MAX_TURN_TOKENS,
         eval={"every": max(1, options.steps // 5), "episodes": options.eval_episodes},
         save_every=max(1, options.steps // 2),
         resume=folder.exists(),
@@ -206,6 +228,33 @@ def _train(name: str, folder: Path, start: Path, options: DemoOptions) -> TrainR
     }
     finished.write_text(json.dumps(record))
     return result
+
+
+def _evaluation_of(model: Path) -> Path:
+    """Where the evaluation of a stage's model goes."""
+    return model.parent / f"eval-{model.name}"
+
+
+def _evaluate(model: Path, folder: Path, options: DemoOptions, seconds: dict[str, float]) -> Path:
+    """Play the same held-out problems with a model, several times each; what an earlier run played is kept."""
+    began = time.monotonic()
+    _say(options, f"Evaluating {model}: {options.eval_problems} problems, {options.eval_samples} samples of each ...")
+    arguments: dict[str, Any] = {
+        "model": model,
+        "env_options": ENV_OPTIONS,
+        "episodes": options.eval_problems,
+        "n": options.eval_samples,
+        "seed": options.seed,
+        "model_options": {"max_episode_tokens": MAX_EPISODE_TOKENS, "max_turn_tokens": MAX_TURN_TOKENS},
+        "out": folder,
+    }
+    try:
+        evaluate(ENV, **arguments, resume=True)
+    except ConfigurationError:
+        # One of other options is there.
+        evaluate(ENV, **arguments, overwrite=True)
+    seconds[folder.name] = time.monotonic() - began
+    return folder
 
 
 def _say(options: DemoOptions, words: str) -> None:

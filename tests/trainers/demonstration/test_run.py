@@ -17,15 +17,28 @@ def test_the_demonstration_goes_from_nothing_to_a_table_and_a_picture(tmp_path):
         "sft_steps": 4,
         "steps": 2,
         "eval_episodes": 16,
+        "eval_problems": 3,
+        "eval_samples": 4,
         "threads": 2,
         "progress": False,
     }
     first = trainers.demo(**options)
     assert set(first.runs) == {"grpo_roc", "grpo"}
-    assert set(first.seconds) == {"traces", "cold start", "grpo_roc", "grpo"}
+    evaluated = {"eval-cold-start", "eval-grpo_roc", "eval-grpo"}
+    assert set(first.seconds) == {"traces", "cold start", "grpo_roc", "grpo", *evaluated}
     assert first.picture.read_bytes().startswith(b"\x89PNG")
     # The same cold start and the same held-out problems.
     assert json.dumps(first.runs["grpo_roc"].before) == json.dumps(first.runs["grpo"].before)
+
+    # What each trainer made of the cold start, against it, on the same problems, several times each.
+    for comparison, name in zip(first.comparisons, ("grpo_roc", "grpo"), strict=True):
+        assert comparison.problems == 3
+        assert (comparison.baseline.name, comparison.other.name) == (
+            str(tmp_path / "demo" / "eval-cold-start"),
+            str(tmp_path / "demo" / f"eval-{name}"),
+        )
+        assert {"pass@1", "pass@4", "maj@4"} <= set(comparison.figures)
+    assert first.comparison_picture.read_bytes().startswith(b"\x89PNG")
 
     traces = [json.loads(line) for line in (tmp_path / "demo" / "traces.jsonl").read_text().splitlines()]
     assert len(traces) == 96
@@ -35,4 +48,5 @@ def test_the_demonstration_goes_from_nothing_to_a_table_and_a_picture(tmp_path):
     assert "cold start" not in again.seconds
     # As text, in which one NaN equals another.
     assert json.dumps(again.runs["grpo_roc"].after) == json.dumps(first.runs["grpo_roc"].after)
+    assert [one.record() for one in again.comparisons] == [one.record() for one in first.comparisons]
     assert json.dumps(again.runs["grpo_roc"].history) == json.dumps(first.runs["grpo_roc"].history)
