@@ -134,14 +134,15 @@ def _bounds() -> Bounds:
 
 def _control_group() -> tuple[int, int, float, int]:
     """Version of the control groups, and the limits of this process's own: memory, cores, processes."""
-    root, own = Path("/sys/fs/cgroup"), {}
+    root = Path("/sys/fs/cgroup")
+    own: dict[str, str] = {}
     for line in _read("/proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         own |= dict.fromkeys(controllers.split(","), path.lstrip("/"))
     if (root / "cgroup.controllers").exists():
         at = root / own.get("", "")
-        quota, _, period = _read(at / "cpu.max").partition(" ")
-        cpus = int(quota) / int(period) if quota.isdigit() and period.isdigit() else -1.0
+        share, _, each = _read(at / "cpu.max").partition(" ")
+        cpus = int(share) / int(each) if share.isdigit() and each.isdigit() else -1.0
         return 2, _limit(_read(at / "memory.max")), cpus, _limit(_read(at / "pids.max"))
     if not (root / "memory").exists():
         return 0, -1, -1.0, -1

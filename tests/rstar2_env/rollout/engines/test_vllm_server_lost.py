@@ -23,6 +23,7 @@ from safetensors.torch import load_file
 from rstar2_env.core.errors import ServiceError
 from rstar2_env.rollout import Generation, SamplingParams, VllmServerEngine
 from rstar2_env.rollout.engines import vllm_server_fleet
+from rstar2_env.rollout.engines.weights import write_weights
 
 pytest.importorskip("httpx", reason="servers need the extra 'remote'")
 
@@ -39,11 +40,13 @@ class Server:
         weights: The number that it draws; ``start`` makes it ``BASE`` again.
         refuses: Answers 500 to new weights.
         dies_at: Dies at its so many-th generation from now on.
+        on_load: Called when it has loaded weights, before it says so.
     """
 
     def __init__(self) -> None:
         self.dead, self.refuses, self.weights, self.model = False, False, BASE, "m"
         self.dies_at: int | None = None
+        self.on_load: Callable[[], None] = lambda: None
         self.log: list[str] = []
         self.address = ""
 
@@ -82,6 +85,7 @@ class Server:
         (file,) = Path(body["kwargs"]["weights_path"]).iterdir()
         self.weights = int(load_file(file)["w"])
         self.log.append(f"load {self.weights}")
+        self.on_load()
         return 200, {"results": [None]}
 
 
@@ -204,11 +208,28 @@ def test_another_process_of_the_run_gives_it_the_weights_that_the_first_wrote(se
     first = serve(server)
     second = serve(server)
     first.update_weights(7, weights(7))
+    first._fleet.lost = lambda *_: None  # type: ignore[method-assign]  # the first one does not see it
     second.update_weights(7)
     server.dead = True
     later(0.3, server.start)
     assert ask(second)[0].ids == [7]
     assert f"draw {BASE}" not in server.log
+
+
+def test_weights_that_become_old_while_it_loads_them_are_not_the_last(serve: Serve) -> None:
+    server = Server()
+    engine = serve(server)
+    engine.update_weights(7, weights(7))
+
+    def newer() -> None:
+        server.on_load = lambda: None
+        write_weights(weights(8), engine._folder(8))
+        engine._written = engine._folder(8)
+
+    server.dead, server.on_load = True, newer
+    later(0.2, server.start)
+    assert ask(engine)[0].ids == [8]
+    assert server.log[-3:] == ["load 7", "load 8", "draw 8"]
 
 
 def test_a_server_stays_out_while_the_weights_are_not_there_yet(serve: Serve) -> None:
