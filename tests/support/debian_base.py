@@ -1,0 +1,51 @@
+"""A base image for tests, made from Debian's packages: no registry of images is needed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+from typing import Any
+
+TAG = "rstar2-debian-base:latest"
+_PACKAGES = "python3,python3-pip,python3-venv,ca-certificates"
+_CERTIFICATES = "etc/ssl/certs/ca-certificates.crt"
+
+
+class NoBaseError(RuntimeError):
+    """No base can be made; the text says why."""
+
+
+def make_debian_base(engine: Any, folder: Path) -> str:
+    """Make the image and return its tag.
+
+    Args:
+        engine: The SDK's low-level client of the engine.
+        folder: Empty; for the system's files.
+
+    Raises:
+        NoBaseError: There is no debootstrap, or it cannot reach the archive.
+    """
+    if shutil.which("debootstrap") is None:
+        raise NoBaseError("no debootstrap is installed (apt-get install debootstrap)")
+    root = folder / "root"
+    command = ["debootstrap", "--variant=minbase", f"--include={_PACKAGES}", "bookworm", str(root)]
+    command += ["http://deb.debian.org/debian"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise NoBaseError(f"debootstrap failed: {(done.stdout + done.stderr).strip().splitlines()[-1]}")
+    # The machine's certificates, and leave for pip to install into this interpreter.
+    if Path("/", _CERTIFICATES).exists():
+        shutil.copyfile(Path("/", _CERTIFICATES), root / _CERTIFICATES)
+    (root / "etc/pip.conf").write_text(f"[global]\nbreak-system-packages = true\ncert = /{_CERTIFICATES}\n")
+    shutil.rmtree(root / "var/cache/apt", ignore_errors=True)
+    packed = folder / "base.tar"
+    with tarfile.open(packed, "w") as file:
+        file.add(root, ".")
+    shutil.rmtree(root)
+    name, _, version = TAG.partition(":")
+    with packed.open("rb") as file:
+        engine.import_image_from_data(file, repository=name, tag=version)
+    packed.unlink()
+    return TAG
