@@ -8,7 +8,7 @@
 #   make proof                      what takes long (curves, storms, whole data sets); writes docs/proof.md
 #   make lint                       ruff, and its format
 #   make types                      mypy over the installed wheel
-#   make TORCH="torch --index-url https://download.pytorch.org/whl/rocm6.4" train
+#   make TORCH="torch==2.13.0 --index-url https://download.pytorch.org/whl/rocm7.2" train
 #                                   with another build of torch; one that is installed already is kept otherwise
 #   make VLLM=vllm test             with another build of vLLM than the CPU's; VLLM= leaves it out
 #   make PYTHON=/path/to/python train

@@ -2,7 +2,7 @@
 
 Covered: engines that share the trainer's module, and engines with a copy of the weights, with one process or several
 (the latter through servers: one process sends the weights while the others wait). Not covered: copies of policies
-whose weights are sharded over processes (FSDP, ZeRO-3); those need an engine that shares the trainer's module.
+whose weights are sharded over processes (``sharding``); those need an engine that shares the trainer's module.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from rstar2_env.rollout.engines.registry import ENGINES
 from ...config import TrainConfig
 from .handover import TOLERANCE, FloatArray, HandoverError, HandoverProbe, known_prompt, trainer_logprobs
 from .model import codec, dtype_of, processes
+from .sharding import check_engine, sharding_of
 
 
 class PolicyEngine:
@@ -42,11 +43,7 @@ class PolicyEngine:
         kind = ENGINES.get(config.rollout.engine)
         self._trl, self.shares_weights = trl, kind.shares_weights
         self._last: int | None = None
-        if not kind.shares_weights and (trl.is_fsdp_enabled or trl.is_deepspeed_enabled):
-            raise ConfigurationError(
-                f"engine={config.rollout.engine!r} needs the policy's weights in one process, but FSDP and DeepSpeed "
-                'shard them; use engine="transformers", or plain data parallelism.'
-            )
+        check_engine(config.rollout.engine, sharding_of(trl.accelerator.state), shares_weights=kind.shares_weights)
         options = dict(config.rollout.engine_options)
         if config.rollout.engine == "vllm":
             if processes().num_processes > 1:

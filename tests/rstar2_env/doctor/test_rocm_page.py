@@ -1,0 +1,64 @@
+"""The commands of the tutorial are commands of the program, with options that it takes, and its files exist."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+from places import DOCS, ROOT
+from typer.main import get_command
+
+from rstar2_env import trainers
+from rstar2_env.cli import _COMMANDS, build
+from rstar2_env.doctor.examine import checks
+
+PAGE = (DOCS / "rocm.md").read_text()
+BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+LINES = [line.strip() for block in BLOCKS for line in re.sub(r"\\\n\s*", " ", block).splitlines()]
+CALLED = [line for line in LINES if re.match(r"(rocm|rstar2) [a-z]", line)]
+
+
+@pytest.mark.parametrize("line", CALLED)
+def test_a_command_of_the_page_is_one_of_the_program(line: str) -> None:
+    words = shlex.split(line, comments=True)[1:]
+    name = words.pop(0)
+    assert name in _COMMANDS
+    command = get_command(build([name])).commands[name]  # type: ignore[attr-defined]
+    inner = getattr(command, "commands", None)
+    if inner is not None:
+        command = inner[words.pop(0)]
+    flags = {opt for parameter in command.params for opt in (*parameter.opts, *parameter.secondary_opts)}
+    assert {word for word in words if re.match(r"--?[a-z]", word)} <= flags
+    needed = {parameter.opts[0] for parameter in command.params if parameter.required and parameter.opts[0][0] == "-"}
+    assert needed <= set(words)
+
+
+def test_the_page_has_every_step() -> None:
+    called = [line.split()[1] for line in CALLED]
+    assert called == ["doctor", "demo", "problems", "traces", "sft", "eval", "train", "doctor"]
+
+
+def test_every_file_that_it_names_exists() -> None:
+    names = set(re.findall(r"(?:/opt/rstar2-env/)?((?:configs|docker|tests)/[\w./]+\w)", PAGE))
+    assert len(names) > 8
+    assert {name for name in names if not (ROOT / name).exists()} == {"docker/Dockerfile.rocm_base"}, "vLLM's own"
+
+
+def test_every_option_and_check_that_it_names_exists() -> None:
+    recipe, options = trainers.find_recipe("grpo_roc")
+    chosen = list(re.findall(r"--set ([\w.]+=\S+)`", PAGE))
+    assert chosen == ["engine.sleep=false"]
+    recipe.configure(options, {"model": "m", "engine": "vllm", "engine_options": {"sleep": False}})
+    told = PAGE[PAGE.index("## When it fails") : PAGE.index("## What was run")]
+    names = {check.__name__ for check in checks()}
+    assert {"vllm_build", "driver_access", "visible_devices", "torch_build", "aiter", "cuda_packages"} <= names
+    assert set(re.findall(r"`([a-z]+_[a-z]+)`", told)) <= names
+
+
+def test_the_images_variables_are_those_of_the_table() -> None:
+    image = (ROOT / "docker" / "rocm" / "Dockerfile").read_text()
+    set_there = dict(re.findall(r"^(?:ENV|   ) ([A-Z_]+)=(\w+)", image, re.MULTILINE))
+    table = dict(re.findall(r"^\| `([A-Z_]+)` \| (\w+) \|", PAGE, re.MULTILINE))
+    assert {name: value for name, value in set_there.items() if name != "VLLM_NO_USAGE_STATS"}.items() <= table.items()
+    assert len(set_there) == 7
