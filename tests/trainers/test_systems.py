@@ -1,0 +1,78 @@
+"""docs/systems.md: every part and recipe is there, is made as it is written, and has the file and the test it names."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from places import DOCS, ROOT
+
+from rstar2_env.cli._options import layers_of
+from rstar2_env.trainers import TRAINERS
+from rstar2_env.trainers.layers import read_slot
+from rstar2_env.trainers.pages import own_parts
+from rstar2_env.trainers.slots import FIELDS
+
+PAGE = (DOCS / "systems.md").read_text("utf-8")
+SYSTEMS, _, RECIPES = PAGE.partition("\n## Recipes\n")
+LEFT_OUT = {
+    "rollout": {"plain"},
+    "reward": {"answer_format", "return", "tool_use"},
+}
+"""Parts that are no published system."""
+
+
+def rows(text):
+    """The cells of the tables of a text, without their heads."""
+    lines = [line for line in text.splitlines() if line.startswith("| ") and "](../" in line]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip("|"))] for line in lines]
+
+
+def target(cell):
+    """The file of a link, below the repository."""
+    return re.fullmatch(r"\[([^]]+)\]\(\.\./\1\)", cell)[1]
+
+
+def parts_of_row(written):
+    """The slot that a row is about, and the names of its parts; nothing where it is an option of the run."""
+    slot, _, value = written.partition("=")
+    if slot not in FIELDS:
+        return slot, []
+    found = read_slot(slot, value)
+    return slot, [part.name for part in (found if isinstance(found, list) else [found])]
+
+
+ROWS = rows(SYSTEMS)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row[0] for row in ROWS])
+def test_the_system_is_made_as_it_is_written_in_the_file_and_with_the_test_it_names(row):
+    _, written, file, test = row
+    written = written.strip("`")
+    TRAINERS.get("grpo").configure({"model": "m"}, *layers_of([written]))
+    slot, names = parts_of_row(written)
+    assert (ROOT / target(file)).is_file()
+    text = (ROOT / target(test)).read_text("utf-8")
+    if names:
+        made_by = FIELDS[slot].get(names[-1])
+        module = made_by.__module__.removeprefix("rstar2_env.").replace(".", "/") + ".py"
+        assert target(file).removeprefix("rstar2_env/") == module
+        assert re.search(rf"\b({names[-1]}|{made_by.__name__})\b", text), "the test does not name the part"
+
+
+def test_every_part_is_there():
+    shown = {}
+    for row in ROWS:
+        slot, names = parts_of_row(row[1].strip("`"))
+        shown.setdefault(slot, set()).update(names)
+    for slot in FIELDS:
+        assert set(own_parts(slot)) - shown.get(slot, set()) - LEFT_OUT.get(slot, set()) == set(), slot
+
+
+def test_every_recipe_is_there_with_its_source_its_file_and_a_test_that_names_it():
+    listed = {row[0].strip("`"): row[1:] for row in rows(RECIPES)}
+    assert list(listed) == sorted(path.stem for path in (ROOT / "trainers/recipes").glob("[a-z]*.py"))
+    for name, (source, file, test) in listed.items():
+        assert TRAINERS.get(name).paper == source
+        assert target(file) == f"trainers/recipes/{name}.py"
+        assert f'"{name}"' in (ROOT / target(test)).read_text("utf-8"), name
