@@ -15,13 +15,14 @@ import pytest
 import yaml
 from chain import free_port
 from debian_base import NoBaseError, make_debian_base
-from docker_engines import NoEngineError, any_engine
+from docker_engines import NoEngineError, plain_engine
 from places import ROOT
 
 from rstar2_env.sandbox import Job, make_sandbox
 from rstar2_env.sandbox.docker import engine as docker_engine
 
-pytestmark = [pytest.mark.slow, pytest.mark.served]
+# Making the base and building on it takes minutes where others use the machine.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 pytest.importorskip("docker", reason="images need the extra 'docker'")
 
@@ -83,7 +84,7 @@ class Engine:
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     with contextlib.ExitStack() as stack:
         try:
-            url = stack.enter_context(any_engine())
+            url = stack.enter_context(plain_engine())
             client = docker_engine.connect(url, timeout=600)
             stack.callback(client.close)
             base = make_debian_base(client, tmp_path_factory.mktemp("base"))

@@ -112,15 +112,25 @@ def own_engine() -> Iterator[Engine]:
 
 
 @contextlib.contextmanager
-def any_engine() -> Iterator[str]:
-    """The address of an engine that holds the image of these tests.
+def plain_engine() -> Iterator[str]:
+    """The address of an engine, whatever images it holds.
 
     Raises:
         NoEngineError: None is reachable, and none can be started here.
     """
     with contextlib.ExitStack() as stack:
         usual = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
-        url = usual if answers(usual) else stack.enter_context(own_engine()).url
+        yield usual if answers(usual) else stack.enter_context(own_engine()).url
+
+
+@contextlib.contextmanager
+def any_engine() -> Iterator[str]:
+    """The address of an engine that holds the image of these tests.
+
+    Raises:
+        NoEngineError: None is reachable, and none can be started here.
+    """
+    with plain_engine() as url:
         build_image(url, "numpy", "sympy")
         yield url
 

@@ -56,7 +56,8 @@ def check(played: Chain, steps: int, recorded: Callable[[str, object], None] | N
 
 
 @pytest.mark.train
-@pytest.mark.alone
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_run_goes_on_when_each_of_its_processes_is_killed_once(tiny_model: Path, tmp_path: Path) -> None:
     def serve(port: int) -> Service:
         command = [sys.executable, str(SUPPORT / "small_vllm.py"), str(tiny_model), str(port)]
