@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from credit import EXACT, Said, advantages, episode
-from processes import all_ranks
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.testing.training.processes import in_processes
 
 ACC, FMT = [1, 0, 0, 1], [1, 1, 0, 1]
 
@@ -84,6 +84,6 @@ def test_two_processes_whiten_together_also_where_one_has_no_component_of_a_name
     ]
     for written in ("gdpo", "gdpo:whiten=tokens", 'gdpo:weights={"a": 2}'):
         shares = groups[:2], groups[2:]
-        apart = all_ranks(2, lambda ranks: advantages(written, *shares[ranks.rank], ranks=ranks))  # noqa: B023
+        apart = in_processes(2, lambda ranks: advantages(written, *shares[ranks.rank], ranks=ranks))  # noqa: B023
         for one, other in zip([*apart[0], *apart[1]], advantages(written, *groups), strict=True):
             assert one == pytest.approx(other)

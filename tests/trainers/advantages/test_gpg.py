@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from credit import advantages, plain
-from processes import all_ranks
+
+from rstar2_env.testing.training.processes import in_processes
 
 ONE_RIGHT, NONE_RIGHT = plain(1, 0, 0, 0), plain(0, 0, 0, 0)
 
@@ -32,5 +33,5 @@ def test_a_batch_without_a_difference_gives_zeros():
 def test_two_processes_count_together(count):
     groups = [ONE_RIGHT, NONE_RIGHT, plain(1, 0)]
     shares = groups[:1], groups[1:]
-    apart = all_ranks(2, lambda ranks: advantages(f"gpg:count={count}", *shares[ranks.rank], ranks=ranks))
+    apart = in_processes(2, lambda ranks: advantages(f"gpg:count={count}", *shares[ranks.rank], ranks=ranks))
     assert [*apart[0], *apart[1]] == advantages(f"gpg:count={count}", *groups)

@@ -6,9 +6,9 @@ from itertools import permutations
 import numpy as np
 import pytest
 from credit import advantages, plain
-from processes import all_ranks
 
 from rstar2_env.core.parts import make_part
+from rstar2_env.testing.training.processes import in_processes
 from rstar2_env.trainers.advantages.base import ADVANTAGES
 
 
@@ -88,6 +88,6 @@ def test_two_processes_keep_the_same_means():
         part = made()
         return advantages(part, *(groups[:1], groups[1:])[ranks.rank], ranks=ranks), part.state_dict()
 
-    (first, state), (second, other) = all_ranks(2, one)
+    (first, state), (second, other) = in_processes(2, one)
     assert state == other == alone.state_dict()
     assert [*first, *second] == [pytest.approx(own) for own in expected]

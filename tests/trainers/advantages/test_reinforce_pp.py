@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from credit import EXACT, Said, advantages, episode, of_tokens, plain
-from processes import all_ranks
 
 from rstar2_env.core.parts import make_part
+from rstar2_env.testing.training.processes import in_processes
 from rstar2_env.trainers.advantages.base import ADVANTAGES
 
 
@@ -87,7 +87,7 @@ def test_equal_rewards_give_exact_zeros(baseline):
 @pytest.mark.parametrize("written", ["reinforce_pp", "reinforce_pp:baseline=group,gamma=0.9"])
 def test_two_processes_normalize_together(written):
     groups = [[episode(Said(2, 1, 0.5), Said(3, 0, 1.0)), *plain(1, 0)], plain(0, 1, 1, tokens=[5, 1, 2])]
-    apart = all_ranks(2, lambda ranks: advantages(written, *groups[ranks.rank : ranks.rank + 1], ranks=ranks))
+    apart = in_processes(2, lambda ranks: advantages(written, *groups[ranks.rank : ranks.rank + 1], ranks=ranks))
     for own, together in zip([*apart[0], *apart[1]], advantages(written, *groups), strict=True):
         for one, other in zip(own, together, strict=True):
             assert one == pytest.approx(other)

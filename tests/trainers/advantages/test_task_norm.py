@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from credit import EXACT, Said, advantages, episode, of_tokens, plain
-from processes import all_ranks
+
+from rstar2_env.testing.training.processes import in_processes
 
 
 def tasked(task, *rewards, tokens):
@@ -60,6 +61,6 @@ def test_an_advantage_of_tokens_stays_one():
 
 
 def test_two_processes_normalize_together_also_where_one_lacks_a_task():
-    apart = all_ranks(2, lambda ranks: advantages("task_norm", *(GROUPS[:1], GROUPS[1:])[ranks.rank], ranks=ranks))
+    apart = in_processes(2, lambda ranks: advantages("task_norm", *(GROUPS[:1], GROUPS[1:])[ranks.rank], ranks=ranks))
     for one, other in zip([*apart[0], *apart[1]], advantages("task_norm", *GROUPS), strict=True):
         assert one == pytest.approx(other)
