@@ -27,8 +27,8 @@ class Rae(CheckedOptions):
 
     Args:
         decay: Weight of the mean so far against one more episode.
-        update: Whether a step's rewards enter the mean ``"first"``, as in the paper, or ``"last"``, when the advantages
-            are computed, as in the released code and in prime-rl; then the first step has no baseline.
+        update: Whether a step's rewards enter the mean ``"first"``, as in the paper, or ``"last"``, after its
+            advantages were computed, as in the released code and in prime-rl; then the first step has no baseline.
     """
 
     least: ClassVar[int] = 1
