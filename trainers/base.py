@@ -93,7 +93,7 @@ class Recipe:
         sampler: Chooses the problems of a step.
         hook: Callbacks.
         defaults: Options of the run that the algorithm prescribes, in groups (``{"rollout": {"oversample": 2}}``); they
-            override ``TrainConfig``'s defaults.
+            override ``TrainConfig``'s defaults. Options of the environment go when the caller names another one.
     """
 
     name: str
@@ -122,8 +122,16 @@ class Recipe:
         """
         parts = {slot: read_slot(slot, getattr(self, slot)) for slot in options_of(PartOptions).parameters}
         groups: dict[str, Any] = {"parts": parts}
-        for layer in (self.defaults, *layers):
-            groups = over_groups(groups, in_groups(layer))
+        own, *others = (in_groups(layer) for layer in (self.defaults, *layers))
+        env = own.get("rollout", {}).get("env", DEFAULT_ENV)
+        if any(layer.get("rollout", {}).get("env", env) != env for layer in others):
+            # They are those of the recipe's environment, which the caller has replaced.
+            own = {
+                group: {name: value for name, value in options.items() if name != "env_options"}
+                for group, options in own.items()
+            }
+        for layer in (own, *others):
+            groups = over_groups(groups, layer)
         config = make_config(groups)
         make_parts(config, shares_weights=True)  # made once to see that they can be
         return config

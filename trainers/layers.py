@@ -1,8 +1,8 @@
 """Layers of options put over one another: a recipe's defaults, a file, the command line.
 
 Mappings are merged key by key, at any depth. Of parts, options for the part that is there already are merged over its
-own; naming another part drops them, as naming another engine drops the engine's, and another environment the
-environment's. Not covered: which values are valid (``config``, ``parts``).
+own; naming another part drops them, as naming another engine drops the engine's. Not covered: which values are valid
+(``config``, ``parts``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.option_text import split_list, split_parts
 from rstar2_env.core.parts import Part, read_part
 
-from .config import DEFAULT_ENV, LISTS
+from .config import LISTS
 from .config_record import code_name
 
 _JOINT, _MARK = re.compile(r"\+(?=\s*[\w./(])(?!\d)"), "\0"
@@ -43,10 +43,6 @@ def over_groups(base: Mapping[str, Mapping[str, Any]], over: Mapping[str, Mappin
         engine = options.get("engine")
         if engine is not None and engine != held.get("engine", engine):
             held.pop("engine_options", None)
-        env = options.get("env")
-        if group == "rollout" and env is not None and env != held.get("env", DEFAULT_ENV):
-            held.pop("env_options", None)
-            found.get("eval", {}).pop("env_options", None)
         found[group] = merged(held, options)
     return found
 

@@ -149,7 +149,8 @@ def _problems(
     source = problems or training.get("problems")
     if eval_problems is not None:
         return {"env": options, "eval": {"env": {"problems": eval_problems, "holdout": 0.0}}}
-    in_file = isinstance(source, str) and source.partition(":")[0] not in FAMILIES
+    # What is written as JSON says of each of its parts whether something is held out.
+    in_file = isinstance(source, str) and source.lstrip()[:1] != "{" and source.partition(":")[0] not in FAMILIES
     if in_file and holdout and "holdout" not in training:
         options["holdout"] = holdout
     return {"env": options}

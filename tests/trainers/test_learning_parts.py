@@ -11,10 +11,11 @@ import pytest
 from small_run import SmallPlayer, collector
 
 from rstar2_env.problems import load_problems
-from rstar2_env.testing.training.processes import in_each
+from rstar2_env.testing.training.processes import in_processes
 from rstar2_env.trainers import SAMPLERS, Recipe
 from rstar2_env.trainers.parts import make_parts
 from rstar2_env.trainers.samplers.uniform import Uniform
+from rstar2_env.trainers.selectors.keep_all import KeepAll
 
 
 @dataclass
@@ -42,7 +43,7 @@ def test_a_selector_is_told_how_the_groups_of_all_processes_went():
         groups = [group for step in range(2) for group in made.collect(step).groups]
         return made.parts.selector.told, groups
 
-    found = in_each(2, run)
+    found = in_processes(2, run)
     assert found[0][0] == found[1][0]
     assert [group for group, _ in found[0][0][0]] == [0, 1, 2, 3]
     rewards = {tuple(e.reward for e in group) for _, groups in found for group in groups}
@@ -89,3 +90,30 @@ def test_the_deviation_of_an_outcome_is_that_of_the_episodes_that_count(rewards)
     collector(player, sampler=Hears(None), selector=Counts(), problems_per_step=1, group_size=len(rewards)).collect(0)
     counted = [value for value in rewards if not isinstance(value, str)]
     assert told[0].deviation == pytest.approx(np.std(counted, ddof=1) if len(counted) > 1 else 0.0)
+
+
+KINDS = load_problems(
+    [{"id": f"p{n}", "question": f"{n}?", "answer": "1", "source": "ab"[n % 2], "level": n % 3} for n in range(24)]
+)
+QUICK = {"hard_focus": {"after": 2, "least": 4, "every": 1}, "unsolved": {"after": 2, "episodes": 4}}
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_a_sampler_learns_alike_on_any_number_of_processes(name):
+    def earns(problem, group, rng):
+        number = int(problem[1:])
+        return float(rng.random() < number / 20) if number < 20 else 1.0
+
+    def run(ranks):
+        config = Recipe("r").configure(
+            {"model": "m", "sampler": {"name": name, **QUICK.get(name, {})}, "problems_per_step": 4}
+        )
+        sampler = make_parts(config, shares_weights=True).sampler_factory(KINDS, 3)
+        made = collector(SmallPlayer(earns), sampler=sampler, ranks=ranks, selector=KeepAll())
+        played = [[group[0].problem_id for group in made.collect(step).groups] for step in range(8)]
+        return played, made.state_dict()["sampler"]
+
+    ((alone, learned),) = in_processes(1, run)
+    (first, one), (second, other) = in_processes(2, run)
+    assert [a + b for a, b in zip(first, second, strict=True)] == alone
+    assert one == other == learned

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from small_run import SmallPlayer, collector
 
-from rstar2_env.testing.training.processes import in_each
+from rstar2_env.testing.training.processes import in_processes
 from rstar2_env.trainers.advantages.group import GroupMeanBatchStd
 from rstar2_env.trainers.samplers.uniform import Uniform
 
@@ -71,8 +71,8 @@ def test_the_copies_are_the_same_on_any_number_of_processes():
     def run(ranks):
         return trained(collector(earning(0, 3), replace=0.2, ranks=ranks, problems_per_step=8, seed=5).collect(0))
 
-    (alone,) = in_each(1, run)
-    assert sum(in_each(2, run), Counter()) == alone
+    (alone,) = in_processes(1, run)
+    assert sum(in_processes(2, run), Counter()) == alone
     assert alone.total() == 32
 
 

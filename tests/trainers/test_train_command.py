@@ -9,6 +9,7 @@ import pytest
 from cli_runner import run
 from places import SUPPORT
 
+from rstar2_env.cli.train import _problems
 from rstar2_env.trainers.api import default_folder
 
 RECIPE = """
@@ -88,3 +89,16 @@ def test_a_run_without_a_folder_goes_to_its_name_among_the_runs(name, folder, tm
 
 def lines(folder):
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("written", "held_out"),
+    [
+        ("train.jsonl", {"holdout": 0.1}),
+        ("arithmetic:level=2", {}),
+        ('{"mix": [{"spec": "saturn:clauses=5"}, {"spec": "saturn:clauses=6"}]}', {}),
+    ],
+)
+def test_a_share_is_held_out_of_a_file_alone(written, held_out):
+    assert _problems({"problems": written}, None, None, 0.1) == {"env": held_out}
+    assert _problems({}, written, None, 0.1) == {"env": {"problems": written, **held_out}}

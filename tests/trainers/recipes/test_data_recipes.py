@@ -82,6 +82,9 @@ def test_options_of_an_environment_go_with_it():
     other = configured("rstar2_released", env="rstar2/Saturn-v0", env_options={"max_turns": 2})
     assert other.rollout.env_options == {"max_turns": 2}
     assert configured("rstar2_paper", env="rstar2/Saturn-v0").eval_env_options == {"split": "test"}
+    # What the caller gives stays, whichever layer it is in.
+    layers = ({"model": "m", "env": {"max_turns": 3}}, {"env": "rstar2/Saturn-v0"})
+    assert TRAINERS.get("rstar2_released").configure(*layers).rollout.env_options == {"max_turns": 3}
 
 
 def test_a_sampler_that_does_not_fit_is_refused_before_a_model_is_loaded(tmp_path):
