@@ -152,6 +152,15 @@ def test_resuming_plays_what_is_missing_and_gives_the_whole_result(tmp_path):
     assert play(out=out, resume=True, env_options={}).played == 0
 
 
+def test_a_line_that_is_there_twice_is_taken_up_once(tmp_path):
+    out = tmp_path / "e.jsonl"
+    play(out=out)
+    out.write_text(out.read_text() + out.read_text().splitlines(keepends=True)[2])
+    resumed = play(out=out, resume=True)
+    assert (resumed.played, resumed.summary.episodes) == (0, 12)
+    assert len(out.read_text().splitlines()) == 12
+
+
 def test_resuming_plays_unavailable_episodes_again(tmp_path):
     out = tmp_path / "e.jsonl"
     play(out=out, env_options={"sandbox": StubSandbox(ToolStatus.UNAVAILABLE)})

@@ -174,3 +174,19 @@ def test_no_right_answer_in_thirty_problems_leaves_the_doubt_of_the_exact_interv
     assert (unanimous(1.0, 30).low, unanimous(1.0, 30).high) == (pytest.approx(0.8843, abs=1e-4), 1.0)
     with pytest.raises(ConfigurationError, match="share of 0 or 1"):
         unanimous(0.5, 30)
+
+
+def test_the_ends_of_an_interval_leave_equal_shares_out_on_both_sides():
+    values = np.random.default_rng(0).normal(size=400)
+    error = values.std() / math.sqrt(400)
+    for level, reach in ((0.95, 1.96), (0.8, 1.2816)):
+        found = bootstrap(values, level=level, resamples=8000)
+        assert found.high - found.value == pytest.approx(reach * error, rel=0.08)
+        assert found.value - found.low == pytest.approx(reach * error, rel=0.08)
+
+
+def test_the_drawn_paired_test_agrees_with_the_exact_one():
+    a, b = np.zeros(11), np.array([1.0, 1, 1, 1, 1, 1, 1, 1, -1, -1, 0.5])
+    exact, drawn = (paired(a, b, resamples=resamples)[1] for resamples in (2048, 2047))
+    assert exact == pytest.approx(drawn, abs=0.02)
+    assert 0.05 < exact < 0.2

@@ -6,10 +6,11 @@ import pytest
 
 from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.status import ToolStatus
+from rstar2_env.evaluation.summary import summary_of
 from rstar2_env.evaluation.tally import About, Tally, difficulty_of, repetition
 from rstar2_env.problems import Problem
 
-OK, ERROR = ToolStatus.OK, ToolStatus.EXCEPTION
+OK, ERROR, LOST = ToolStatus.OK, ToolStatus.EXCEPTION, ToolStatus.UNAVAILABLE
 
 
 def episode(problem: str = "", **fields: object) -> Episode:
@@ -67,3 +68,20 @@ def test_calls_are_counted_in_all_and_in_correct_episodes():
 def test_the_difficulty_is_in_the_words_of_the_source():
     assert difficulty_of(Problem("p", "?", "1", meta={"level": 3, "difficulty": None})) == "3"
     assert difficulty_of(Problem("p", "?", "1")) == difficulty_of(None) == ""
+
+
+def test_figures_of_an_episode_are_shares_of_what_they_name():
+    tally = Tally()
+    for end, tokens, statuses, correct in (
+        ("tokens", 10, [OK], False),
+        ("turns", 0, [], False),
+        ("answered", 30, [LOST], True),
+        ("answered", 20, [OK, OK], True),
+    ):
+        tally.add(episode("p", end=end, recorded_tokens=tokens, statuses=statuses, correct=correct))
+    summary = summary_of(tally)
+    assert summary.truncated.value == 0.5
+    assert (summary.code_share.value, summary.code_share_correct.value) == (0.5, 0.5)
+    # An episode whose tokens nobody counted says nothing of their number.
+    assert (summary.tokens.value, summary.tokens.count) == (20.0, 3)
+    assert summary.calls.value == 0.75
