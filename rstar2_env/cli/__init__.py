@@ -36,8 +36,8 @@ _COMMANDS: dict[str, tuple[str, str, str, str]] = {
     "eval": (
         "eval",
         "eval_command",
-        "Let an agent play an environment, and print how it went.",
-        "rstar2 eval rstar2/MathTool-v0 --agent oracle --problems arithmetic:level=3 -n 100",
+        "Let a model or an agent play environments, and print how it went.",
+        "rstar2 eval rstar2/MathTool-v0 --model runs/demo/best --problems arithmetic --episodes 100 --n 16 --k 1,16",
     ),
     "play": (
         "play",
