@@ -22,10 +22,19 @@ def plain(name: str, value: Any) -> Any:
     if name == "env":
         return value if isinstance(value, str) else code_name(value)
     if isinstance(value, Part):
-        return {"name": value.name, **value.options}
+        return {"name": value.name, **{option: _named(given) for option, given in value.options.items()}}
     if isinstance(value, list):
         return [plain("", one) for one in value]
     return dict(value) if isinstance(value, Mapping) else value
+
+
+def _named(value: Any) -> Any:
+    """The value of a part's option, which may be code itself, or hold some."""
+    if isinstance(value, Mapping):
+        return {key: _named(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_named(one) for one in value]
+    return code_name(value) if callable(value) else value
 
 
 def _recorded(wrappers: str | list[Any]) -> list[str]:

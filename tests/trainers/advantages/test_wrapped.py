@@ -1,6 +1,7 @@
 """An estimator over another one: it is named with options, and what it needs is what the other needs."""
 
 import copy
+import json
 import pickle
 
 import numpy as np
@@ -9,7 +10,9 @@ from credit import advantages, plain
 
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.core.parts import make_part
+from rstar2_env.trainers import TRAINERS
 from rstar2_env.trainers.advantages.base import ADVANTAGES
+from rstar2_env.trainers.advantages.step_judges import Statuses
 
 WRAPPERS = ["task_norm", "call_penalty", "apo_stcr", "arpo"]
 GROUP = plain(1, 0, 0, 1)
@@ -84,3 +87,28 @@ def test_it_takes_groups_of_one_and_of_none():
     for name in WRAPPERS:
         values = advantages(name, plain(1.0), plain())
         assert [np.shape(own) for own in values] == [(1,), (0,)]
+
+
+class Two:
+    """Gives every episode 2; stands in this module for a user's own code."""
+
+    def __call__(self, groups, ranks):
+        return [[2.0] * len(group) for group in groups]
+
+
+@pytest.mark.parametrize(
+    ("advantage", "recorded"),
+    [
+        ("task_norm:of=(gigpo:omega=0.5,gamma=1)", {"of": "(gigpo:omega=0.5,gamma=1)"}),
+        (["arpo", {"of": {"name": "gigpo", "omega": 2}}], {"of": {"name": "gigpo", "omega": 2}}),
+        (["arpo", {"of": Two}], {"of": f"{__name__}:Two"}),
+        (["arpo", {"of": Two()}], {"of": f"{__name__}:Two"}),
+        (["capo", {"judge": Statuses}], {"judge": "rstar2_env.trainers.advantages.step_judges:Statuses"}),
+    ],
+)
+def test_a_run_with_one_can_be_recorded_and_configured_again(advantage, recorded):
+    config = TRAINERS.get("grpo").configure({"model": "m", "advantage": advantage})
+    written = json.loads(json.dumps(config.record()))["parts"]["advantage"]
+    assert written.items() >= recorded.items()
+    again = TRAINERS.get("grpo").configure({"model": "m", "parts": {"advantage": written}})
+    assert again.record()["parts"]["advantage"] == written
