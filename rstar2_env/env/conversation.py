@@ -113,8 +113,6 @@ class Conversation:
 
     def _results(self, text: str, count: int) -> list[str]:
         """The results of one turn's calls, apart."""
-        if count == 1:
-            return [text]
         before, _, after = self._dialect.results([ToolResult("", ToolStatus.OK, "\0")]).partition("\0")
         if text.startswith(before) and text.endswith(after):
             parts = text[len(before) : len(text) - len(after)].split(f"{after}\n{before}")

@@ -152,7 +152,7 @@ class Pace:
                 now = time.monotonic()
                 wait = max(self._free, self._tokens_free, self._held) - now
                 if wait <= 0:
-                    self._free = max(self._free, now) + self._request_s
+                    self._free = now + self._request_s
                     return
             # Threads that were held back together do not send together.
             time.sleep(wait + random.uniform(0, min(1.0, wait / 10)))
