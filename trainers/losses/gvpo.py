@@ -52,14 +52,10 @@ class Gvpo(CheckedOptions):
 
         implied = self.beta * of_rows(batch.logp - batch.old)
         advantage = of_rows(batch.advantage) / real
-        own: dict[int, FloatArray] = {}
+        sums: dict[int, FloatArray] = {}  # of each group, all of whose rows are here
         for row in np.flatnonzero(lengths):
             group = int(batch.groups[row])
-            own[group] = own.get(group, np.zeros(3)) + np.array([1.0, implied[row], advantage[row]])
-        sums: dict[int, FloatArray] = {}
-        for told in ranks.gather(own):
-            for group, total in told.items():
-                sums[group] = sums.get(group, np.zeros(3)) + total
+            sums[group] = sums.get(group, np.zeros(3)) + np.array([1.0, implied[row], advantage[row]])
         size, *totals = np.array([sums.get(group, np.ones(3)) for group in batch.groups.tolist()]).reshape(-1, 3).T
         mean, level = (total / size for total in totals)
         distance = implied - mean - advantage

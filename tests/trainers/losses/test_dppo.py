@@ -65,6 +65,10 @@ def test_certain_and_impossible_tokens_stay_finite(mu, pi):
         assert math.isfinite(trains(mu, pi, 1.0, divergence=divergence))
 
 
+def test_a_certain_token_that_was_given_up_is_dropped():
+    assert trains(1.0, 1e-9, -1.0, divergence="tv") == trains(1.0, 1e-9, -1.0, divergence="kl") == 0
+
+
 def test_it_logs_what_is_dropped():
     logs = [[math.log(0.75), math.log(0.05), math.log(0.75)]]
     batch = tokens(logs, sampled=[[math.log(0.5), math.log(0.01), math.log(0.5)]], mask=[[1, 1, 0]])

@@ -19,6 +19,11 @@ def test_the_tokens_of_the_largest_products_are_held(share, held):
     assert column(KlCov(share=share), "kl_cov", ROWS) == held
 
 
+def test_the_mean_of_the_advantages_does_not_matter():
+    higher = [{**row, "advantage": row["advantage"] + 50} for row in ROWS]
+    assert column(KlCov(share=0.5), "kl_cov", higher) == [1, 0, 0, 1]
+
+
 def test_of_equal_products_the_first_are_held_on_any_number_of_processes():
     every = [{"logp": [-1.0, -1.0], "advantage": 1.0, "group": group} for group in (1, 2, 2, 5)]
     term, rng = KlCov(share=0.4), np.random.default_rng(0)

@@ -30,6 +30,7 @@ def test_a_row_that_is_far_away_fades_to_nothing_and_stays_finite():
     assert weight(1e-9, 1.0) == pytest.approx([0.0, 0.0], abs=1e-12)
     batch = tokens([[900.0]], sampled=[[0.0]])
     assert Vespo()(batch).item() == 0
+    assert Vespo(k_positive=0.0, decay_positive=0.0)(batch).item() == -900
 
 
 def test_the_weight_has_no_gradient_and_the_engine_is_what_it_is_about():
