@@ -71,10 +71,12 @@ class Deviation(GroupFilter):
         super().observe(outcomes)
         self._steps += 1
         seen = [outcome.deviation for outcome in outcomes if outcome.episodes > 1]
-        if self._steps < self.begin:
-            self._means += [fmean(seen)] if seen else []
-            self._average = fmean(self._means) if self._means else 0.0
-        elif seen:
+        if not seen:
+            return
+        if self._steps < self.begin or not self._means:
+            self._means.append(fmean(seen))
+            self._average = fmean(self._means)
+        else:
             self._average = self.decay * self._average + (1 - self.decay) * fmean(seen)
 
     def state_dict(self) -> dict[str, Any]:
