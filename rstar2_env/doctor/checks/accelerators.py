@@ -20,7 +20,10 @@ def driver_access(machine: Machine) -> Finding:
         missing = " and ".join(name for name in ("video", "render") if name not in driver.groups)
         fix = f"Add this user to the groups {missing or 'that own these files'} (usermod -aG), and log in again."
         if machine.system.container:
-            fix = "Start the container with --device /dev/kfd --device /dev/dri --group-add video --group-add render."
+            fix = (
+                "Start the container with --device /dev/kfd --device /dev/dri --group-add video, and, where its user "
+                "is not root, --group-add with the number of the host's group render (getent group render)."
+            )
         return problem(f"This process may not use {', '.join(closed)}.", fix)
     if machine.amd and len(driver.nodes) < 2:
         return problem(

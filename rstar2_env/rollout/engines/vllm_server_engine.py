@@ -39,8 +39,8 @@ class VllmServerEngine:
         model: The name under which they serve it; ``None`` takes the first.
         weights_dir: Folder that trainer and servers see under the same path, preferably on a tmpfs: ``update_weights``
             writes there, and the servers read it; the newest weights stay there for servers that restart, until
-            ``close``. They must run in development mode (``VLLM_SERVER_DEV_MODE=1``), in
-            which anyone who can reach them can control them: keep them on a private network.
+            ``close``. The servers must run in development mode (``VLLM_SERVER_DEV_MODE=1``), in which anyone who can
+            reach them can control them: keep them on a private network.
         api_key_env: Environment variable that holds the servers' API key, if they require one.
         timeout_s: Maximum time for one turn, in seconds.
         retries: Further attempts when a server is lost or overloaded.
@@ -131,8 +131,8 @@ class VllmServerEngine:
         """Record the version; with ``weights``, write them to ``weights_dir`` and make every server load them.
 
         Returns when all servers that can be reached have loaded them; new requests wait meanwhile. A server that is
-        lost loads them when it comes back, before any request. Requests in flight continue with the new
-        weights and the cache of the old ones; later requests do not reuse a prefix cache of the old weights.
+        lost loads them when it comes back, before any request. Requests in flight continue with the new weights and the
+        cache of the old ones; later requests do not reuse a prefix cache of the old weights.
 
         Args:
             version: Reported by every generation sent from now on.
