@@ -10,7 +10,7 @@ import importlib
 import inspect
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,7 +68,7 @@ class AgentCrew:
     @property
     def record(self) -> dict[str, Any]:
         """The agent's name and options, but for those that change no turn."""
-        incidental = getattr(self._players[0].agent, "incidental", frozenset())
+        incidental: Collection[str] = getattr(self._players[0].agent, "incidental", ())
         options = {name: value for name, value in self._options.items() if name not in incidental}
         return {"agent": agent_name(self._agent), "agent_options": options}
 

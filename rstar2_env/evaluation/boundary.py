@@ -8,7 +8,7 @@ problem and their significance (``rstar2_env.evaluation.statistics.paired``).
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,16 +73,13 @@ class Boundary:
         }
 
 
-def boundary_sets(baseline: Tally, new: Tally, *, name: str = "") -> Boundary:
-    """Divide the problems that two evaluations share.
+def boundary_sets(baseline: Tally, new: Tally, *, name: str = "") -> Boundary | None:
+    """Divide the problems that two evaluations share; ``None`` if there is none.
 
     Args:
         baseline: What the baseline's episodes came to.
         new: What the new one's came to.
         name: Where the baseline is.
-
-    Raises:
-        ConfigurationError: They share no problem.
     """
     shared = [
         problem
@@ -90,10 +87,7 @@ def boundary_sets(baseline: Tally, new: Tally, *, name: str = "") -> Boundary:
         if found.episodes and problem in baseline.problems and baseline.problems[problem].episodes
     ]
     if not shared:
-        raise ConfigurationError(
-            f"The baseline {name} shares no problem with this evaluation: give one of the same problems.",
-            option="baseline",
-        )
+        return None
     sets: dict[str, list[Hashable]] = {each: [] for each in SETS}
     better: list[Hashable] = []
     for problem in shared:
@@ -114,6 +108,25 @@ def boundary_sets(baseline: Tally, new: Tally, *, name: str = "") -> Boundary:
         samples=(samples[0], samples[1]),
         baseline=name,
     )
+
+
+def check_shared(baseline: Tally, problem_ids: Iterable[str | None], *, name: str) -> None:
+    """Check before anything is played that a baseline has problems of it.
+
+    Args:
+        baseline: What the baseline's episodes came to.
+        problem_ids: The problems that are to be played; where one is ``None``, only the environment knows them.
+        name: Where the baseline is.
+
+    Raises:
+        ConfigurationError: It has none of them.
+    """
+    ids = list(problem_ids)
+    if None not in ids and not any(problem in baseline.problems for problem in ids):
+        raise ConfigurationError(
+            f"The baseline {name} has none of the problems of this evaluation: give one of the same problems.",
+            option="baseline",
+        )
 
 
 def tally_of_run(path: str | os.PathLike[str]) -> Tally:

@@ -182,6 +182,19 @@ class EvalLog:
                     taken(episode, About.of_line(index, record))
 
 
+def check_out(path: str | os.PathLike[str], *, resume: bool, overwrite: bool) -> None:
+    """Check that an ``EvalLog`` may write there, before anything is loaded that takes time.
+
+    Raises:
+        ConfigurationError: As ``EvalLog``.
+    """
+    where = Path(path)
+    if where.is_dir() or not where.suffix:
+        _folder(where, resume=resume, overwrite=overwrite)
+    else:
+        refuse_existing(where, resume=resume, overwrite=overwrite)
+
+
 def read_episodes(path: Path, last: int | None = None) -> Iterator[Episode]:
     """The episodes of an evaluation's file, in the order in which they ended.
 

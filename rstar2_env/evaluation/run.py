@@ -23,12 +23,12 @@ from rstar2_env.env.agent import AnyAgent
 from rstar2_env.env.named import EnvSpec, find_env
 from rstar2_env.env.options import env_options as typed_env_options
 from rstar2_env.evaluation.agent_crew import AgentCrew, MakeEnv, typed_agent_options
-from rstar2_env.evaluation.boundary import boundary_sets, tally_of_run
+from rstar2_env.evaluation.boundary import boundary_sets, check_shared, tally_of_run
 from rstar2_env.evaluation.crew import Crew, Judge, Played, drive
 from rstar2_env.evaluation.figures import check_ks
 from rstar2_env.evaluation.judges.base import ChainJudge, judge_of, make_judge
 from rstar2_env.evaluation.ledger import Ledger
-from rstar2_env.evaluation.log import EvalLog
+from rstar2_env.evaluation.log import EvalLog, check_out
 from rstar2_env.evaluation.plan import Task, plan_of, source_of
 from rstar2_env.evaluation.policy_crew import LoadedModel, PolicyCrew, PolicyOptions, load_policy, policy_options
 from rstar2_env.evaluation.repeats import repeats_of
@@ -122,6 +122,8 @@ def evaluate(
     wrappers = read_wrappers(wrappers)
     asked = None if judge is None else make_judge(judge)
     before = None if baseline is None else tally_of_run(baseline)
+    if out is not None:
+        check_out(out, resume=resume, overwrite=overwrite)
     with ExitStack() as opened:
         make: MakeEnv = partial(make_env, env_id, wrappers=wrappers, **env_options)
         crew: Crew
@@ -147,6 +149,8 @@ def evaluate(
         opened.callback(crew.close)
         source = source_of(crew.env, problems, split)
         plan = plan_of(source, episodes, seed, n)
+        if before is not None:
+            check_shared(before, (plan[start * n].problem_id for start in range(plan.starts)), name=str(baseline))
         run: dict[str, Any] = {
             "env": env.name,
             "env_options": dict(env_options),
@@ -184,7 +188,7 @@ def evaluate(
             interrupted=interrupted,
             determinism=crew.determinism,
             repeated=repeats_of(crew, plan, ledger.first) if repeat and not interrupted else None,
-            boundary=None if before is None else boundary_sets(before, ledger.tally, name=os.fspath(baseline or "")),
+            boundary=None if before is None else boundary_sets(before, ledger.tally, name=str(baseline)),
             file=None if log is None else log.path,
             kept=ledger.episodes,
         )

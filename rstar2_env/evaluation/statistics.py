@@ -110,6 +110,8 @@ def maj_at_k(answers: Sequence[Hashable | None], correct: Sequence[bool], k: int
     found = 0.0
     for most in range(1, min(right, k) + 1):
         rivals = [count for count in wrong.values() if count >= most]
+        if most * (1 + len(rivals)) + n - right - sum(rivals) < k:
+            continue  # so few votes for each cannot be k
         # Answers that are too rare to reach `most` have no limit, nor have samples without an answer.
         others = _binomial(n - right - sum(rivals), chance, k)
         ties = np.zeros((min(len(rivals), k // most) + 1, k + 1))

@@ -52,8 +52,7 @@ def test_problems_that_only_one_evaluation_has_are_left_out():
     found = boundary_sets(tally_of([1, 0]), tally_of([0, 1, 1]))
     assert (found.problems, found.shrinkage, found.expansion) == (2, ("p0",), ("p1",))
     assert json.loads(json.dumps(found.record()))["shares"]["expansion"] == 0.5
-    with pytest.raises(ConfigurationError, match="shares no problem"):
-        boundary_sets(Tally(), tally_of([1]), name="before")
+    assert boundary_sets(Tally(), tally_of([1])) is None
 
 
 def test_a_baseline_is_the_folder_or_the_file_of_an_evaluation(tmp_path):
@@ -64,6 +63,9 @@ def test_a_baseline_is_the_folder_or_the_file_of_an_evaluation(tmp_path):
     evaluate("rstar2/MathTool-v0", "oracle", **options, **corrupt, out=tmp_path / "file.jsonl")
     for name in ("folder", "file.jsonl"):
         assert tally_of_run(tmp_path / name).problems["sum-0"].episodes == 1
+        other = {**options, "problems": "arithmetic", "episodes": 3}
+        with pytest.raises(ConfigurationError, match="has none of the problems of this evaluation"):
+            evaluate("rstar2/MathTool-v0", "oracle", **other, baseline=tmp_path / name)
         result = evaluate("rstar2/MathTool-v0", "oracle", **options, baseline=tmp_path / name)
         assert result.boundary is not None
         assert result.boundary.shares()["expansion"] == 1.0
