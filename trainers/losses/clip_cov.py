@@ -27,7 +27,7 @@ _COLUMN = "clip_cov"
 
 @dataclass(frozen=True)
 class ClipCov(CheckedOptions):
-    """ppo_clip without random tokens of high covariance: Clip-Cov (arXiv 2505.22617, section 4.2).
+    """ppo_clip without random tokens of high covariance: Clip-Cov (arXiv 2505.22617).
 
     The entropy falls with the covariance of log pi and A over the tokens of the optimizer batch, to which a few tokens
     give most. Of those whose own product, (log pi - mean)(A - mean), is between ``least`` and ``most``, ``share`` of

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def covariances(batch: BatchTokens, ranks: Ranks) -> tuple[FloatArray, int]:
     """(log pi - its mean) (A - its mean) of each token, (tokens,), with the means over all tokens of all processes.
 
-    Its mean is the covariance that the entropy of a softmax policy falls with (arXiv 2505.22617, section 3).
+    Its mean is the covariance that the entropy of a softmax policy falls with (arXiv 2505.22617).
 
     Args:
         batch: The policy's tokens of this process.

@@ -22,7 +22,7 @@ _BOUNDS = {"tv": 0.15, "kl": 0.05}
 
 @dataclass(frozen=True)
 class Dppo(CheckedOptions):
-    """-sg(min(ratio, cap)) A log pi on tokens whose divergence is small: DPPO (arXiv 2602.04879, section 4).
+    """-sg(min(ratio, cap)) A log pi on tokens whose divergence is small: DPPO (arXiv 2602.04879).
 
     The divergence is that of two outcomes, the token that was drawn or another: their total variation, |pi - mu|, or
     the Kullback-Leibler divergence of mu from pi. A token is dropped where the divergence is above its bound and the

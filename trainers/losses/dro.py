@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Dro(CheckedOptions):
-    """-(A log pi - beta / 2 (log ratio)^2): DRO (arXiv 2405.19107, section 3).
+    """-(A log pi - beta / 2 (log ratio)^2): DRO (arXiv 2405.19107).
 
     The square pulls every token back to the probability that it was drawn with, the more the further it has moved, so
     that rows can be trained on many times without a bound to choose. It acts on rows without an advantage too, so it is

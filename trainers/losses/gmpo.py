@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Gmpo(CheckedOptions):
-    """-A exp(mean of the clipped log-ratios): GMPO (arXiv 2507.20673, equation 4).
+    """-A exp(mean of the clipped log-ratios): GMPO (arXiv 2507.20673).
 
     A log-ratio is clipped above at ``high`` where the advantage is positive, and below at ``-low`` elsewhere, and then
     averaged over the row, so that a few tokens of extreme ratios neither dominate the objective, as in PPO's arithmetic

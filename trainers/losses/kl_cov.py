@@ -25,7 +25,7 @@ _COLUMN = "kl_cov"
 
 @dataclass(frozen=True)
 class KlCov(CheckedOptions):
-    """coef |log pi - log pi_old| on the tokens of the highest covariance: KL-Cov (arXiv 2505.22617, section 4.3).
+    """coef |log pi - log pi_old| on the tokens of the highest covariance: KL-Cov (arXiv 2505.22617).
 
     The entropy falls with the covariance of log pi and A over the tokens of the optimizer batch, to which a few tokens
     give most: the ``share`` of all tokens (at least one) with the largest product (log pi - mean)(A - mean) is held.

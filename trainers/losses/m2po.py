@@ -24,7 +24,7 @@ _COLUMN = "m2po"
 
 @dataclass(frozen=True)
 class M2po(CheckedOptions):
-    """-ratio A, without the tokens of the largest log-ratios: M2PO (arXiv 2510.01161, section 4).
+    """-ratio A, without the tokens of the largest log-ratios: M2PO (arXiv 2510.01161).
 
     As long as the mean of (log ratio)^2 over the tokens of the optimizer batch is not below ``threshold``, the token
     with the largest is left out; equal ones go together. Only outliers are lost, and none while the batch is close to

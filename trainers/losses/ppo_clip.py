@@ -31,7 +31,7 @@ class PpoClip(CheckedOptions):
             1912.09729, with 3).
         level: Whether a ratio belongs to a token, a turn or a sequence.
         token_gradient: Let the ratio of a turn or a sequence have the gradient of the token's own log-probability:
-            GSPO-token (arXiv 2507.18071, equation 13), for advantages of tokens; verl's form of GSPO. With one
+            GSPO-token (arXiv 2507.18071, section 4.3), for advantages of tokens; verl's form of GSPO. With one
             advantage a row and the aggregation ``seq_mean`` it makes no difference.
     """
 

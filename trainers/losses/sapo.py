@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sapo(CheckedOptions):
-    """-4 / tau sigmoid(tau (ratio - 1)) A: SAPO (Qwen, arXiv 2511.20347, section 3), tau by the sign of A.
+    """-4 / tau sigmoid(tau (ratio - 1)) A: SAPO (Qwen, arXiv 2511.20347), tau by the sign of A.
 
     With p = sigmoid(tau (ratio - 1)) the gradient of a token is 4 p (1 - p) ratio A: that of the plain policy gradient
     where the ratio is 1, and less the further it is from there. For when hard clipping loses too many tokens, as with

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Topr(CheckedOptions):
-    """-A log pi where A >= 0, -sg(clip(ratio, 0, 1)) A log pi elsewhere: TOPR (arXiv 2503.14286, equation 8).
+    """-A log pi where A >= 0, -sg(clip(ratio, 0, 1)) A log pi elsewhere: TOPR (arXiv 2503.14286).
 
     What was right is learned however improbable it has become; what was wrong is unlearned only as long as the policy
     still does it, so that no log-probability runs away. For rows that are trained on for long, up to wholly offline,

@@ -1,4 +1,4 @@
-"""``clip_cov``: tokens that drive the entropy down are left out (Clip-Cov, arXiv 2505.22617, section 4.2).
+"""``clip_cov``: tokens that drive the entropy down are left out (Clip-Cov, arXiv 2505.22617).
 
 Two in ten thousand tokens are drawn of those whose covariance of log-probability and advantage is between 1 and 5, and
 do not train; the rest is PPO, clipped at 0.2. Token-level mean, no KL term. One forward pass more a step. The groups of

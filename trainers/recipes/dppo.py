@@ -1,4 +1,4 @@
-"""``dppo``: a trust region by the probabilities instead of their ratio (DPPO, arXiv 2602.04879, section 4).
+"""``dppo``: a trust region by the probabilities instead of their ratio (DPPO, arXiv 2602.04879).
 
 A token is dropped when its probability has moved by more than 0.15 from what the engine said, in the direction of its
 advantage; ``--set loss.dppo.divergence=kl`` goes by the binary divergence, with 0.05. Token-level mean, no KL term. The

@@ -1,4 +1,4 @@
-"""``gvpo``: least squares between rewards and what the policy's change implies (GVPO, arXiv 2504.19599, section 3).
+"""``gvpo``: least squares between rewards and what the policy's change implies (GVPO, arXiv 2504.19599).
 
 Both less the group's mean, with beta 0.1 as in the authors' code. The mean is over answers. One forward pass more a
 step. The groups of a rollout are divided into four optimizer steps: with one, it is a policy gradient.

@@ -1,4 +1,4 @@
-"""``kl_cov``: tokens that drive the entropy down are held (KL-Cov, arXiv 2505.22617, section 4.3).
+"""``kl_cov``: tokens that drive the entropy down are held (KL-Cov, arXiv 2505.22617).
 
 The two in ten thousand tokens with the largest covariance of log-probability and advantage are pulled back to what they
 were; nothing is clipped. Token-level mean. One forward pass more a step. The groups of a rollout are divided into four

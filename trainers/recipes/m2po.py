@@ -1,4 +1,4 @@
-"""``m2po``: a trust region over the whole batch, for old rollouts (M2PO, arXiv 2510.01161, section 4).
+"""``m2po``: a trust region over the whole batch, for old rollouts (M2PO, arXiv 2510.01161).
 
 Tokens of the largest log-ratios are left out until the mean of their squares is below 0.04; nothing is clipped. Token
 mean, no KL term. One forward pass more a step. The groups of a rollout are divided into four optimizer steps; the paper

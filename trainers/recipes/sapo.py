@@ -1,4 +1,4 @@
-"""``sapo``: a soft gate instead of clipping (SAPO, arXiv 2511.20347, section 3).
+"""``sapo``: a soft gate instead of clipping (SAPO, arXiv 2511.20347).
 
 The gradient of a token fades smoothly as its ratio leaves 1, sooner where the advantage is negative. Every answer
 weighs the same, no KL term. The groups of a rollout are divided into four optimizer steps: with one, all ratios are 1.
