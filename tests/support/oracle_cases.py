@@ -13,6 +13,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from itertools import combinations, product
 from pathlib import Path
@@ -114,8 +115,47 @@ def _pair(one: tuple[str, Any], other: tuple[str, Any]) -> Any:
     return (one, other) if order.index(one[0]) < order.index(other[0]) else (other, one)
 
 
-def run_cases(cases: Sequence[Case], processes: int, folder: Path) -> list[dict[str, Any]]:
-    """Start the processes once, run all cases on them, and return what was found in each."""
+class Running:
+    """Cases that processes work through one after the other; what was found in one is waited for when it is asked for.
+
+    Cases of one process have one for all of them, cases of two have two, which start with the first of them.
+
+    Args:
+        cases: The cases by name.
+        folder: An empty folder.
+    """
+
+    def __init__(self, cases: Mapping[Any, Case], folder: Path) -> None:
+        self._cases, self._folder = cases, folder
+        self._started: dict[int, list[subprocess.Popen[bytes]]] = {}
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for process in (one for own in self._started.values() for one in own):
+            process.kill()
+            process.wait()
+
+    def __getitem__(self, name: Any) -> dict[str, Any]:
+        processes = processes_of(self._cases[name])
+        alike = [other for other, case in self._cases.items() if processes_of(case) == processes]
+        folder = self._folder / str(processes)
+        if processes not in self._started:
+            folder.mkdir()
+            self._started[processes] = _start([self._cases[other] for other in alike], processes, folder)
+        path = folder / _found(alike.index(name))
+        while not path.exists():
+            codes = [process.poll() for process in self._started[processes]]
+            if (any(codes) or codes[0] is not None) and not path.exists():  # the first writes what was found
+                logs = "\n".join(log.read_text()[-3000:] for log in sorted(folder.glob("*.log")))
+                raise AssertionError(f"a process ended too early, with {codes}:\n{logs}")
+            time.sleep(0.05)
+        found: dict[str, Any] = json.loads(path.read_text())
+        return found
+
+
+def _start(cases: Sequence[Case], processes: int, folder: Path) -> list[subprocess.Popen[bytes]]:
     (folder / "cases.json").write_text(json.dumps(cases))
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -132,15 +172,11 @@ def run_cases(cases: Sequence[Case], processes: int, folder: Path) -> list[dict[
         with open(folder / f"{rank}.log", "w") as log:
             command = [sys.executable, str(SUPPORT / "oracle_cases.py"), str(folder / "cases.json"), str(folder)]
             started.append(subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **here, **own}))
-    try:
-        codes = [process.wait(300) for process in started]
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
-    assert not any(codes), "\n".join((folder / f"{rank}.log").read_text()[-3000:] for rank in range(processes))
-    found: list[dict[str, Any]] = json.loads((folder / "found.json").read_text())
-    return found
+    return started
+
+
+def _found(number: int) -> str:
+    return f"found-{number}.json"
 
 
 def main(cases: str, folder: str) -> None:
@@ -148,9 +184,12 @@ def main(cases: str, folder: str) -> None:
     from trl_steps import take_steps  # torch and TRL take seconds to import
 
     gc.freeze()  # accelerate collects garbage for every trainer, and all of TRL would be looked through each time
-    found = [take_steps(case, folder) for case in json.loads(Path(cases).read_text())]
-    if os.environ.get("RANK", "0") == "0":
-        (Path(folder) / "found.json").write_text(json.dumps(found))
+    for number, case in enumerate(json.loads(Path(cases).read_text())):
+        found = take_steps(case, folder)
+        if os.environ.get("RANK", "0") == "0":
+            path = Path(folder) / _found(number)
+            path.with_suffix(".part").write_text(json.dumps(found))
+            path.with_suffix(".part").rename(path)
 
 
 if __name__ == "__main__":

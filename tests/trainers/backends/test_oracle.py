@@ -5,13 +5,13 @@ and a part of the loss occurs, and so does every pair of parts.
 """
 
 import pytest
-from oracle_cases import FACTORS, covering, processes_of, run_cases
+from oracle_cases import FACTORS, Running, covering, processes_of
 
 pytestmark = pytest.mark.train
 
 TOLERANCE = 1e-5
 """Of the loss relative to itself, or 1 if it is smaller; of a gradient relative to its tensor's largest; in float32."""
-CASES = covering(FACTORS)
+CASES = sorted(covering(FACTORS), key=processes_of)
 
 
 def ids(case):
@@ -20,13 +20,9 @@ def ids(case):
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    """What was found in each case."""
-    results = {}
-    for processes in (1, 2):
-        cases = [case for case in CASES if processes_of(case) == processes]
-        told = run_cases(cases, processes, tmp_path_factory.mktemp(f"processes{processes}"))
-        results |= {ids(case): each for case, each in zip(cases, told, strict=True)}
-    return results
+    """What is found in each case."""
+    with Running({ids(case): case for case in CASES}, tmp_path_factory.mktemp("cases")) as running:
+        yield running
 
 
 def test_the_cases_hold_every_pair_of_values():
@@ -66,7 +62,7 @@ def test_rows_are_computed_as_the_case_says(found):
 
 def test_clips_and_corrections_are_at_work(found):
     """A case in which nothing is clipped, or everything is dropped, would prove little."""
-    steps = [step for each in found.values() for step in each["steps"]]
+    steps = [step for case in CASES for step in found[ids(case)]["steps"]]
     assert sum(step["tensors"] == 0 for step in steps) < len(steps) / 50
     shares = {}
     for case in CASES:

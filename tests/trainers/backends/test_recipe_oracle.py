@@ -1,14 +1,15 @@
 """The loss of every recipe: the TRL backend's optimizer steps equal those of the reference backend.
 
-Each loss that a recipe of the registry has is computed in micro-batches on one process, and on two of which one has
-fewer rows, with adapters, recomputation and a temperature in turn; the reference computes the same rows one at a time,
-in float64. Which formula is right is not asked here, but in the tests of each part.
+Each loss that a recipe of the registry has is computed in micro-batches, with adapters, recomputation and a temperature
+in turn, beside a row without an advantage and one without a token of the policy's; the reference computes the same rows
+one at a time, in float64. Which formula is right is not asked here, but in the tests of each part, and several
+processes are those of ``test_oracle`` and ``test_term_oracle``.
 """
 
 from __future__ import annotations
 
 import pytest
-from oracle_cases import run_cases
+from oracle_cases import Running
 
 from rstar2_env.trainers import TRAINERS
 
@@ -31,38 +32,31 @@ def losses():
 
 
 SAME = losses()
-WAYS = {
-    1: {"processes": "1-some", "micro_batches": 4, "minibatches": 1},
-    2: {"processes": "2-some", "micro_batches": 2, "minibatches": 1},
-}
 CASES = {
-    (names[0], processes): {
+    names[0]: {
         "recipe": names[0],
-        **way,
-        "lora": (number + processes) % 3 == 0,
-        "checkpointing": (number + processes) % 2 == 0,
+        "processes": "1-some",
+        "micro_batches": 4,
+        "minibatches": 1,
+        "lora": number % 3 == 0,
+        "checkpointing": number % 2 == 0,
         "temperature": (1.0, 0.7)[number % 2],
         "learning_rate": 1e-2,
     }
     for number, names in enumerate(SAME)
-    for processes, way in WAYS.items()
 }
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    """What was found in each case."""
-    results = {}
-    for processes in WAYS:
-        cases = {key: case for key, case in CASES.items() if key[1] == processes}
-        told = run_cases(list(cases.values()), processes, tmp_path_factory.mktemp(f"processes{processes}"))
-        results |= dict(zip(cases, told, strict=True))
-    return results
+    """What is found in each case."""
+    with Running(CASES, tmp_path_factory.mktemp("cases")) as running:
+        yield running
 
 
-@pytest.mark.parametrize(("recipe", "processes"), CASES)
-def test_the_backend_computes_the_loss_of_the_recipe(recipe, processes, found):
-    steps = found[recipe, processes]["steps"]
+@pytest.mark.parametrize("recipe", CASES)
+def test_the_backend_computes_the_loss_of_the_recipe(recipe, found):
+    steps = found[recipe]["steps"]
     assert len(steps) == 2
     for step in steps:
         assert step["loss"] < TOLERANCE

@@ -5,7 +5,7 @@ recomputation, ...) and a term occurs.
 """
 
 import pytest
-from oracle_cases import OTHER_TERMS, covering, processes_of, run_cases
+from oracle_cases import OTHER_TERMS, Running, covering, processes_of
 
 pytestmark = pytest.mark.train
 
@@ -13,7 +13,7 @@ TOLERANCE = 1e-5
 """Of the loss relative to itself, or 1 if it is smaller; of a gradient relative to its tensor's largest; in float32."""
 CANCELS = {"gvpo": 5e-5}
 """The same for terms whose rows have slopes that add up to nothing, so that a gradient is small beside its parts."""
-CASES = covering(OTHER_TERMS)
+CASES = sorted(covering(OTHER_TERMS), key=processes_of)
 
 
 def ids(case):
@@ -22,13 +22,9 @@ def ids(case):
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    """What was found in each case."""
-    results = {}
-    for processes in (1, 2):
-        cases = [case for case in CASES if processes_of(case) == processes]
-        told = run_cases(cases, processes, tmp_path_factory.mktemp(f"processes{processes}"))
-        results |= {ids(case): each for case, each in zip(cases, told, strict=True)}
-    return results
+    """What is found in each case."""
+    with Running({ids(case): case for case in CASES}, tmp_path_factory.mktemp("cases")) as running:
+        yield running
 
 
 @pytest.mark.parametrize("case", CASES, ids=ids)
