@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -104,6 +105,36 @@ def test_on_a_terminal_lines_are_typed_at_a_prompt(problems: Path) -> None:
     assert program.returncode == 0, shown
     assert b"> " in shown
     assert b"gold answer" in shown
+
+
+def test_with_prompt_toolkit_turns_are_typed_in_an_editor_of_many_lines(problems: Path) -> None:
+    pytest.importorskip("prompt_toolkit", reason="the extra 'play' is not installed")
+    main, end = pty.openpty()
+    command = [sys.executable, "-c", "from rstar2_env.cli import main; main()", "play", MATH, "-n", "1"]
+    program = subprocess.Popen(
+        [*command, "--problems", str(problems)],
+        stdin=end,
+        stdout=end,
+        stderr=end,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "40"},
+        start_new_session=True,
+    )
+    os.close(end)
+    shown = b""
+
+    def read_until(times: int, what: bytes) -> None:
+        nonlocal shown
+        while shown.count(what) < times:
+            assert select.select([main], [], [], 120)[0], shown
+            shown += os.read(main, 4096)
+
+    for number, turn in enumerate((b":run\rprint(6*7)", b":answer 42"), 1):
+        read_until(number, b"\x1b[?2004h")  # the editor reads
+        os.write(main, turn + b"\x1b\r")  # Esc, then Enter, sends it
+    read_until(1, b"gold answer")
+    assert program.wait(120) == 0
+    os.close(main)
+    assert b"right" in shown
 
 
 def _without_editor(folder: Path) -> Path:
