@@ -29,13 +29,23 @@ from rstar2_env.core.config_file import read_mapping
 from rstar2_env.core.errors import ConfigurationError, UnknownOptionError
 from rstar2_env.core.folders import check_folder
 from rstar2_env.core.lines import write_json
+from rstar2_env.core.model_name import check_model
 from rstar2_env.core.option_rules import did_you_mean
+from rstar2_env.core.options import Count, check_option
 from rstar2_env.core.run_folder.layout import SUMMARY_FILE
 from rstar2_env.core.stop import Stop
+from rstar2_env.env.named import find_env
+from rstar2_env.env.options import env_options as typed_env_options
+from rstar2_env.evaluation.agent_crew import typed_agent_options
+from rstar2_env.evaluation.figures import check_ks
+from rstar2_env.evaluation.judges.base import make_judge
+from rstar2_env.evaluation.log import check_out
 from rstar2_env.evaluation.policy_crew import LoadedModel, load_policy, policy_options
 from rstar2_env.evaluation.presets import preset
 from rstar2_env.evaluation.result import EvalResult
 from rstar2_env.evaluation.run import Progress, evaluate
+from rstar2_env.problems import load_problems
+from rstar2_env.wrappers.registry import read_wrappers
 
 OPTIONS = (
     "env", "agent", "agent_options", "model", "engine", "engine_options", "model_options", "problems", "split",
@@ -156,14 +166,17 @@ def run_suite(
     alone = list(suite.sets) == [""]
     if out is not None and not alone:
         check_folder(Path(out), "out")
+    places = {name: out if alone or out is None else Path(out) / name for name in suite.sets}
+    for name, options in suite.sets.items():
+        _check_set(name, options)
+        if (place := places[name]) is not None:
+            check_out(place, resume=resume, overwrite=overwrite)
     with _Models() as models:
         for name, options in suite.sets.items():
             if stop():
                 break
             arguments = dict(options)
-            env = arguments.pop("env", None)
-            if env is None:
-                raise ConfigurationError(f"{_what(name)} names no environment: give env, such as rstar2/MathTool-v0.")
+            env = arguments.pop("env")
             if arguments.get("model") is not None:
                 arguments["model"] = models.loaded(arguments)
             with ExitStack() as watching:
@@ -171,7 +184,7 @@ def run_suite(
                 results[name] = evaluate(
                     env,
                     **arguments,
-                    out=out if alone or out is None else Path(out) / name,
+                    out=places[name],
                     resume=resume,
                     overwrite=overwrite,
                     keep=keep,
@@ -185,6 +198,29 @@ def run_suite(
         if out is not None and not alone:
             write_json(Path(out) / SUMMARY_FILE, found.to_dict())
     return found
+
+
+def _check_set(name: str, options: Mapping[str, Any]) -> None:
+    """Check what can be checked without a model: a mistake in the last set is told before the first one is played."""
+    env = options.get("env")
+    if env is None:
+        raise ConfigurationError(f"{_what(name)} names no environment: give env, such as rstar2/MathTool-v0.")
+    typed_env_options(find_env(env), options.get("env_options"))
+    read_wrappers(options.get("wrappers") or ())
+    samples = options.get("n", 1)
+    check_option("n", samples, Count)
+    check_ks(options.get("k"), samples)
+    if options.get("problems") is not None:
+        load_problems(options["problems"], split=options.get("split") or "test")
+    if options.get("judge") is not None:
+        make_judge(options["judge"])
+    if options.get("model") is not None:
+        policy_options(options.get("model_options"))
+        check_model(options["model"])
+    elif options.get("agent") is None:
+        raise ConfigurationError("Nobody plays: name an agent or a model.", option="agent", value="NAME")
+    else:
+        typed_agent_options(options["agent"], options.get("agent_options"))
 
 
 class _Models:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 
+import gymnasium as gym
 import pytest
 
-from rstar2_env.core.errors import ConfigurationError, UnknownNameError
+from rstar2_env.core.errors import ConfigurationError, Rstar2Error, UnknownNameError
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.core.stop import Stop
 from rstar2_env.evaluation.presets import PRESETS
@@ -86,6 +87,26 @@ def test_a_set_without_an_environment_or_a_player_says_so():
         run_suite(make_suite({"agent": "oracle", "sets": {"a": {"episodes": 1}}}))
     with pytest.raises(ConfigurationError, match="Nobody plays"):
         run_suite(make_suite({"env": "rstar2/Game24-v0", "episodes": 1}))
+
+
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [
+        ({"env": "rstar2/Game42-v0"}, "Game24"),
+        ({"agent": "oracel"}, "Did you mean 'oracle'"),
+        ({"env_options": {"max_turn": 1}}, "Did you mean 'max_turns'"),
+        ({"problems": "nowhere.jsonl"}, "cannot be read"),
+        ({"n": 2, "k": [4]}, "k = 4 was asked for"),
+        ({"n": 0}, "at least 1"),
+        ({"judge": "status"}, "Did you mean 'statuses'"),
+        ({"agent": None, "model": "nowhere/at/all"}, "There is no folder"),
+    ],
+)
+def test_a_mistake_in_the_last_set_is_told_before_the_first_is_played(tmp_path, last, said):
+    suite = make_suite({**SUITE, "sets": {**SUITE["sets"], "last": last}})
+    with pytest.raises((Rstar2Error, gym.error.Error), match=said):
+        run_suite(suite, out=tmp_path / "all")
+    assert not (tmp_path / "all/sums").exists()
 
 
 @pytest.mark.parametrize("suffix", ["toml", "json", "yaml"])
