@@ -278,7 +278,8 @@ class Collector:
         beside = [group for group in groups if not group.kept and group.round == last] if missing else []
         others = [_usable(group.episodes)[: self._keep] for group in beside] if getattr(part, "of_batch", False) else []
         compared = [*(group.chosen for group in training), *others]
-        if self._measure is not None and getattr(part, "needs", ()):
+        needs = getattr(part, "needs", ())
+        if self._measure is not None and needs:
             self._measure(part, compared)
         values = part(compared, ranks)
         check_advantages(part, compared, values)
