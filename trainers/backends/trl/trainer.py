@@ -189,10 +189,10 @@ class CollectorTrainer(GRPOTrainer):
         """The rows with the columns that terms make of all of them, those without an advantage too."""
         chosen, before = pending.batch, list(pending.old)
         keep(pending, chosen, self.look, lambda model, batch: {"old": score(model, batch, self.autocast).logp})
-        logp = [pending.old[at] for at in chosen]
+        logp = [values for at in chosen if (values := pending.old[at]) is not None]
         if pending.done:
             pending.old = before
-        old = [pending.old[at] for at in chosen]
+        old = [values for at in chosen if (values := pending.old[at]) is not None]
         return self.objective.prepare(rows, logp, old, self.ranks, self.shape.draws(step))
 
     def reset_reference(self) -> None:
