@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import Count, Rule, Seed, checked
 from rstar2_env.problems import ProblemSource
 
@@ -47,7 +48,8 @@ class Mopps:
         pool: Number of problems taken from an unlimited source.
 
     Raises:
-        ConfigurationError: The environment has no problems to choose from, or ``rates`` is no evaluation of them.
+        ConfigurationError: The environment has no problems to choose from, ``rates`` is no evaluation of them, or
+            ``low`` is above ``high``.
     """
 
     @checked
@@ -68,8 +70,10 @@ class Mopps:
         weight: Annotated[float, Rule(least=0)] = 3.0,
         pool: Count = 512,
     ) -> None:
+        if low > high:
+            raise ConfigurationError(f"low={low} must be at most high={high}.", option="low")
         self._list = Listed(ids, problems, pool, seed)
-        self._seed, self._decay, self._target = seed, decay, target
+        self._seed, self._decay = seed, decay
         self._band = (low, high) if rule == "band" else (target, target)
         self._size = min((batch or 8) * candidates, len(self._list))
         self.alpha, self.beta = np.ones(len(self._list)), np.ones(len(self._list))

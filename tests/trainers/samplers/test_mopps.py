@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pytest
 from outcomes import steps, went
 
@@ -90,4 +89,5 @@ def test_an_unlimited_source_is_a_pool_of_its_problems():
         Mopps()
     with pytest.raises(ConfigurationError, match="target"):
         Mopps(IDS, target=1.5)
-    assert np.isfinite(Mopps(IDS).alpha).all()
+    with pytest.raises(ConfigurationError, match="at most high"):
+        Mopps(IDS, low=0.8)
