@@ -50,7 +50,8 @@ class Carft(CheckedOptions):
         against = scaled.masked_fill(~unlike, -1e9).logsumexp(-1, keepdim=True)
         each = (against - scaled).logaddexp(scaled.new_zeros(())).masked_fill(~like, 0.0)
         row = each.sum(-1, keepdim=True) / like.sum(-1, keepdim=True).clamp(min=1)
-        return (self.coef * row).expand(tokens.logp.shape)
+        loss: Tensor = (self.coef * row).expand(tokens.logp.shape)
+        return loss
 
 
 LOSSES.register("carft", Carft)

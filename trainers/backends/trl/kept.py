@@ -47,11 +47,16 @@ def keep_old(pending: Pending, needs: Collection[str], minibatches: int, look: L
     """
     every = range(len(pending.rows))
     if "embedding" in needs:
-        keep(pending, every, look, lambda *one: {"embeddings": score(*one, autocast, embed=True).embedding})
+        keep(
+            pending,
+            every,
+            look,
+            lambda model, batch: {"embeddings": score(model, batch, autocast, embed=True).embedding},
+        )
     if minibatches > 1:
         # Without a later row of its own, a process takes part in the passes of the others.
         later = sorted(set(every) - set(pending.batches[0]))
-        keep(pending, later, look, lambda *one: old_of(score(*one, autocast)))
+        keep(pending, later, look, lambda model, batch: old_of(score(model, batch, autocast)))
 
 
 def old_of(scores: Scores) -> Found:

@@ -101,12 +101,11 @@ class Pending:
         self.rows, self.batches = list(rows), [list(batch) for batch in batches]
         self.members = [0] * len(self.rows) if members is None else list(members)
         self.done = 0
-        self.old, self.old_mean_logp, self.reference, self.embeddings = ([None] * len(self.rows) for _ in _PER_ROW)
-
-    old: list[FloatArray | None]
-    old_mean_logp: list[FloatArray | None]
-    reference: list[FloatArray | None]
-    embeddings: list[FloatArray | None]
+        count = len(self.rows)
+        self.old: list[FloatArray | None] = [None] * count
+        self.old_mean_logp: list[FloatArray | None] = [None] * count
+        self.reference: list[FloatArray | None] = [None] * count
+        self.embeddings: list[FloatArray | None] = [None] * count
 
     @property
     def over(self) -> bool:

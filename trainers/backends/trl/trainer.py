@@ -34,7 +34,7 @@ from ...losses.mismatch import summary
 from ...sums import Sums
 from .flops import flops_of, peak_of
 from .kept import keep, keep_old, old_of
-from .micro_batches import MicroBatch, in_step, lay_out, pack
+from .micro_batches import MicroBatch, in_step, lay_out, pack, taken_out
 from .objective import Objective
 from .passes import Reference, score, set_head
 from .pending import Pending, Shape, optimizer_batches
@@ -187,12 +187,14 @@ class CollectorTrainer(GRPOTrainer):
 
     def _prepared(self, pending: Pending, rows: Sequence[Row], step: int) -> list[Row]:
         """The rows with the columns that terms make of all of them, those without an advantage too."""
-        chosen, before = pending.batch, list(pending.old)
-        keep(pending, chosen, self.look, lambda model, batch: {"old": score(model, batch, self.autocast).logp})
-        logp = [values for at in chosen if (values := pending.old[at]) is not None]
-        if pending.done:
-            pending.old = before
-        old = [values for at in chosen if (values := pending.old[at]) is not None]
+        found: dict[int, FloatArray] = {}
+        for batch, values in self.look(rows, lambda model, batch: score(model, batch, self.autocast).logp):
+            found |= dict(zip(batch.rows, taken_out(values, batch, rows), strict=True))
+        logp = [found[place] for place in range(len(rows))]
+        if not pending.done:
+            for position, own in zip(pending.batch, logp, strict=True):
+                pending.old[position] = own
+        old = [known for position in pending.batch if (known := pending.old[position]) is not None]
         return self.objective.prepare(rows, logp, old, self.ranks, self.shape.draws(step))
 
     def reset_reference(self) -> None:
