@@ -32,6 +32,8 @@ def test_every_row_has_the_share_of_its_group_that_was_right():
     """Of all that were played and count, those that a selector left out too."""
     batch = collector(by_group([MIXED, [1.0, "unavailable", 0.0, 1.0], [1.0, 0.0, 0.0, 0.0], SAME])).collect(0)
     assert [row.columns["accuracy"] for row in batch.rows] == pytest.approx([0.5] * 4 + [2 / 3] * 3 + [0.25] * 4)
+    chosen = collector(by_group([[1.0, 0.0, 0.0, 0.0]] * 4), group_size=2, oversample=2, selector=KeepAll()).collect(0)
+    assert [row.columns["accuracy"] for row in chosen.rows] == [0.25] * 8
 
 
 class Measured(GroupMean):

@@ -44,6 +44,21 @@ def test_the_policys_tokens_have_the_other_terms_and_no_correction_acts_on_it():
     assert environment_losses(made, terms)[0].tolist() == environment_losses(made, [Echo()])[0].tolist()
 
 
+class Everywhere(Echo):
+    """About the environment's tokens, with a loss on all."""
+
+    def __call__(self, tokens):
+        return -tokens.logp
+
+
+def test_what_such_a_term_says_of_the_policys_tokens_does_not_count():
+    made = batch()
+    ones = torch.ones(1, 6, dtype=torch.float64)
+    assert not token_losses(made, [Everywhere()], ones).any()
+    assert environment_losses(made, [Everywhere()])[0].tolist() == [0, 2, 3, 0, 4, 0]
+    assert not environment_losses(made, [Reinforce()]).any()
+
+
 def test_its_figure_is_the_mean_over_what_it_learns():
     total, count = make_part(LOSSES, "echo").figures(batch())["echo"]
     assert (total.item(), count.item()) == (5.0, 2)
