@@ -55,4 +55,16 @@ def _show(trainers: Any, name: str, *, as_json: bool) -> None:
 
         typer.echo(json.dumps(record))
         return
+    record["parts"] = {slot: _writable(part) for slot, part in record["parts"].items()}
     typer.echo(toml_text(record), nl=False)
+
+
+def _writable(part: Any) -> Any:
+    """A part as TOML can hold it: with an option that is none, which TOML cannot say, in the notation for parts."""
+    if isinstance(part, list):
+        return [_writable(one) for one in part]
+    if None not in part.values():
+        return part
+    from rstar2_env.core.parts import write_part
+
+    return write_part(part["name"], {name: value for name, value in part.items() if name != "name"})
