@@ -27,6 +27,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 pytest.importorskip("docker", reason="images need the extra 'docker'")
 
 CPU = "rstar2-cpu-test:latest"
+_TOKEN = "a-secret-of-these-tests"
 SANDBOX = "rstar2-sandbox-debian-test:latest"
 LOOSE: dict[str, Any] = {"security_opt": ["seccomp=unconfined", "apparmor=unconfined"], "systempaths": "unconfined"}
 """What compose.yaml gives the service of the sandbox."""
@@ -124,7 +125,7 @@ def test_a_trainer_outside_uses_the_sandbox_of_the_container(engine: Engine, cpu
     port = free_port()
     words = ["sandbox", "serve", "--host", "127.0.0.1", "--port", str(port)]
     with engine.container(
-        cpu, *words, network_mode="host", **LOOSE, environment={"RSTAR2_SANDBOX_TOKEN": "secret"}
+        cpu, *words, network_mode="host", **LOOSE, environment={"RSTAR2_SANDBOX_TOKEN": _TOKEN}
     ) as made:
         url = f"http://127.0.0.1:{port}"
         until = time.monotonic() + 120
@@ -134,7 +135,7 @@ def test_a_trainer_outside_uses_the_sandbox_of_the_container(engine: Engine, cpu
                     break
             assert time.monotonic() < until, engine.client.logs(made).decode()
             time.sleep(0.2)
-        with make_sandbox("remote", url=url, token="secret") as sandbox:
+        with make_sandbox("remote", url=url, token=_TOKEN) as sandbox:
             assert sandbox.run(Job("6 * 7")).value == "42"
 
 
