@@ -23,7 +23,7 @@ _SAVED = ("hidden", "weight", "bias", "targets", "log_z", "entropy")
 """What TRL's function keeps for its backward pass."""
 
 
-class _WithMeanLogp(ChunkedLogProbFunction):  # type: ignore[misc]  # TRL is not typed
+class _WithMeanLogp(ChunkedLogProbFunction):
     """TRL's function, with the mean of the log-probabilities in the place of that of the logits."""
 
     @staticmethod
