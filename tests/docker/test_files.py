@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text())
 
 @pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.parent.name)
 def test_hadolint_has_no_objection(path: Path) -> None:
-    linter = shutil.which("hadolint")
+    linter = shutil.which("hadolint", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     if linter is None:
         pytest.skip("hadolint is not installed (the extra 'dev')")
     command = [linter, "--no-color", "--config", str(ROOT / ".hadolint.yaml"), str(path)]

@@ -101,7 +101,7 @@ def test_the_record_is_json_without_token_ids_and_holds_all_else() -> None:
     assert record["messages"] == [{"role": "user", "content": "é?"}]
     assert (record["statuses"], record["injected"]) == (["ok"], ["timeout"])
     assert (record["seed"], record["policy_tokens"]) == (2**62, 1)
-    left_out = {"prompt_ids", "completion_ids", "mask", "logprobs", "recorded_tokens"}
+    left_out = {"prompt_ids", "completion_ids", "mask", "logprobs", "recorded_tokens", "measured"}
     assert set(record) == {*Episode.__dataclass_fields__} - left_out | {"policy_tokens"}
 
 

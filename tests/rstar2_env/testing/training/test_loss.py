@@ -121,6 +121,16 @@ class HoldsALambda(Sound):
     scale: object = field(default_factory=lambda: lambda value: value)
 
 
+class ComparesWithItsOwnRows(Sound):
+    """Takes the mean of this process for that of the batch."""
+
+    def prepare(self, batch, ranks, rng):
+        return {"above": batch.logp - batch.logp.sum() / max(len(batch.logp), 1)}
+
+    def __call__(self, tokens):
+        return super().__call__(tokens) * tokens.column("above").clamp(-1, 1).exp()
+
+
 MUTANTS = [
     (SaysNotWhatItIs, "declarations", "policy_gradient is None"),
     (NeedsWhatNobodyGives, "declarations", "it needs ['critic']"),
@@ -135,6 +145,7 @@ MUTANTS = [
     (TrainsWithoutAnAdvantage, "trains", "where the advantage is zero"),
     (FiguresWithAGradient, "figures", "has a gradient; detach it"),
     (FiguresOfPadding, "figures", "other numbers off the mask change the figure 'advantage'"),
+    (ComparesWithItsOwnRows, "preparing", "processes"),
     (ForgetsItsState, "state", "a term that was given the state has another loss"),
     (HoldsALambda, "pickling", "pickle"),
 ]
