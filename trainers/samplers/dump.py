@@ -51,7 +51,7 @@ class Dump:
         temperature: Annotated[float, Rule(above=0)] = 0.1,
     ) -> None:
         self._kinds = Kinds(problems, by, order, seed=seed)
-        self._seed, self._window, self._temperature = seed, window, temperature
+        self._window, self._temperature = window, temperature
         self._drawn = 0
         self._counts = dict.fromkeys(self._kinds.names, 0)
         self._sizes = {name: deque[float](maxlen=window) for name in self._kinds.names}
@@ -72,12 +72,8 @@ class Dump:
 
     def draw(self, n: int) -> list[Start]:
         """See ``Sampler``."""
-        names, shares = list(self._counts), list(self.shares.values())
-        found = []
-        for _ in range(n):
-            rng = np.random.default_rng(np.random.SeedSequence([self._seed, self._drawn, 6]))
-            self._drawn += 1
-            found.append(self._kinds.draw(names[int(rng.choice(len(names), p=shares))]))
+        found = self._kinds.draw_by(self.shares, n, before=self._drawn)
+        self._drawn += n
         return found
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:

@@ -49,7 +49,7 @@ class Kinds:
                 'mixture (problems={"mix": [...]}), a finite source whose problems differ in the field '
                 f"by={by}, or the name of another field."
             )
-        self._problems = problems
+        self._problems, self._seed = problems, seed
         self._parts = {name: found[name] for name in self.names}
         self._orders = {
             name: Uniform(ids if isinstance(ids, list) else None, _seed(seed, list(found).index(name)))
@@ -65,6 +65,18 @@ class Kinds:
         assert isinstance(mixture, MixtureSource)  # other sources are finite
         problem = part.sample(np.random.default_rng(start.seed))
         return Start(start.seed, {"problem_id": mixture.id_of(part, problem.id)}, name)
+
+    def draw_by(self, shares: Mapping[str, float], n: int, *, before: int) -> list[Start]:
+        """The next starts, of kinds drawn by their shares.
+
+        Args:
+            shares: How likely each kind is; they sum to 1.
+            n: How many.
+            before: How many were drawn by shares before, which decides the draws.
+        """
+        names, chances = list(shares), list(shares.values())
+        rngs = [np.random.default_rng(np.random.SeedSequence([self._seed, before + at, 6])) for at in range(n)]
+        return [self.draw(names[int(rng.choice(len(names), p=chances))]) for rng in rngs]
 
     def state_dict(self) -> dict[str, Any]:
         """See ``Sampler``."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-import numpy as np
-
 from rstar2_env.core.options import Count, Rule, Seed, checked
 from rstar2_env.problems import ProblemSource
 
@@ -51,7 +49,7 @@ class SkillGap:
         floor: Annotated[float, Rule(least=0, most=1)] = 0.0,
     ) -> None:
         self._kinds = Kinds(problems, by, order, seed=seed)
-        self._seed, self._every, self._cycles, self._floor = seed, every, cycles, floor
+        self._every, self._cycles, self._floor = every, cycles, floor
         self._drawn = self._steps = 0
         self._success = dict.fromkeys(self._kinds.names, 0.0)
         self._seen = {name: [0, 0] for name in self._kinds.names}
@@ -65,12 +63,8 @@ class SkillGap:
 
     def draw(self, n: int) -> list[Start]:
         """See ``Sampler``."""
-        names, shares = list(self._success), list(self.shares.values())
-        found = []
-        for _ in range(n):
-            rng = np.random.default_rng(np.random.SeedSequence([self._seed, self._drawn, 6]))
-            self._drawn += 1
-            found.append(self._kinds.draw(names[int(rng.choice(len(names), p=shares))]))
+        found = self._kinds.draw_by(self.shares, n, before=self._drawn)
+        self._drawn += n
         return found
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:
