@@ -3,6 +3,10 @@
 What trains has the machine to itself, what waits for deadlines waits side by side, and the rest takes a worker a core.
 Every pass runs, whatever the others found; the last line counts them all, and the exit code is 0 when nothing failed.
 
+A few tests that failed are run once more at the end, with nothing beside them. What passes then failed because of what
+else ran, and is listed as unsteady under its first failure: a defect of the test, or of what it tests, that is to be
+mended, but no reason to lose a whole run. More than a few are a failure at once.
+
 Not covered: proofs, which take long and have a runner of their own (``proof.py``).
 """
 
@@ -21,10 +25,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
-from places import ROOT
+from failed_ids import FILE
+from places import ROOT, SUPPORT
 
-_NO_TESTS = 5
-"""pytest's exit code where nothing was selected."""
+_SOME_FAILED, _NO_TESTS = 1, 5
+"""pytest's exit codes where tests failed, and where nothing was selected."""
+
+_MOST_AGAIN = 3
+"""As many failed tests are run once more; more of them have another cause than what ran beside them."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +87,20 @@ class Tally:
 
     def line(self, seconds: float) -> str:
         """The counts as pytest words its last line."""
-        names = ["passed", "failed", "skipped", *(name for name in ("xfailed", "error") if self.counts[name])]
+        names = [
+            "passed",
+            "failed",
+            "skipped",
+            *(name for name in ("xfailed", "error", "unsteady") if self.counts[name]),
+        ]
         return ", ".join(f"{self.counts[name]} {name}" for name in names) + f" in {seconds:.2f}s"
+
+    def steadied(self, number: int) -> None:
+        """Count tests that passed when they ran again, and had failed or met an error before."""
+        for _ in range(number):
+            self.counts["failed" if self.counts["failed"] else "error"] -= 1
+        self.counts["passed"] += number
+        self.counts["unsteady"] += number
 
 
 def read(report: Path) -> Tally:
@@ -103,7 +123,17 @@ def command(one: Pass, rest: Sequence[str], report: Path) -> list[str]:
         rest: Further arguments for pytest; with a file or a folder among them, only that is collected.
         report: Where its JUnit report goes.
     """
-    found = [sys.executable, "-m", "pytest", f"--junitxml={report}", "-m", one.select]
+    found = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "failed_ids",
+        f"--junitxml={report}",
+        "--durations=15",
+        "-m",
+        one.select,
+    ]
     if one.workers:
         found += ["-n", str(one.workers), "--dist", "loadgroup", "--no-loadscope-reorder"]
     chosen = any(Path(word.partition("::")[0]).exists() for word in rest)
@@ -120,22 +150,46 @@ def run(passes: Iterable[Pass], rest: Sequence[str]) -> int:
     whole, failed, table = Tally(), False, []
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="rstar2-tests-") as folder:
+        ids = Path(folder) / "failed"
+        ids.touch()
         for one in passes:
             print(f"\n=== {one.name}: {one.select} (workers: {one.workers or 1})", flush=True)
             report = Path(folder) / f"{one.name}.xml"
             began, spent = time.monotonic(), _cpu_seconds()
-            threads = {"OMP_NUM_THREADS": str(one.threads)}
-            code = subprocess.run(command(one, rest, report), cwd=ROOT, env={**os.environ, **threads}).returncode
-            failed |= code not in (0, _NO_TESTS)
+            code = _pytest(command(one, rest, report), one.threads, ids)
+            failed |= code not in (0, _SOME_FAILED, _NO_TESTS)
             tally = read(report) if report.exists() else Tally(Counter(error=1))
             whole.add(tally)
             took, cpu = time.monotonic() - began, _cpu_seconds() - spent
             table.append(f"{one.name:<10} {tally.line(took)}, {cpu:.0f} s of CPU, exit code {code}")
+        unsteady = _run_again(list(dict.fromkeys(ids.read_text().splitlines()))) if not failed else []
+    whole.steadied(len(unsteady))
     print("\n=== all passes", *table, sep="\n")
     for reason, count in whole.reasons.most_common():
         print(f"{count} {reason}")
+    for name in unsteady:
+        print(f"UNSTEADY: {name} failed above, and passed when it ran again with nothing beside it")
     print(whole.line(time.monotonic() - started), flush=True)
     return int(failed or bool(whole.counts["failed"] or whole.counts["error"]))
+
+
+def _pytest(words: Sequence[str], threads: int, ids: Path) -> int:
+    """Run pytest; the ids of tests that failed are added to a file."""
+    path = os.pathsep.join([str(SUPPORT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    given = {"OMP_NUM_THREADS": str(threads), "PYTHONPATH": path, FILE: str(ids)}
+    return subprocess.run(words, cwd=ROOT, env={**os.environ, **given}).returncode
+
+
+def _run_again(names: Sequence[str]) -> list[str]:
+    """Run tests that failed once more, each with nothing beside it; returns those that pass now."""
+    if not names or len(names) > _MOST_AGAIN:
+        return []
+    print(f"\n=== once more, one at a time: {', '.join(names)}", flush=True)
+    return [
+        name
+        for name in names
+        if subprocess.run([sys.executable, "-m", "pytest", "-m", "", name], cwd=ROOT).returncode == 0
+    ]
 
 
 def _cpu_seconds() -> float:
