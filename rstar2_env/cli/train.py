@@ -45,7 +45,7 @@ def train_command(
     ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Optimizer steps.")] = None,
     learning_rate: Annotated[float | None, typer.Option("--learning-rate", "--lr", help="Peak learning rate.")] = None,
-    group_size: Annotated[int | None, typer.Option(min=2, help="Episodes of a group to train on (G).")] = None,
+    group_size: Annotated[int | None, typer.Option(min=1, help="Episodes of a group to train on (G).")] = None,
     problems_per_step: Annotated[int | None, typer.Option(min=1, help="Groups in one step.")] = None,
     eval_every: Annotated[int | None, typer.Option(min=0, help="Steps between held-out evaluations; 0: none.")] = None,
     save_every: Annotated[
