@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -114,11 +113,9 @@ def test_the_doctor_examines_the_container_that_it_runs_in(engine: Engine, cpu: 
 
 def test_the_sandbox_keeps_its_promises_in_the_container_of_the_compose_file(engine: Engine, cpu: str) -> None:
     code, said = engine.run(cpu, "sandbox", "check", "--isolation", "strict", **LOOSE)
-    # An escape that came to no end in its time says that the machine is busy.
-    broken = re.findall(r"BROKEN: (\w+)", said)
-    assert set(broken) <= {"timeout"}, said
+    assert "BROKEN" not in said, said
     assert said.count("it holds") >= 6
-    assert code == int(bool(broken)), said
+    assert code == 0, said
 
 
 def test_a_trainer_outside_uses_the_sandbox_of_the_container(engine: Engine, cpu: str) -> None:

@@ -12,13 +12,11 @@ import os
 import signal
 from typing import TYPE_CHECKING
 
-from . import landlock, linux, seccomp
+from . import landlock, linux, seccomp, users
 
 if TYPE_CHECKING:
     from .plan import Plan
 
-INSIDE_USER = 1000
-"""The user that a program sees itself as, in a user namespace."""
 WORKDIR = "/tmp"
 """The working folder, where mounts are possible."""
 _MOST_PREPARED = 4096
@@ -50,14 +48,15 @@ class Isolation:
         self._rules = landlock.Rules(readable, plan.landlock) if plan.landlock else None
         self.base_memory = 0
         """Bytes of address space that the zygote uses: the preloaded modules, not a program's own."""
-        self._proc = fcntl.fcntl(PROC_FD, fcntl.F_DUPFD_CLOEXEC, 64) if plan.user else -1
+        self._nests = plan.user and not plan.users_from  # so that the kernel counts each call's processes apart
+        self._proc = fcntl.fcntl(PROC_FD, fcntl.F_DUPFD_CLOEXEC, 64) if self._nests else -1
         self._flags = plan.flags("mount", "ipc", "uts")
         self._hides_proc = "mount" in plan.namespaces and _can_mount_proc()
         self._prepared: dict[tuple[int, int], tuple[linux.Prepared, linux.Prepared]] = {}
 
     def most_processes(self, wanted: int) -> int | None:
         """The rlimit on processes for a program that may have ``wanted``; ``None`` where it cannot be determined."""
-        if self._plan.own_user:
+        if self._plan.counted:
             return wanted
         # The kernel counts all processes of the caller's user: this is a coarse bound; the watch adds a fine one.
         return self._plan.shared_processes + wanted if self._plan.shared_processes else None
@@ -100,8 +99,8 @@ class Isolation:
         mounts.run()
         if "mount" not in self._plan.namespaces:
             self._settle_in(workdir, slot)
-        if self._plan.user:
-            self._nest()
+        if self._nests:
+            users.nest(self._proc)
         change_of_user.run()
         if self._plan.isolated and not self._plan.own_user:
             linux.drop_capabilities()
@@ -134,14 +133,6 @@ class Isolation:
             os.chown(workdir, self._plan.users_from + slot, self._plan.users_from + slot)
         os.chdir(workdir)
         os.environ["HOME"] = os.environ["TMPDIR"] = workdir
-
-    def _nest(self) -> None:
-        """A user namespace for each call: the kernel counts its processes apart from all others'."""
-        linux.set_dumpable(True)  # to write the user and group maps
-        linux.unshare(linux.CLONE_NEWUSER)
-        linux.map_user(self._proc, INSIDE_USER, (0, 0))
-        linux.drop_bounding_capabilities()  # a new user namespace begins with all of them
-        linux.drop_capabilities()
 
 
 def _change_of_user(user: int) -> linux.Prepared:

@@ -9,23 +9,18 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from . import landlock, linux, seccomp
+from .attempt import attempt
 from .cgroups import Groups
-from .isolation import INSIDE_USER
 from .plan import NAMESPACES, SCOPED, Plan
+from .users import INSIDE_USER, become, enter_user_namespace, free_users, try_process_limit
 from .view import FOLDER, View, build, plain_view, private_view
 
-_USERS_FROM = 0x7A000000
-"""First of the user ids for programs, far from those that a machine assigns."""
 _MARGIN = 512
-_USERS_EACH, _MOST_PROCESSES, _SMALL_BLOCK = 512, 1 << 22, 8192
-"""User ids for each warden, largest number of process ids in Linux, and user ids to choose from in a container."""
 
 
 @dataclass(slots=True)
@@ -49,6 +44,7 @@ class Layers:
         plan, spaces = self.plan, self.plan.namespaces
         grouped = self.groups.controllers if self.groups is not None else ()
         pinned = plan.seccomp and plan.landlock > 0
+        counted_late = plan.isolated and not plan.counted and "pids" not in grouped
         watched = os.path.exists(f"/proc/self/task/{os.getpid()}/children")  # how the zygote finds a tree
         kept: dict[str, list[str]] = {
             "no network": _those({"network namespace": "net" in spaces, "system-call filter": plan.seccomp}),
@@ -72,11 +68,11 @@ class Layers:
             "bounded processes": _those(
                 {
                     "pids control group": "pids" in grouped,
-                    "rlimit of a separate user": plan.own_user,
-                    "rlimit and the zygote's watch": watched
-                    and plan.isolated
-                    and not plan.own_user
-                    and "pids" not in grouped,
+                    "rlimit of a separate user": plan.counted,
+                    "rlimit and the zygote's watch": watched and counted_late and plan.shared_processes > 0,
+                    "the zygote's watch alone, which ends a program that has too many": watched
+                    and counted_late
+                    and not plan.shared_processes,
                 }
             ),
             "bounded output": ["reader of the warden"],
@@ -148,22 +144,23 @@ def find(options: dict[str, Any]) -> Layers:
     if "mount" in plan.namespaces:
         try:
             view = private_view(options["site_dirs"], options["readable"])
-            failure = _attempt(lambda: _rehearse(plan, view, options["scratch"]))
+            failure = attempt(lambda: _rehearse(plan, view, options["scratch"]))
         except OSError as error:
             failure = str(error)
         if failure is not None:
             missing["mount"], view = failure, plain
             plan.namespaces = tuple(name for name in plan.namespaces if name != "mount")
-    if os.geteuid() == 0 and not plan.user:
+    if os.geteuid() == 0:
         _find_users(plan, view, missing)
-    for name, attempt in (("seccomp", seccomp.Filter), ("landlock", landlock.version)):
-        if name not in missing and (failure := _attempt(attempt)) is not None:
+    plan.counted = attempt(partial(try_process_limit, plan)) is None
+    for name, probe in (("seccomp", seccomp.Filter), ("landlock", landlock.version)):
+        if name not in missing and (failure := attempt(probe)) is not None:
             missing[name] = failure
     plan.seccomp = "seccomp" not in missing
     if "landlock" not in missing:
         # The name "scope" stands for an older kernel, for tests.
         plan.landlock = landlock.version() if "scope" not in missing else min(landlock.version(), SCOPED - 1)
-    if not plan.own_user and os.geteuid() != 0:
+    if not plan.counted and os.geteuid() != 0:
         plan.shared_processes = _count_own_tasks() + _MARGIN
     return Layers(plan, view, groups, missing)
 
@@ -180,8 +177,8 @@ def _groups(missing: dict[str, str]) -> Groups | None:
 
 def _find_namespaces(plan: Plan, missing: dict[str, str]) -> None:
     """Find which namespaces can be made, as the current user or inside a user namespace."""
-    if _attempt(lambda: linux.unshare(linux.CLONE_NEWNS)) is not None:
-        error = missing.get("user") or _attempt(lambda: enter_user_namespace(os.getuid(), os.getgid()))
+    if attempt(lambda: linux.unshare(linux.CLONE_NEWNS)) is not None:
+        error = missing.get("user") or attempt(enter_user_namespace)
         if error is not None:
             missing["user"] = error
         plan.user = error is None
@@ -189,7 +186,7 @@ def _find_namespaces(plan: Plan, missing: dict[str, str]) -> None:
         missing.setdefault("pid", "the kernel has no pidfds")
     base = linux.CLONE_NEWUSER if plan.user else 0
     for name, (_, flag) in NAMESPACES.items():
-        if name not in missing and (error := _attempt(partial(linux.unshare, base | flag))) is not None:
+        if name not in missing and (error := attempt(partial(linux.unshare, base | flag))) is not None:
             missing[name] = error
     plan.namespaces = tuple(name for name in NAMESPACES if name not in missing)
 
@@ -199,35 +196,24 @@ def _find_users(plan: Plan, view: View, missing: dict[str, str]) -> None:
     if "users" in missing:
         return
     try:
-        first = _free_users()
+        first = free_users()
     except OSError as error:
         missing["users"] = str(error)
         return
     library = os.path.join(os.path.realpath(sys.base_prefix), "lib")
 
     def look() -> None:
-        os.setgroups([])
-        os.setresuid(first, first, first)
-        if not os.access(library, os.R_OK | os.X_OK):
+        if plan.user:
+            enter_user_namespace(first)
+        become(first)
+        if view.launch.startswith(FOLDER) and not os.access(library, os.R_OK | os.X_OK):
             raise OSError(13, f"another user cannot read {library}, and there is no mount namespace to show it")
 
-    failure = _attempt(look) if view.launch.startswith(FOLDER) else None
+    failure = attempt(look)
     if failure is not None:
         missing["users"] = failure
     else:
         plan.users_from = first
-
-
-def _free_users() -> int:
-    """The first of a block of users for this warden only: the kernel counts processes by user, over all sandboxes."""
-    with open("/proc/self/uid_map") as file:
-        for line in file:
-            first, _, count = map(int, line.split())
-            if first <= _USERS_FROM and first + count > _USERS_FROM + _USERS_EACH * _MOST_PROCESSES:
-                return _USERS_FROM + _USERS_EACH * os.getpid()
-            if count > _SMALL_BLOCK + _USERS_EACH:  # a container's smaller range: somewhere near its end
-                return first + count - _USERS_EACH - os.getpid() * 16 % _SMALL_BLOCK
-    raise OSError(22, "the user namespace maps too few users to give each slot its own")
 
 
 def _count_own_tasks() -> int:
@@ -242,21 +228,13 @@ def _count_own_tasks() -> int:
     return count
 
 
-def enter_user_namespace(user: int, group: int) -> None:
-    """Make a user namespace in which this process is root, and enter it."""
-    proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
-    linux.unshare(linux.CLONE_NEWUSER)
-    linux.map_user(proc, 0, (user, group))
-    os.close(proc)
-
-
 def _rehearse(plan: Plan, view: View, scratch: str) -> None:
     """Build the private view and the mounts of a child, as for the zygote, to check that this works."""
     if plan.user:
-        enter_user_namespace(os.getuid(), os.getgid())
+        enter_user_namespace()
     if "pid" in plan.namespaces:
         linux.unshare(linux.CLONE_NEWPID)
-    error = _attempt(lambda: _build_and_mount(plan, view, scratch))
+    error = attempt(lambda: _build_and_mount(plan, view, scratch))
     if error is not None:
         raise OSError(0, error)
 
@@ -267,29 +245,6 @@ def _build_and_mount(plan: Plan, view: View, scratch: str) -> None:
     linux.mount("tmpfs", "/tmp", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "size=1m")
     if not os.access(view.python, os.X_OK):
         raise OSError(2, f"the interpreter is not at {view.python} in the private view")
-
-
-def _attempt(action: Callable[[], Any]) -> str | None:
-    """Try ``action`` in a forked process, which ends with it; returns the error, or ``None`` when it worked."""
-    read, write = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        message = b"it ended without a word"
-        try:
-            action()
-            message = b""
-        except OSError as error:
-            message = str(error.args[-1] if error.args else error).encode()
-        except BaseException:
-            message = traceback.format_exc().encode()
-        finally:
-            os.write(write, message[:4000])
-            os._exit(0)
-    os.close(write)
-    with os.fdopen(read, "rb") as file:
-        said = file.read().decode()
-    os.waitpid(pid, 0)
-    return said or None
 
 
 def _those(mechanisms: dict[str, bool]) -> list[str]:

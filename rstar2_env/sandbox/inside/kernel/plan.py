@@ -28,12 +28,14 @@ class Plan:
     Attributes:
         isolated: Whether there is any isolation at all.
         user: Whether everything happens in a user namespace (an ordinary user's way to the others).
-        users_from: As root: each slot runs as a user of its own, numbered from here; 0 means no change of user.
+        users_from: As root, in a user namespace or without one: each slot runs as a user of its own, numbered from
+            here; 0 means no change of user.
         namespaces: The other active namespaces.
         seccomp: Whether the system-call filter is active.
         landlock: Active version of Landlock; 0 means none.
+        counted: Whether the kernel bounds the processes of a program's user, and counts them apart from all others.
         shared_processes: Processes that the caller's user had at the start and a margin, where programs run as the
-            same user; 0 otherwise.
+            same ordinary user, or are counted together with it; 0 otherwise.
     """
 
     isolated: bool = True
@@ -42,11 +44,12 @@ class Plan:
     namespaces: tuple[str, ...] = ()
     seccomp: bool = False
     landlock: int = 0
+    counted: bool = False
     shared_processes: int = 0
 
     @property
     def own_user(self) -> bool:
-        """Whether a program runs as a separate user, whose processes the kernel counts separately."""
+        """Whether a program runs as another user than the caller, or in a user namespace of its own."""
         return self.user or self.users_from > 0
 
     @property

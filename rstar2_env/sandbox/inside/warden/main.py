@@ -51,7 +51,7 @@ def main() -> None:
         if scratch is not None:
             os.chmod(scratch, 0o711)  # the separate users must be able to reach their folders
         count = options["workers"] + 2 * options["waiting"]
-        make_slot = partial(Slot, groups=found.groups, scratch=scratch, own_user=found.plan.own_user)
+        make_slot = partial(Slot, groups=found.groups, scratch=scratch, counted=found.plan.counted)
         slots = [make_slot(index) for index in range(count)]
     except (OSError, RuntimeError) as error:
         caller.say({"op": "failed", "error": str(error)})

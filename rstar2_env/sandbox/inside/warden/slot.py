@@ -16,16 +16,16 @@ class Slot:
         index: Its number.
         groups: The control groups of this warden, or ``None``.
         scratch: Where working folders are made; ``None`` when each child mounts its own.
-        own_user: Whether its children run as a user of their own.
+        counted: Whether the kernel bounds the processes of its children's user.
     """
 
-    def __init__(self, index: int, groups: Groups | None, scratch: str | None, own_user: bool) -> None:
+    def __init__(self, index: int, groups: Groups | None, scratch: str | None, counted: bool) -> None:
         self.index = index
         self.group = groups.make(index) if groups is not None else None
         self.scratch = scratch
         bounded = groups.controllers if groups is not None else ()
         self.bounds_memory = "memory" in bounded
-        self.bounds_processes = "pids" in bounded or own_user
+        self.bounds_processes = "pids" in bounded or counted
         self.bounds_files = scratch is None
 
     def unbounded(self, limits: dict[str, Any]) -> tuple[int, int, int]:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from .. import orders
 from ..kernel import linux
-from ..kernel.isolation import INSIDE_USER, PROC_FD
-from ..kernel.layers import Layers, enter_user_namespace
+from ..kernel.isolation import PROC_FD
+from ..kernel.layers import Layers
+from ..kernel.users import INSIDE_USER, enter_user_namespace
 from ..kernel.view import build
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ def _spawn(control: int, layers: Layers, scratch: str) -> int:
     plan, view = layers.plan, layers.view
     proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
     if plan.user:
-        enter_user_namespace(os.getuid(), os.getgid())
+        enter_user_namespace(plan.users_from)
     if "pid" in plan.namespaces:
         linux.unshare(linux.CLONE_NEWPID)
     # Not -I: it would ignore PYTHONHASHSEED. The environment is ours alone, and -P and -s do the rest of -I.

@@ -31,7 +31,7 @@ class Groups:
 
 
 @pytest.mark.parametrize(
-    ("controllers", "scratch", "own_user", "watched"),
+    ("controllers", "scratch", "counted", "watched"),
     [
         (("memory", "pids"), None, False, (0, 0, 0)),
         (("memory",), None, False, (8, 0, 0)),
@@ -42,10 +42,10 @@ class Groups:
     ],
 )
 def test_what_the_kernel_does_not_bound_is_watched(
-    controllers: tuple[str, ...], scratch: str | None, own_user: bool, watched: tuple[int, int, int]
+    controllers: tuple[str, ...], scratch: str | None, counted: bool, watched: tuple[int, int, int]
 ) -> None:
     groups = Groups(*controllers) if controllers else None
-    slot = Slot(0, groups, scratch, own_user)  # type: ignore[arg-type]  # no kernel's groups are needed
+    slot = Slot(0, groups, scratch, counted)  # type: ignore[arg-type]  # no kernel's groups are needed
     assert slot.unbounded(LIMITS) == watched
 
 

@@ -1,0 +1,122 @@
+"""The users that programs run as, where root is that of a container: it may change users, and make a user namespace."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from rstar2_env.sandbox.inside.kernel.attempt import attempt
+from rstar2_env.sandbox.inside.kernel.plan import Plan
+from rstar2_env.sandbox.inside.kernel.users import USERS_EACH, enter_user_namespace, free_users, try_process_limit
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become the root of a container")
+
+CAPABILITIES = {
+    "chown": 0,
+    "dac_override": 1,
+    "fowner": 3,
+    "kill": 5,
+    "setgid": 6,
+    "setuid": 7,
+    "setpcap": 8,
+    "setfcap": 31,
+}
+CONTAINER = tuple(CAPABILITIES)
+"""What is left to root in a container, as far as it matters here."""
+STORM = """
+import os, time
+made = 0
+try:
+    while made < 200:
+        if os.fork() == 0:
+            time.sleep(600)
+            os._exit(0)
+        made += 1
+except OSError:
+    pass
+if made >= 32:
+    time.sleep(60)
+print("made", made)
+os._exit(0)
+"""
+PROGRAM = """
+import json, os, sys
+from rstar2_env.sandbox.inside.kernel import linux
+kept, without, code = json.loads(sys.argv[1])
+if kept is not None:
+    for capability in range(41):
+        if capability not in kept:
+            linux.prctl(24, capability)
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:-1], json.dumps([None, without, code])])
+from rstar2_env.sandbox import Job, Limits, LocalSandbox
+with LocalSandbox(workers=1, waiting=1, preload=(), without=without) as sandbox:
+    outcome = sandbox.run(Job(code, limits=Limits(wall_s=120, memory_mb=512, processes=32)))
+    layers = {layer.name: layer.detail for layer in sandbox.capabilities() if layer.active}
+print(json.dumps([layers, outcome.status.value, outcome.stdout, outcome.error_message]))
+"""
+
+
+def as_container_root(capabilities: tuple[str, ...], code: str, *without: str) -> tuple[dict[str, str], str, str, str]:
+    """Run a program in a sandbox of a root with these capabilities: the layers, the status, the output, the message."""
+    given = json.dumps([[CAPABILITIES[name] for name in capabilities], ["cgroups", *without], code])
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, given], capture_output=True, text=True, timeout=280, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    layers, status, output, message = json.loads(done.stdout)
+    return layers, status, output, message
+
+
+def test_a_fork_storm_of_a_containers_root_meets_the_limit_of_a_separate_user() -> None:
+    layers, status, output, _ = as_container_root(CONTAINER, STORM)
+    assert "user namespace" in layers, "the machine gave more than a container does"
+    assert "own users" in layers
+    assert layers["bounded processes"] == "by rlimit of a separate user"
+    assert (status, output) == ("ok", "made 31\n")
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "without"),
+    [(CONTAINER, ("users",)), (("setfcap",), ()), ((), ())],
+    ids=["switched off", "no right to change users", "no rights at all"],
+)
+def test_where_the_kernel_does_not_count_the_watch_does_and_the_promise_says_so(
+    capabilities: tuple[str, ...], without: tuple[str, ...]
+) -> None:
+    layers, status, _, message = as_container_root(capabilities, STORM, *without)
+    assert layers["bounded processes"].startswith("by the zygote's watch alone")
+    assert status == "exception"
+    assert "more processes and threads than its limit" in message
+
+
+def test_the_machines_root_is_not_counted_in_any_namespace() -> None:
+    assert "pass a limit" in str(attempt(lambda: try_process_limit(Plan(user=True))))
+
+
+@pytest.mark.parametrize("user", [False, True])
+def test_a_separate_user_is_counted(user: bool) -> None:
+    assert attempt(lambda: try_process_limit(Plan(user=user, users_from=free_users()))) is None
+
+
+def test_separate_users_are_known_in_the_user_namespace() -> None:
+    first = free_users()
+
+    def enter() -> None:
+        enter_user_namespace(first)
+        assert os.getuid() == 0
+        last = first + USERS_EACH - 1
+        os.setresuid(last, last, last)
+
+    assert attempt(enter) is None
+
+
+def test_a_user_without_the_right_to_others_is_told() -> None:
+    def enter() -> None:
+        os.setresuid(65534, 65534, 65534)
+        enter_user_namespace(free_users())
+
+    assert "could not be mapped" in str(attempt(enter))
