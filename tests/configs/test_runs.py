@@ -38,7 +38,7 @@ SCALED = {
 OWN = {
     *("model.path", "run.output_dir", "run.threads", "run.progress"),
     *(f"rollout.env_options.{name}" for name in ("problems", "holdout", *dict(values(ENV_OPTIONS)))),
-    "parts.correction.name",  # "auto" is what suits the engine
+    *("parts.correction.name", "parts.correction.cap"),  # "auto" is what suits the engine
 }
 """The model, the problems and the folder, which no file names."""
 ON_A_CPU = {"one_gpu_vllm": {"sleep": False}}
