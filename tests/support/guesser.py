@@ -1,7 +1,7 @@
 """A policy that guesses: it answers one of four digits, half of the time after a call of the tool.
 
-A model of some ten thousand parameters that learned these turns by heart in seconds, so that runs of real files of options
-have groups with right and wrong answers, calls of the tool, and something to train on.
+A model of some ten thousand parameters that learned these turns by heart in seconds, so that groups of any run have
+right and wrong answers, calls of the tool, and something to train on.
 """
 
 from __future__ import annotations
