@@ -1,30 +1,67 @@
 """A module's weights in the layout of a checkpoint, for an engine that has a copy of its own.
 
+They come layer by layer, so that merging and converting them needs the memory of one layer, not of a second model.
 Covered: plain modules, modules whose checkpoints have another layout (transformers' own conversions, as for mixtures of
-experts), LoRA adapters of peft (merged into copies, without changing the module). Not covered: modules whose weights
-are sharded over processes (FSDP, ZeRO-3).
+experts), LoRA adapters of peft (merged into copies, without changing the module). Modules whose weights are sharded
+over processes need a ``gather``; the trainer has one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
 from transformers.core_model_loading import revert_weight_conversion
 
+Cast: TypeAlias = Callable[[str, Tensor], Tensor]
+"""Given a tensor's name in the module, returns it in the precision that is wanted."""
+
+Gather: TypeAlias = Callable[[Mapping[str, Tensor], Cast], AbstractContextManager[dict[str, Tensor]]]
+"""Makes the tensors of one layer whole and casts them; they are valid until the context ends."""
+
 
 @torch.no_grad()
-def checkpoint_weights(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Names and weights of a module, with the names of its checkpoint on disk.
+def checkpoint_weights(
+    module: nn.Module, *, dtype: torch.dtype | None = None, gather: Gather | None = None
+) -> Iterator[tuple[str, Tensor]]:
+    """Names and weights of a module, layer by layer, with the names of its checkpoint on disk.
 
-    The tensors may be the module's own: copy them to keep them.
+    A tensor may be the module's own, and is valid until the next one is taken: copy it to keep it. Tied weights come
+    under each of their names.
+
+    Args:
+        module: The module, with or without adapters of peft.
+        dtype: Precision of the parameters; ``None`` leaves them as they are. Buffers stay as they are.
+        gather: Makes sharded tensors whole.
+
+    Raises:
+        NotImplementedError: The module has adapters that cannot be merged.
     """
     base = without_adapters(module)
-    state = module.state_dict() if base is module else dict(_merged(module))
-    yield from dict(revert_weight_conversion(base, state)).items()
+    adapters = _adapters(base) if base is not module else {}
+    kept = {name for name, _ in base.named_buffers(remove_duplicate=False)}
+
+    def cast(name: str, tensor: Tensor) -> Tensor:
+        # A layer with an adapter is merged in its own precision and cast afterwards.
+        merged = any(owner in adapters for owner in _owners(name))
+        return tensor if dtype is None or merged or name in kept else tensor.to(dtype)
+
+    state = {name: one for name, one in base.state_dict(keep_vars=True).items() if isinstance(one, Tensor)}
+    units = set(_units(base, adapters))
+    for _, names in groupby(state, key=lambda name: _unit_of(name, units)):
+        of_unit = {name: state[name] for name in names}
+        with _own(of_unit, cast) if gather is None else gather(of_unit, cast) as whole:
+            merged = dict(_merged(base, whole, adapters, dtype)) if adapters else whole
+            found = dict(revert_weight_conversion(base, merged))
+            merged.clear()
+            while found:
+                name = next(iter(found))
+                yield name, found.pop(name).detach()
 
 
 def without_adapters(module: nn.Module) -> Any:
@@ -34,29 +71,79 @@ def without_adapters(module: nn.Module) -> Any:
     return module if below is None else below()
 
 
-def _merged(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """The weights of the base model with the adapters added, layer by layer."""
+def _own(tensors: Mapping[str, Tensor], cast: Cast) -> AbstractContextManager[dict[str, Tensor]]:
+    return nullcontext({name: cast(name, tensor) for name, tensor in tensors.items()})
+
+
+def _adapters(base: nn.Module) -> dict[str, Any]:
+    """The layers with LoRA adapters, by name."""
     from peft.tuners.lora import LoraLayer
     from peft.tuners.tuners_utils import BaseTunerLayer
     from peft.utils.other import AuxiliaryTrainingWrapper
 
-    deltas: dict[str, Tensor] = {}
-    for name, part in module.named_modules():
-        if isinstance(part, LoraLayer) and not part.lora_variant:
-            for adapter in part.active_adapters:
-                if adapter in part.lora_A:
-                    delta = part.get_delta_weight(adapter)
-                    deltas[name] = deltas[name] + delta if name in deltas else delta
+    found: dict[str, Any] = {}
+    for name, part in base.named_modules():
+        if isinstance(part, LoraLayer) and not part.lora_variant and not any(part.lora_bias.values()):
+            found[name] = part
         elif isinstance(part, BaseTunerLayer | AuxiliaryTrainingWrapper):
             raise NotImplementedError(f"{type(part).__name__}: only plain LoRA adapters can be merged for an engine.")
-    prefix = "base_model.model."
-    for name, tensor in module.state_dict().items():
-        if ".lora_" in name or not name.startswith(prefix):
-            continue
+    return found
+
+
+def _units(module: nn.Module, adapters: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """Names of the modules whose weights are handled together: members of lists of layers, and adapted layers."""
+    for name, child in module.named_children():
+        at = f"{prefix}{name}"
+        if isinstance(module, nn.ModuleList) or at in adapters:
+            yield at
+        else:
+            yield from _units(child, adapters, f"{at}.")
+
+
+def _owners(name: str) -> Iterator[str]:
+    """Names of the modules that hold a tensor, from the outermost."""
+    words = name.split(".")
+    return (".".join(words[:end]) for end in range(1, len(words)))
+
+
+def _unit_of(name: str, units: set[str]) -> str:
+    return next((owner for owner in _owners(name) if owner in units), name.rpartition(".")[0])
+
+
+def _merged(
+    base: nn.Module, whole: dict[str, Tensor], adapters: Mapping[str, Any], dtype: torch.dtype | None
+) -> Iterator[tuple[str, Tensor]]:
+    """The weights of one unit with its adapters added; empties ``whole`` on the way, tensor by tensor."""
+    low_rank = {name: whole.pop(name) for name in list(whole) if ".lora_" in name}
+    while whole:
+        name = next(iter(whole))
+        tensor = whole.pop(name)
         layer, _, kind = name.partition(".base_layer.")
-        if kind == "weight" and layer in deltas:
-            tensor = tensor + deltas[layer].to(tensor.dtype)
-        yield name.removeprefix(prefix).replace(".base_layer.", "."), tensor
+        part = adapters.get(layer)
+        if part is not None:
+            for adapter in part.active_adapters if kind == "weight" else ():
+                if adapter in part.lora_A and adapter not in part.merged_adapters:
+                    with _holding(part, layer, low_rank):
+                        tensor = tensor + part.get_delta_weight(adapter).to(tensor.dtype)
+            tensor = tensor if dtype is None else tensor.to(dtype)
+        yield name.replace(".base_layer.", "."), tensor
+
+
+@contextmanager
+def _holding(part: nn.Module, at: str, tensors: Mapping[str, Tensor]) -> Iterator[None]:
+    """Let a module compute with these tensors instead of its own parameters, which may be shards of them."""
+    own: list[tuple[nn.Module, str, nn.Parameter]] = []
+    for name, module in part.named_modules(prefix=at):
+        for key, parameter in module.named_parameters(recurse=False):
+            given = tensors.get(f"{name}.{key}", parameter)
+            if given is not parameter:
+                own.append((module, key, parameter))
+                module._parameters[key] = nn.Parameter(given, requires_grad=False)
+    try:
+        yield
+    finally:
+        for module, key, parameter in own:
+            module._parameters[key] = parameter
 
 
 def named_weights(weights: Any) -> Iterator[tuple[str, Tensor]]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from weakref import ReferenceType, ref
 
 import pytest
 import torch
@@ -10,7 +14,7 @@ from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file
 from tiny_models import tiny_qwen3
 
-from rstar2_env.rollout.engines.weights import checkpoint_weights, write_weights
+from rstar2_env.rollout.engines.weights import Cast, checkpoint_weights, write_weights
 
 
 def test_a_plain_modules_weights_are_its_own_and_not_copies() -> None:
@@ -30,6 +34,30 @@ def test_adapters_are_merged_on_the_way_out_and_stay_as_they_are() -> None:
         assert torch.allclose(plain(ids).logits, expected, atol=1e-4)
         assert torch.equal(policy(ids).logits, expected)
         assert not torch.allclose(tiny_qwen3()(ids).logits, expected, atol=1e-2)
+
+
+@pytest.mark.parametrize("lora", [False, True])
+def test_no_layer_is_whole_while_the_next_one_comes(lora: bool) -> None:
+    policy: Any = tiny_qwen3(num_hidden_layers=4)
+    if lora:
+        policy = get_peft_model(policy, LoraConfig(r=2, target_modules="all-linear", init_lora_weights=False))
+    expected = {name: tensor.clone() for name, tensor in checkpoint_weights(policy)}
+    gathered: list[list[ReferenceType[torch.Tensor]]] = []
+
+    @contextmanager
+    def gather(tensors: Mapping[str, torch.Tensor], cast: Cast) -> Iterator[dict[str, torch.Tensor]]:
+        assert not any(reference() is not None for layer in gathered for reference in layer)
+        whole = {name: cast(name, tensor).detach().clone() for name, tensor in tensors.items()}
+        gathered.append([ref(tensor) for tensor in whole.values()])
+        yield whole
+
+    seen = 0
+    for name, tensor in checkpoint_weights(policy, gather=gather):
+        assert torch.equal(tensor, expected[name]), name
+        seen += 1
+        del tensor
+    assert seen == len(expected)
+    assert len(gathered) == 4 + 3, "the layers, the embedding, the last norm and the head"
 
 
 def test_adapters_that_cannot_be_added_are_refused() -> None:

@@ -1,0 +1,56 @@
+"""``whole_weights``: a policy's weights whole, however they are sharded over the processes, one layer at a time.
+
+Covered: weights in one process, DTensors (FSDP2), DeepSpeed's ZeRO-3; LoRA adapters, which are merged layer by layer
+into copies; transformers' conversions into the layout of a checkpoint. Not covered: FSDP1, the float32 masters that
+DeepSpeed keeps beside bf16 weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
+
+from rstar2_env.rollout.engines.weights import Cast, checkpoint_weights
+
+
+def whole_weights(module: nn.Module, *, dtype: torch.dtype | None = None) -> Iterator[tuple[str, Tensor]]:
+    """Names and whole weights of a policy, with the names of its checkpoint on disk.
+
+    Gathering is collective: every process must take every item, in step with the others, also those that have no use
+    for it, and also after an error of its own. Each process then holds one layer at a time beside its own weights.
+
+    Args:
+        module: The policy, without the wrapper of DDP or DeepSpeed; with or without LoRA adapters, which are merged.
+        dtype: Precision of the parameters; ``None`` leaves them as they are. Shards are cast before they are gathered.
+            Buffers stay as they are.
+
+    Yields:
+        A name and a tensor, which may be the module's own: it is valid until the next item is taken. Tied weights come
+        under each of their names.
+
+    Raises:
+        NotImplementedError: The module has adapters that cannot be merged.
+    """
+    yield from checkpoint_weights(module, dtype=dtype, gather=_gathered)
+
+
+@contextmanager
+def _gathered(tensors: Mapping[str, Tensor], cast: Cast) -> Iterator[dict[str, Tensor]]:
+    partitioned = [tensor for tensor in tensors.values() if hasattr(tensor, "ds_id")]
+    if not partitioned:
+        yield {name: _full(cast(name, tensor)) for name, tensor in tensors.items()}
+        return
+    from deepspeed.runtime.zero import GatheredParameters
+
+    whole: Any = GatheredParameters(partitioned)
+    with whole:
+        yield {name: cast(name, tensor) for name, tensor in tensors.items()}
+
+
+def _full(tensor: Tensor) -> Tensor:
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
