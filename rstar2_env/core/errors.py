@@ -119,7 +119,7 @@ class ServiceError(Rstar2Error, RuntimeError):
         message: What was asked, and how it failed.
         cause: ``refused`` where a model's endpoint refused the conversation for its content, ``too_long`` where it is
             longer than the model reads, ``lost`` where the connection failed, ``passing`` where the server may answer
-            another attempt; else empty.
+            another attempt, ``late`` where it took longer than allowed; else empty.
         after_s: Seconds after which the server asks to be tried again.
     """
 

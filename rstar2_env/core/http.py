@@ -18,6 +18,8 @@ from rstar2_env.core.retries import delay, failure, may_pass, reason, retry_afte
 
 T = TypeVar("T")
 
+_WORTH_ANOTHER = ("lost", "passing")
+
 Pick = Callable[[Sequence[str]], AbstractContextManager[str]]
 """Chooses where to ask, given where it failed so far; the choice is held until that attempt is over."""
 
@@ -97,7 +99,8 @@ class HttpClient:
 
         Raises:
             ServiceError: No attempt was answered, or the server refused; the message quotes its answer, and ``cause``
-                is ``lost`` or ``passing`` where a later attempt may succeed.
+                is ``lost`` or ``passing`` where a later attempt may succeed, ``late`` where there was no answer in
+                time.
         """
         pick: Pick = (lambda failed: nullcontext(where)) if isinstance(where, str) else where
         most = self._retries if retries is None else retries
@@ -111,7 +114,7 @@ class HttpClient:
             if problem is None:
                 return answer
             failed.append(base)
-            if not cause or len(failed) > most:
+            if cause not in _WORTH_ANOTHER or len(failed) > most:
                 raise ServiceError(failure(f"{method} {base}{path}", problem, len(failed)), cause=cause, after_s=wait_s)
 
     def close(self) -> None:
@@ -134,7 +137,7 @@ class HttpClient:
         try:
             response = await self._client.request(method, url, json=body, timeout=timeout_s or self._timeout_s)
         except (httpx.ReadTimeout, httpx.WriteTimeout):
-            return f"no answer within {timeout_s or self._timeout_s:g} s; raise timeout_s", "", None, None
+            return f"no answer within {timeout_s or self._timeout_s:g} s; raise timeout_s", "late", None, None
         except httpx.TransportError as error:
             return f"{type(error).__name__}: {error or 'the connection was lost'}", "lost", None, None
         except (httpx.InvalidURL, httpx.HTTPError) as error:

@@ -8,10 +8,15 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
+from rstar2_env.core.errors import Rstar2Error
 from rstar2_env.core.options import Count, check_options, option
 
 T = TypeVar("T")
 FinishReason = Literal["stop", "length"]
+
+
+class TurnTimeoutError(Rstar2Error, TimeoutError):
+    """A turn took longer than its engine lets one take, though the engine works: its episode ends for ``time``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +105,16 @@ class Seat(Protocol):
 class Engine(Protocol):
     """Generates turns. Requests run together; cancelling the awaiting task cancels the request.
 
-    An engine may also have ``stats() -> EngineStats``, and be a ``KeepsCaches`` and a ``Scores``.
+    An engine may also have ``stats() -> EngineStats`` and ``max_model_len`` (see ``longest_conversation``), and be a
+    ``KeepsCaches`` and a ``Scores``.
     """
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
-        """Continue ``ids``."""
+        """Continue ``ids``.
+
+        Raises:
+            TurnTimeoutError: The turn took longer than the engine allows.
+        """
         ...
 
     def update_weights(self, version: int, weights: Any = None) -> None:
@@ -165,6 +175,12 @@ class EpisodeEngine(Protocol):
             max_tokens: Maximum number of tokens that may follow, the policy's and the environment's together.
         """
         ...
+
+
+def longest_conversation(engine: Engine) -> int | None:
+    """Most tokens of a prompt and all that follows it that an engine accepts; ``None`` where it knows no limit."""
+    longest = getattr(engine, "max_model_len", None)
+    return None if longest is None else int(longest)
 
 
 def open_episode(engine: Engine, prompt_tokens: int, max_tokens: int) -> AbstractAsyncContextManager[Seat]:

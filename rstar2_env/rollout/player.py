@@ -22,7 +22,15 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import BranchError, ConfigurationError
 from rstar2_env.core.options import Count, Rule, checked
 from rstar2_env.rollout.chat import ChatCodec
-from rstar2_env.rollout.engine import Engine, SamplingParams, Scores, Seat, open_episode
+from rstar2_env.rollout.engine import (
+    Engine,
+    SamplingParams,
+    Scores,
+    Seat,
+    TurnTimeoutError,
+    longest_conversation,
+    open_episode,
+)
 from rstar2_env.rollout.env_pool import EnvFactory, EnvPool, LentEnv
 from rstar2_env.rollout.replay import Replay
 from rstar2_env.rollout.request import Budget, EpisodeRequest, RolloutError, Settled
@@ -241,11 +249,12 @@ class Player:
         except BranchError:
             raise
         except Exception as error:
-            if not (isinstance(error, TimeoutError) and clock.expired()):
+            late = isinstance(error, TurnTimeoutError) or (isinstance(error, TimeoutError) and clock.expired())
+            if not late:
                 episode.void("unavailable", traceback.format_exc())
             elif not episode.prompt_ids:
-                late = f"The environment's reset took more than Budget.wall_s={self.budget.wall_s} seconds."
-                episode.void("unavailable", late)
+                why = f"The environment's reset took more than Budget.wall_s={self.budget.wall_s} seconds."
+                episode.void("unavailable", why)
             else:
                 episode.end = "time"
                 _drop_unanswered(episode)
@@ -276,17 +285,35 @@ class Player:
         left = None if until is None else until - now()
         # The time spent waiting for a place does not count as anybody's turn.
         clock.reschedule(None)
-        async with open_episode(self.engine, len(episode.prompt_ids), self.budget.tokens) as seat:
+        most = self._most_after(len(episode.prompt_ids))
+        async with open_episode(self.engine, len(episode.prompt_ids), most) as seat:
             clock.reschedule(None if left is None else now() + left)
             seat = self._spent.timed(seat)
-            await self._turns(env, seat if replay is None else replay.around(seat), episode, request, sampling)
+            seat = seat if replay is None else replay.around(seat)
+            await self._turns(env, seat, episode, request, sampling, most)
+
+    def _most_after(self, prompt: int) -> int:
+        """Most tokens after a prompt: the budget, or what the engine's longest conversation leaves of it.
+
+        Raises:
+            ConfigurationError: It leaves nothing.
+        """
+        longest = longest_conversation(self.engine)
+        if longest is None:
+            return self.budget.tokens
+        if prompt >= longest:
+            raise ConfigurationError(
+                f"The prompt has {prompt} tokens, and the engine accepts conversations of {longest}: raise its "
+                "max_model_len, or shorten the prompt."
+            )
+        return min(self.budget.tokens, longest - prompt)
 
     async def _turns(
-        self, env: LentEnv, seat: Seat, episode: Episode, request: EpisodeRequest, sampling: SamplingParams
+        self, env: LentEnv, seat: Seat, episode: Episode, request: EpisodeRequest, sampling: SamplingParams, most: int
     ) -> None:
         draws = np.random.SeedSequence(request.sampling_seed) if request.sampling_seed is not None else None
         while True:
-            left = self.budget.tokens - len(episode.completion_ids)
+            left = most - len(episode.completion_ids)
             params = replace(
                 sampling,
                 max_tokens=min(left, self.budget.turn_tokens or left),
@@ -299,7 +326,7 @@ class Player:
             _extend(episode, generation.ids, 1, generation.logprobs)
             action = self.chat.text(generation.ids)
             episode.act(action, tokens=(start, len(episode.completion_ids)), version=generation.policy_version)
-            if generation.finish_reason == "length" and len(episode.completion_ids) >= self.budget.tokens:
+            if generation.finish_reason == "length" and len(episode.completion_ids) >= most:
                 episode.end = "tokens"
                 return
             with self._spent.in_environment():
@@ -309,7 +336,7 @@ class Player:
             ended = bool(generation.ids) and generation.ids[-1] in self.chat.stop_ids
             suffix = self.chat.suffix(str(info.get("role", "user")), text, ended=ended)
             # What the environment showed and the policy could not answer any more is left out of the record.
-            if len(episode.completion_ids) + len(suffix) >= self.budget.tokens:
+            if len(episode.completion_ids) + len(suffix) >= most:
                 episode.end = "tokens"
                 return
             if episode.turns >= self.budget.turns:

@@ -24,7 +24,7 @@ import numpy as np
 from rstar2_env.core.errors import ConfigurationError, ServiceError
 from rstar2_env.core.http import HttpClient
 from rstar2_env.core.retries import delay
-from rstar2_env.rollout.engine import EngineStats, Generation, SamplingParams
+from rstar2_env.rollout.engine import EngineStats, Generation, SamplingParams, TurnTimeoutError
 from rstar2_env.rollout.engines.vllm_engine import SEED_BITS, check_temperature
 from rstar2_env.rollout.engines.vllm_server_facts import NEUTRAL, ServerFacts, find_facts, read_metrics, stats_of
 from rstar2_env.rollout.engines.vllm_server_fleet import Fleet, Server, chain_of
@@ -119,6 +119,7 @@ class VllmServerEngine:
         Raises:
             ConfigurationError: The prompt is empty or too long, or the servers cannot give the log-probabilities that
                 the protocol promises for these parameters.
+            TurnTimeoutError: The turn took more than ``timeout_s``, at a server that is there.
             ServiceError: No attempt was answered, or the server refused the request.
         """
         self._check(ids, params)
@@ -295,8 +296,10 @@ class VllmServerEngine:
             except ServiceError as error:
                 if not error.cause:
                     raise
+                if error.cause == "late" and await self._fleet.answers(server):
+                    raise TurnTimeoutError(str(error)) from error
                 failed.append(server.base)
-                if error.cause == "lost":
+                if error.cause in ("lost", "late"):
                     self._fleet.lost(server, str(error))
                 else:
                     await self._fleet.look_at(server)

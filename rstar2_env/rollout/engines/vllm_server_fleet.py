@@ -182,8 +182,16 @@ class Fleet:
             await self._http.ask("GET", server.base, "/health", timeout_s=_ANSWER_S, retries=0)
         except ServiceError as error:
             # One that is slow to answer may be busy; its requests have limits of their own.
-            if error.cause:
+            if error.cause not in ("", "late"):
                 self.lost(server, str(error))
+
+    async def answers(self, server: Server) -> bool:
+        """Whether a server says in good time that it is there: one that does not, and was late before, hangs."""
+        try:
+            await self._http.ask("GET", server.base, "/health", timeout_s=_ANSWER_S, retries=0)
+        except ServiceError:
+            return False
+        return True
 
     async def _watch(self) -> None:
         while True:

@@ -20,7 +20,15 @@ from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import call_with_options
-from rstar2_env.rollout.engine import Engine, Generation, SamplingParams, Seat, open_episode
+from rstar2_env.rollout.engine import (
+    Engine,
+    Generation,
+    SamplingParams,
+    Seat,
+    TurnTimeoutError,
+    longest_conversation,
+    open_episode,
+)
 from rstar2_env.rollout.scheduling import kv_aware as kv_aware  # importing it registers its policy
 from rstar2_env.rollout.scheduling.admission import POLICIES, Admission, Stay
 
@@ -131,6 +139,12 @@ class Scheduler:
                 self._leave_out(number, error)
             self._admit()
 
+    @property
+    def max_model_len(self) -> int | None:
+        """Most tokens of a conversation that every engine accepts; ``None`` where none knows a limit."""
+        known = [longest for engine in self.engines if (longest := longest_conversation(engine)) is not None]
+        return min(known, default=None)
+
     def capacity(self) -> int:
         """Total number of tokens that fit into the caches of the engines."""
         return sum(self._admission.capacities)
@@ -236,6 +250,7 @@ class _Seat:
 
         Raises:
             ConfigurationError: An engine refuses the request; no other is asked.
+            TurnTimeoutError: The turn took too long, as it would elsewhere; no other is asked.
             Exception: No engine could answer; the exception of the last one.
         """
         scheduler, stay = self._scheduler, self._stay
@@ -250,7 +265,7 @@ class _Seat:
                     place = open_episode(scheduler.engines[engine], stay.prompt, stay.most)
                     self._inner = await self._stack.enter_async_context(place)
                 generation = await self._inner.generate(ids, params)
-            except ConfigurationError:
+            except (ConfigurationError, TurnTimeoutError):
                 raise
             except Exception as error:
                 failed[engine] = error

@@ -14,6 +14,7 @@ from scripted_engine import EchoEnv, ScriptedEngine, call, echo_player, first_ti
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout import Budget, EpisodeRequest, Generation, RolloutError, SamplingParams, Seat
+from rstar2_env.rollout.engine import TurnTimeoutError
 from rstar2_env.testing import StubSandbox
 
 pytestmark = pytest.mark.usefixtures("no_thread_left")
@@ -197,3 +198,55 @@ def test_cancelling_while_groups_settle_cancels_everything() -> None:
     EchoEnv.gate.set()
     player.close()
     assert all(env.closed == 1 for env in EchoEnv.made)
+
+
+class ShortEngine(ScriptedEngine):
+    """Accepts conversations of a length, as vLLM does, and refuses longer ones."""
+
+    max_model_len = 0
+
+    async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
+        assert len(ids) + params.max_tokens <= self.max_model_len
+        return await super().generate(ids, params)
+
+
+@pytest.mark.parametrize("room", [1, 7, 8, 9, 23, 24, 25, 59])
+def test_an_episode_that_meets_the_engines_longest_conversation_ends_as_tokens(room: int) -> None:
+    codec = scripted(lambda text: "").codec
+    with echo_player(ScriptedEngine(codec, lambda text: "on")) as player:
+        (whole,) = player.play([EpisodeRequest(seed=1)])
+    engine = ShortEngine(codec, lambda text: "on")
+    engine.max_model_len = len(whole.prompt_ids) + room
+    with echo_player(engine, budget=Budget(tokens=4096)) as player:
+        (episode,) = player.play([EpisodeRequest(seed=1)])
+    assert (episode.end, episode.error, episode.available) == ("tokens", None, True)
+    assert 0 < len(episode.completion_ids) <= room < len(whole.completion_ids)
+    assert episode.completion_ids == whole.completion_ids[: len(episode.completion_ids)]
+    assert episode.mask[-1] == 1
+
+
+def test_a_prompt_that_the_engine_cannot_hold_says_so() -> None:
+    engine = ShortEngine(scripted(lambda text: "").codec, lambda text: "on")
+    engine.max_model_len = 5
+    with (
+        echo_player(engine) as player,
+        pytest.raises(RolloutError, match=r"The prompt has \d+ tokens, and the engine accepts conversations of 5"),
+    ):
+        player.play([EpisodeRequest(seed=1)])
+
+
+class LateEngine(ScriptedEngine):
+    """Gives up the second turn of an episode, which took too long."""
+
+    async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
+        if turns_of(str(self.codec.tokenizer.decode(ids))):
+            raise TurnTimeoutError("no answer within 600 s")
+        return await super().generate(ids, params)
+
+
+def test_a_turn_that_took_longer_than_the_engine_allows_ends_its_episode_for_time() -> None:
+    engine = LateEngine(scripted(lambda text: "").codec, lambda text: "on")
+    with echo_player(engine) as player:
+        (episode,) = player.play([EpisodeRequest(seed=1)])
+    assert (episode.end, episode.error, episode.available, episode.turns) == ("time", None, True, 1)
+    assert all(episode.mask), "what nobody answered is left out"

@@ -36,6 +36,7 @@ from .checks import check_config
 from .engine import PolicyEngine
 from .engine_figures import add_engine_figures, stats_of
 from .hooks import Hooks
+from .lengths import check_lengths
 from .measuring import Measuring
 from .model import codec, dtype_of, load_policy, processes
 from .objective import Objective
@@ -121,6 +122,7 @@ class TrlRun:
         self._policy = PolicyEngine(config, self.trl, self.tokenizer)
         self.engine = self._policy.engine
         chat = codec(config.model, self.tokenizer, model)
+        check_lengths(config, self.engine, chat, getattr(model.config, "max_position_embeddings", None))
         self._players = {
             "train": make_player(config, "train", self.engine, chat),
             "eval": make_player(config, "eval", self.engine, chat),

@@ -22,6 +22,7 @@ from rstar2_env.rollout import ChatCodec, Player
 from rstar2_env.rollout.env_pool import EnvFactory
 
 from ...hooks.state import Conversation, Limits
+from .lengths import check_fits
 from .micro_batches import MicroBatch
 from .passes import score, set_head
 from .trainer import CollectorTrainer
@@ -86,6 +87,7 @@ class TrlRunState:
         if dict(limits.env_options) != dict(self._limits.env_options):
             # Made once here, so that a wrong option is an error, and not the end of every later episode.
             self._make_env(limits.env_options)().close()
+        check_fits(limits.max_episode_tokens, self._player.engine)
         self._limits = limits
 
     @property

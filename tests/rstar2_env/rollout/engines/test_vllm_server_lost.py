@@ -22,6 +22,7 @@ from safetensors.torch import load_file
 
 from rstar2_env.core.errors import ServiceError
 from rstar2_env.rollout import Generation, SamplingParams, VllmServerEngine
+from rstar2_env.rollout.engine import TurnTimeoutError
 from rstar2_env.rollout.engines import vllm_server_fleet
 from rstar2_env.rollout.engines.weights import write_weights
 
@@ -319,3 +320,33 @@ def test_what_a_killed_run_left_is_cleared_away(serve: Serve, tmp_path: Path) ->
     engine.update_weights(7, weights(7))
     assert not left.exists()
     assert (tmp_path / "rstar2-weights-of-another-9").exists()
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+def test_a_turn_that_is_late_is_the_turns_fault_where_the_server_is_there_and_the_servers_where_it_hangs(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, hangs: bool
+) -> None:
+    monkeypatch.setattr(vllm_server_fleet, "_ANSWER_S", 0.3)
+    gate = threading.Event()
+
+    class Slow(Server):
+        slow = False
+
+        def __call__(self, asked: Asked, number: int) -> Answer:
+            if self.slow and (asked.path == "/v1/completions" or hangs):
+                gate.wait(30)
+            return super().__call__(asked, number)
+
+    slow, other = Slow(), Server()
+    engine = serve(slow, other, timeout_s=1.0)
+    slow.slow = True
+    try:
+        if hangs:
+            assert [one.ids for one in ask(engine, 4)] == [[BASE]] * 4
+            assert engine._fleet.servers[0].losses == 1
+        else:
+            with pytest.raises(TurnTimeoutError, match="no answer within 1 s"):
+                ask(engine, 4)
+            assert not any(server.losses for server in engine._fleet.servers)
+    finally:
+        gate.set()
