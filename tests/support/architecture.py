@@ -20,7 +20,7 @@ PACKAGE = "rstar2_env"
 
 FLOORS = (
     ("core",),
-    ("verification", "sandbox"),
+    ("verification", "sandbox", "search"),
     ("problems", "tools"),
     ("worlds", "dialects", "rewards"),
     ("env",),

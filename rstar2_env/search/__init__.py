@@ -1,0 +1,23 @@
+"""Search over the steps of a model, a puzzle or an environment: one tree, one pair of protocols, three algorithms."""
+
+from .beam import Beam
+from .depth_first import DepthFirst
+from .scores import puct, uct
+from .tree import Node
+from .tree_search import TreeSearch
+from .world import BudgetSpentError, Found, RatesStates, Search, SearchConfig, WorldModel
+
+__all__ = [
+    "Beam",
+    "BudgetSpentError",
+    "DepthFirst",
+    "Found",
+    "Node",
+    "RatesStates",
+    "Search",
+    "SearchConfig",
+    "TreeSearch",
+    "WorldModel",
+    "puct",
+    "uct",
+]

@@ -1,0 +1,41 @@
+"""``Beam``: keep the best paths of each length; with one, greedy search. LLM Reasoners (arXiv 2404.05221)."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TypeVar
+
+from rstar2_env.core.options import CheckedOptions, option
+
+from .growth import Growth
+from .tree import Node
+from .world import BudgetSpentError, Found, SearchConfig, WorldModel
+
+S = TypeVar("S")
+A = TypeVar("A")
+
+
+@dataclass(frozen=True)
+class Beam(CheckedOptions):
+    """Step by step, tries the actions of every path that was kept, and keeps the best.
+
+    Args:
+        width: Paths that are kept; 1 is greedy search. Paths that ended keep their place among them.
+        depth: Steps after which the search ends.
+    """
+
+    width: int = option(4, least=1)
+    depth: int = option(5, least=1)
+
+    def __call__(self, world: WorldModel[S, A], guide: SearchConfig[S, A]) -> Found[S, A]:
+        """See ``Search``."""
+        growth: Growth[S, A] = Growth(world, guide, depth=self.depth)
+        kept: list[Node[S, A]] = [growth.root]
+        with contextlib.suppress(BudgetSpentError):
+            while any(growth.untried(node) for node in kept):
+                reached: list[Node[S, A]] = []
+                for node in kept:
+                    reached += [growth.take(node) for _ in list(growth.untried(node))] or [node]
+                kept = sorted(reached, key=lambda node: -growth.earned(node))[: self.width]
+        return growth.found()

@@ -1,0 +1,49 @@
+"""``DepthFirst``: follow what looks best to its end, then go back. LLM Reasoners (arXiv 2404.05221)."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TypeVar
+
+from rstar2_env.core.options import CheckedOptions, option
+
+from .growth import Growth
+from .tree import Node
+from .world import BudgetSpentError, Found, SearchConfig, WorldModel
+
+S = TypeVar("S")
+A = TypeVar("A")
+
+
+@dataclass(frozen=True)
+class DepthFirst(CheckedOptions):
+    """Tries actions in the order in which they look good, each to its end before the next.
+
+    Args:
+        depth: Steps after which a branch ends.
+        ends: Terminal states after which the search ends; 0 searches all there is.
+        steps: Steps after which the search ends; 0 for no limit.
+        least: Smallest reward of a step that is followed further.
+    """
+
+    depth: int = option(5, least=1)
+    ends: int = option(1, least=0)
+    steps: int = option(0, least=0)
+    least: float = float("-inf")
+
+    def __call__(self, world: WorldModel[S, A], guide: SearchConfig[S, A]) -> Found[S, A]:
+        """See ``Search``."""
+        growth: Growth[S, A] = Growth(world, guide, depth=self.depth)
+        ended = 0
+        way: list[Node[S, A]] = [growth.root]
+        with contextlib.suppress(BudgetSpentError):
+            while way and not (self.ends and ended >= self.ends) and not (self.steps and growth.steps >= self.steps):
+                if not growth.untried(way[-1]):
+                    way.pop()
+                    continue
+                child = growth.take(way[-1])
+                ended += child.terminal
+                if child.reward >= self.least:
+                    way.append(child)
+        return growth.found()

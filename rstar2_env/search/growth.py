@@ -1,0 +1,66 @@
+"""``Growth``: a tree that is grown over a world; counts steps, and finds the best path in the end."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from .tree import Node
+from .world import Found, SearchConfig, WorldModel
+
+S = TypeVar("S")
+A = TypeVar("A")
+
+
+class Growth(Generic[S, A]):
+    """A tree over a world.
+
+    Args:
+        world: Says what becomes of a state.
+        guide: Says what to try, and how good it is.
+        depth: Steps after which a branch ends.
+        discount: Factor on a reward for each step before it.
+
+    Attributes:
+        root: Where the search begins.
+        steps: How often the world stepped.
+    """
+
+    def __init__(
+        self, world: WorldModel[S, A], guide: SearchConfig[S, A], *, depth: int, discount: float = 1.0
+    ) -> None:
+        self.world, self.guide, self._depth, self._discount = world, guide, depth, discount
+        self.root: Node[S, A] = Node(world.init_state())
+        self.root.terminal = world.is_terminal(self.root.state)
+        self.steps = 0
+
+    def may_grow(self, node: Node[S, A]) -> bool:
+        """Whether a branch may go on from a node."""
+        return not node.terminal and node.depth < self._depth
+
+    def untried(self, node: Node[S, A]) -> list[tuple[float, A]]:
+        """What was not tried yet from a node, with how good it looks; the best first, ties in the guide's order."""
+        if node.untried is None:
+            actions = self.guide.get_actions(node.state) if self.may_grow(node) else ()
+            looks = [(self.guide.fast_reward(node.state, action), action) for action in actions]
+            node.untried = sorted(looks, key=lambda pair: -pair[0])
+        return node.untried
+
+    def take(self, node: Node[S, A]) -> Node[S, A]:
+        """Take what looks best of what was not tried yet from a node; returns the new child."""
+        prior, action = self.untried(node).pop(0)
+        state = self.world.step(node.state, action)
+        self.steps += 1
+        reward = self.guide.reward(node.state, action, state)
+        child: Node[S, A] = Node(state, parent=node, action=action, reward=reward, prior=prior)
+        child.terminal = self.world.is_terminal(state)
+        return child
+
+    def earned(self, node: Node[S, A]) -> float:
+        """The discounted rewards of the path to a node."""
+        return sum(self._discount**place * one.reward for place, one in enumerate(node.path()[1:]))
+
+    def found(self) -> Found[S, A]:
+        """The best path: one that ended, if any did; then the highest reward; then the first that was grown."""
+        ends = [node for node in self.root.walk() if not node.children]
+        best = max(ends, key=lambda node: (node.terminal, self.earned(node)))
+        return Found(best.path(), self.earned(best), self.root, self.steps, best.terminal)

@@ -1,0 +1,98 @@
+"""``TreeSearch``: Monte-Carlo tree search, as RAP and x1 use it.
+
+An iteration goes down from the root by the score of the children, tries the actions of the node where it ends, plays on
+from the one that looks best (or asks a value model), and backs up what was earned. RAP (arXiv 2305.14992, section 3.3,
+algorithm 1): ``uct`` with weight 1, 10 iterations, depth 5, the mean or the best of what was backed up. x1 (arXiv
+2501.11223): ``puct``, a discount of .96, and a value model in place of playing on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import CheckedOptions, option
+
+from .growth import Growth
+from .scores import SCORES
+from .tree import Node
+from .world import BudgetSpentError, Found, RatesStates, SearchConfig, WorldModel
+
+S = TypeVar("S")
+A = TypeVar("A")
+
+
+@dataclass(frozen=True)
+class TreeSearch(CheckedOptions):
+    """Monte-Carlo tree search.
+
+    A child is made, and its step paid for, when the search first goes there; until then it counts with how good it
+    looked. Ties go to what was not tried yet, then to what was tried first: the same world gives the same tree.
+
+    Args:
+        iterations: Ways down from the root.
+        depth: Steps after which a branch ends.
+        score: How a child is chosen: ``"uct"`` or ``"puct"``.
+        weight: How much what is unknown counts.
+        backup: What is known of a child: the ``"mean"`` or the ``"best"`` of what was backed up.
+        discount: Factor on what follows for each step.
+        leaf: What a new leaf is worth: ``"play"`` plays on from it with the actions that look best; ``"value"`` asks
+            the guide's value model.
+    """
+
+    iterations: int = option(10, least=1)
+    depth: int = option(5, least=1)
+    score: Literal["uct", "puct"] = "uct"
+    weight: float = option(1.0, least=0)
+    backup: Literal["mean", "best"] = "mean"
+    discount: float = option(1.0, above=0, most=1)
+    leaf: Literal["play", "value"] = "play"
+
+    def __call__(self, world: WorldModel[S, A], guide: SearchConfig[S, A]) -> Found[S, A]:
+        """See ``Search``.
+
+        Raises:
+            ConfigurationError: ``leaf="value"``, and the guide has no value model.
+        """
+        if self.leaf == "value" and not isinstance(guide, RatesStates):
+            raise ConfigurationError(
+                f"leaf='value' asks the guide what a state is worth, and {type(guide).__name__} has no `value`: give "
+                "it one, or use leaf='play'."
+            )
+        growth: Growth[S, A] = Growth(world, guide, depth=self.depth, discount=self.discount)
+        with contextlib.suppress(BudgetSpentError):
+            for _ in range(self.iterations):
+                node, beyond = self._descend(growth), 0.0
+                if self.leaf == "play":
+                    while growth.untried(node):
+                        node = growth.take(node)
+                elif isinstance(guide, RatesStates) and growth.may_grow(node):
+                    beyond = guide.value(node.state)
+                self._back_up(node, beyond)
+        return growth.found()
+
+    def _descend(self, growth: Growth[S, A]) -> Node[S, A]:
+        """Go down by score to a node that was never visited, or from which nothing can be tried."""
+        node = growth.root
+        while node.visits:
+            untried = growth.untried(node)
+            best = max(node.children, key=lambda child: self._score_of(node, child), default=None)
+            if untried and (best is None or self._scored(untried[0][0], node, 0) >= self._score_of(node, best)):
+                return growth.take(node)
+            if best is None:
+                break
+            node = best
+        return node
+
+    def _score_of(self, node: Node[S, A], child: Node[S, A]) -> float:
+        return self._scored(child.mean if self.backup == "mean" else child.best, node, child.visits)
+
+    def _scored(self, value: float, node: Node[S, A], visits: int) -> float:
+        return SCORES[self.score](value, node.visits, visits, weight=self.weight)
+
+    def _back_up(self, node: Node[S, A], beyond: float) -> None:
+        worth = beyond
+        for one in reversed(node.path()):
+            one.record(worth := one.reward + self.discount * worth)
