@@ -96,6 +96,11 @@ class TestAlgorithms:
             assert max(node.depth for node in found.root.walk()) == 1
             assert not found.ended
 
+    def test_a_path_that_ended_is_better_than_one_that_was_cut_however_much_that_had_earned(self):
+        world = WrittenTree({(0,): 5.0, (0, 0): 0.0, (1,): 0.1})
+        for search in (Beam(depth=1), DepthFirst(depth=1, ends=0), TreeSearch(depth=1)):
+            assert search(world, world).state == (1,)
+
     def test_a_world_without_a_step_is_its_own_answer(self):
         world = WrittenTree({})
         for search in ALL:
