@@ -98,7 +98,7 @@ class TestAlgorithms:
 
     def test_a_path_that_ended_is_better_than_one_that_was_cut_however_much_that_had_earned(self):
         world = WrittenTree({(0,): 5.0, (0, 0): 0.0, (1,): 0.1})
-        for search in (Beam(depth=1), DepthFirst(depth=1, ends=0), TreeSearch(depth=1)):
+        for search in (Beam(depth=1), DepthFirst(depth=1, ends=0), TreeSearch(depth=1, weight=20.0)):
             assert search(world, world).state == (1,)
 
     def test_a_world_without_a_step_is_its_own_answer(self):
