@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +25,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout.engine import EngineStats, Generation, SamplingParams, settle
 from rstar2_env.rollout.engines.vllm_setup import Tally, same_draws, start
 from rstar2_env.rollout.engines.vllm_worker import keep_full_logprobs
-from rstar2_env.rollout.engines.weights import named_weights
+from rstar2_env.rollout.engines.weights import check_names, named_weights
 
 MAX_TEMPERATURE, MIN_TEMPERATURE = 2.0, 0.01
 """vLLM refuses higher temperatures, and silently raises lower ones except 0 (greedy)."""
@@ -278,18 +278,16 @@ class VllmEngine:
             if self._asleep:
                 raise ConfigurationError("The engine was asleep, which dropped its weights: give it new ones.")
             return
-        items = list(named_weights(weights))
-        names = frozenset(name for name, _ in items)
-        if self._names is not None and names != self._names:
-            odd = sorted(names ^ self._names)
-            raise ConfigurationError(
-                f"The weights are not those of this model's state_dict; {len(odd)} names are missing or unknown, for "
-                f"example {odd[0]!r}."
-            )
+        if isinstance(weights, Mapping):  # its names are known before anything is loaded
+            check_names(weights.keys(), self._names)
         if self._asleep:
             self._core.wake_up(["weights"])
-        self._core.collective_rpc("reload_weights", kwargs={"weights_iterator": iter(items)})
-        self._names = names
+        found: dict[str, None] = {}
+        # One after the other, so that merged and cast copies of all are never there together.
+        taken = (found.setdefault(name) or (name, tensor) for name, tensor in named_weights(weights))
+        self._core.collective_rpc("reload_weights", kwargs={"weights_iterator": taken})
+        check_names(found.keys(), self._names)
+        self._names = frozenset(found)
         if self._asleep:
             self._core.wake_up(["kv_cache"])
             self._asleep = False

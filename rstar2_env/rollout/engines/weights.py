@@ -8,7 +8,7 @@ over processes need a ``gather``; the trainer has one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import groupby
 from pathlib import Path
@@ -17,6 +17,8 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor, nn
 from transformers.core_model_loading import revert_weight_conversion
+
+from rstar2_env.core.errors import ConfigurationError
 
 Cast: TypeAlias = Callable[[str, Tensor], Tensor]
 """Given a tensor's name in the module, returns it in the precision that is wanted."""
@@ -152,6 +154,24 @@ def named_weights(weights: Any) -> Iterator[tuple[str, Tensor]]:
         yield from checkpoint_weights(weights)
     else:
         yield from weights.items() if isinstance(weights, Mapping) else weights
+
+
+def check_names(names: Set[str], expected: Set[str] | None) -> None:
+    """Check that weights are those of the same model as before.
+
+    Args:
+        names: Their names.
+        expected: The names before; ``None`` accepts any.
+
+    Raises:
+        ConfigurationError: Names are missing or unknown.
+    """
+    if expected is not None and names != expected:
+        odd = sorted(names ^ expected)
+        raise ConfigurationError(
+            f"The weights are not those of this model's state_dict; {len(odd)} names are missing or unknown, for "
+            f"example {odd[0]!r}."
+        )
 
 
 def write_weights(weights: Any, folder: Path, *, shard_bytes: int = 4 << 30) -> None:

@@ -1,8 +1,9 @@
 """``PolicyEngine``: the engine of a run, kept up to date with the policy's weights.
 
 Covered: engines that share the trainer's module, and engines with a copy of the weights, with one process or several
-(the latter through servers: one process sends the weights while the others wait). Not covered: copies of policies
-whose weights are sharded over processes (``sharding``); those need an engine that shares the trainer's module.
+(the latter through servers: the first process sends the weights; where they are sharded, the others gather them with
+it, layer by layer). An error of one process is raised by all of them, so that none waits for another forever. Not
+covered: several copies in one run that get different weights.
 """
 
 from __future__ import annotations
@@ -12,14 +13,18 @@ from typing import Any
 from accelerate.utils import gather_object
 from transformers import PreTrainedTokenizerBase
 
-from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.rollout import Engine, KeepsCaches, VllmEngine
+from rstar2_env.core.errors import ConfigurationError, ServiceError
+from rstar2_env.rollout import Engine, Generation, KeepsCaches, VllmEngine
 from rstar2_env.rollout.engines.registry import ENGINES
 
 from ...config import TrainConfig
 from .handover import TOLERANCE, FloatArray, HandoverError, HandoverProbe, known_prompt, trainer_logprobs
 from .model import codec, dtype_of, processes
 from .sharding import check_engine, sharding_of
+from .whole_weights import is_sharded, whole_weights
+
+_ATTEMPTS = 3
+"""How often weights are sent while servers are lost in the middle of it."""
 
 
 class PolicyEngine:
@@ -43,6 +48,7 @@ class PolicyEngine:
         kind = ENGINES.get(config.rollout.engine)
         self._trl, self.shares_weights = trl, kind.shares_weights
         self._last: int | None = None
+        self._dtype = dtype_of(config.model)
         check_engine(config.rollout.engine, sharding_of(trl.accelerator.state), shares_weights=kind.shares_weights)
         options = dict(config.rollout.engine_options)
         if config.rollout.engine == "vllm":
@@ -67,13 +73,10 @@ class PolicyEngine:
         step = int(self._trl.state.global_step)
         if step == self._last:
             return
-        if self.shares_weights or not processes().is_main_process:
+        if self.shares_weights:
             self.engine.update_weights(step)
         else:
-            self.engine.update_weights(step, self._module())
-        # No process may send requests before the servers have the new weights. Every process gets here once per step.
-        if not self.shares_weights:
-            processes().wait_for_everyone()
+            self._hand_over(step)
         self._compare(step)
         self._last = step
 
@@ -94,6 +97,38 @@ class PolicyEngine:
         """Close the engine."""
         self.engine.close()
 
+    def _hand_over(self, step: int) -> None:
+        """Send the weights from the first process, again if servers were lost in the middle; returns on all at once.
+
+        No process may send requests before the servers have the new weights.
+
+        Raises:
+            ServiceError: They could not be handed over.
+        """
+        for left in reversed(range(_ATTEMPTS)):
+            error = self._attempt(step)
+            again = isinstance(error, ServiceError) and bool(error.cause) and left > 0
+            if all(self._gather(error is None)):
+                return
+            if not all(self._gather(error is None or again)):
+                self._raise_everywhere(error)
+
+    def _attempt(self, step: int) -> Exception | None:
+        """One attempt of this process; every process gathers every layer, also after an error of its own."""
+        sharded = is_sharded(self._module())
+        weights = whole_weights(self._module(), dtype=self._dtype)
+        error: Exception | None = None
+        try:
+            self.engine.update_weights(step, *([weights] if processes().is_main_process else []))
+        except Exception as failed:
+            error = failed
+        try:
+            for _ in weights if sharded else ():
+                pass
+        except Exception as failed:
+            error = error or failed
+        return error
+
     def _compare(self, step: int) -> None:
         """Compare the engine with the trainer, and let every process know of a difference.
 
@@ -105,16 +140,35 @@ class PolicyEngine:
         """
         if self.shares_weights and self._last is not None:
             return
-        wrong = ""
-        if self.shares_weights or processes().is_main_process:
-            try:
-                self._probe.check(step)
-            except HandoverError as error:
-                wrong = str(error)
-        if processes().num_processes > 1:
-            wrong = next(filter(None, gather_object([wrong])), "")
-        if wrong:
-            raise HandoverError(wrong)
+        asked: list[Generation] = []
+        error: Exception | None = None
+        try:
+            if self.shares_weights or processes().is_main_process:
+                asked = self._probe.ask()
+        except Exception as failed:
+            error = failed
+        if not self.shares_weights and is_sharded(self._module()):
+            asked = self._gather(asked)[0]
+        try:
+            self._probe.compare(step, asked)
+        except HandoverError as wrong:
+            error = wrong
+        self._raise_everywhere(error)
+
+    def _raise_everywhere(self, error: Exception | None) -> None:
+        """Raise the error of one process on all of them; returns where none has one, once all are here."""
+        wrong = isinstance(error, HandoverError)
+        met = self._gather(None if error is None else (f"{error if wrong else repr(error)}", wrong))
+        if error is not None:
+            raise error
+        for rank, one in enumerate(met):
+            if one is not None:
+                said, wrong = one
+                raise HandoverError(said) if wrong else ServiceError(f"Process {rank} failed to hand over: {said}")
+
+    def _gather(self, value: Any) -> list[Any]:
+        """One entry per process."""
+        return gather_object([value]) if processes().num_processes > 1 else [value]
 
     def _score(self, prompt: list[int], ids: list[int]) -> FloatArray:
         return trainer_logprobs(self._module(), self._trl.accelerator.autocast, prompt, ids)

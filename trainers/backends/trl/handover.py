@@ -66,18 +66,30 @@ class HandoverProbe:
         self._prompt, self._score, self._tolerance = list(prompt), score, tolerance
 
     def check(self, step: int) -> float:
-        """Ask every copy of the weights for the prompt's continuation; return the largest mean distance, in nats.
+        """Ask the engine and compare it with the trainer; see ``ask`` and ``compare``."""
+        return self.compare(step, self.ask())
+
+    def ask(self) -> list[Generation]:
+        """Return the continuation of the prompt by every copy of the weights."""
+        return _finished(self._ask())
+
+    def compare(self, step: int, generations: Sequence[Generation]) -> float:
+        """Compare continuations with the trainer; return the largest mean distance, in nats.
+
+        With sharded weights a forward pass waits for the other processes: all call this, with the same continuations.
 
         Args:
             step: Steps done, for the message.
+            generations: What the copies returned.
 
         Raises:
             HandoverError: A copy's log-probabilities are not those of the trainer.
         """
+        # All are scored before any is judged: every process does as many forward passes.
+        scores = [self._score(self._prompt, generation.ids) for generation in generations]
         worst = 0.0
-        for generation in _finished(self._ask()):
+        for generation, trainer in zip(generations, scores, strict=True):
             engine = np.array(generation.logprobs, dtype=np.float64)
-            trainer = self._score(self._prompt, generation.ids)
             distance = float(np.abs(engine - trainer).mean())
             if not distance <= self._tolerance:
                 raise HandoverError(

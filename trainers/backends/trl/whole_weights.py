@@ -13,9 +13,17 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 
 from rstar2_env.rollout.engines.weights import Cast, checkpoint_weights
+
+
+def is_sharded(module: nn.Module) -> bool:
+    """Whether the processes divide the weights of a module, so that gathering them is collective."""
+    return any(isinstance(part, FSDPModule) for part in module.modules()) or any(
+        isinstance(one, DTensor) or hasattr(one, "ds_id") for one in module.parameters()
+    )
 
 
 def whole_weights(module: nn.Module, *, dtype: torch.dtype | None = None) -> Iterator[tuple[str, Tensor]]:
