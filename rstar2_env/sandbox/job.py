@@ -36,7 +36,7 @@ class Limits:
     cpu_s: float | None = option(None, above=0, unit="seconds")
     memory_mb: int = option(512, least=1, most=1 << 24)
     processes: int = option(64, least=1, most=1 << 20)
-    output_bytes: int = option(1 << 20, least=1, most=1 << 32)
+    output_bytes: int = option(1 << 20, least=1, most=1 << 30)
     file_mb: int = option(64, least=1, most=1 << 24)
 
     def __post_init__(self) -> None:

@@ -34,3 +34,12 @@ def holds_mark(pid: int) -> bool:
             if os.readlink(f"/proc/{pid}/fd/{number}").endswith("/mark"):
                 return True
     return False
+
+
+def state_of(pid: int) -> str:
+    """What a process does, by one letter of the kernel ("R", "S", "T"); "X" once it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0]
+    except OSError:
+        return "X"

@@ -9,8 +9,9 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-FORK, KILL, WATCH, PING, INTERRUPT, REST = range(6)
-"""Orders: fork a child, end its tree, watch its resources, answer a ping, send SIGINT, watch less often."""
+FORK, KILL, WATCH, PING, INTERRUPT, HALT, RESUME = range(7)
+"""Orders: fork a child, end its tree, watch its resources, answer a ping, send SIGINT, halt a whole tree, let it go
+on."""
 READY, FAILED, PONG, ENDED, BROKEN, GONE, FORK_FAILED, OVERDRAWN, INTERRUPTED = range(9)
 """Replies. ``BROKEN`` is an end caused from outside; ``GONE`` says that nothing of a tree is left, ``OVERDRAWN`` that a
 tree was ended for exceeding the bound that its text names."""

@@ -7,6 +7,8 @@ import os
 import random
 import resource
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,6 +20,7 @@ import pytest
 
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, Limits, LocalSandbox, Outcome
+from rstar2_env.sandbox.inside import wire
 
 pytestmark = pytest.mark.deadlines
 
@@ -145,6 +148,70 @@ def test_a_machine_out_of_processes_delays_calls_and_loses_none(sandbox: LocalSa
         sandbox.close()
         look.wait_for(lambda: not (group / "cgroup.procs").read_text())
         group.rmdir()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can hold on to a program that has ended")
+def test_a_program_that_cannot_be_ended_costs_its_place_and_no_call_waits_for_it(look: Any) -> None:
+    with LocalSandbox(workers=1, waiting=1, preload=(), stall_s=1.0) as sandbox, ThreadPoolExecutor(1) as pool:
+        call = pool.submit(sandbox.run, Job("import time\ntime.sleep(60)", limits=Limits(wall_s=3)))
+        look.wait_for(lambda: len(look.descendants(look.pids(sandbox)[1])) >= 4)
+        below = look.descendants(look.pids(sandbox)[1])
+        # A tracer is the first to hear of a death, and until it has, the parent does not.
+        with held(below):
+            assert call.result(60).status is ToolStatus.TIMEOUT
+            assert sandbox.run(Job("6 * 7")).value == "42"
+        assert sandbox.run(Job("6 * 7")).value == "42"
+
+
+@contextlib.contextmanager
+def held(pids: list[int]) -> Iterator[None]:
+    """Let these processes die without their parents being told, until the block is left."""
+    with subprocess.Popen(
+        [sys.executable, "-c", TRACER, *map(str, pids)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as tracer:
+        assert tracer.stdin is not None
+        assert tracer.stdout is not None
+        assert tracer.stdout.readline() == b"held\n"
+        yield
+        tracer.stdin.close()
+
+
+TRACER = """
+import ctypes, sys
+ptrace = ctypes.CDLL(None, use_errno=True).ptrace
+for pid in sys.argv[1:]:
+    assert ptrace(0x4206, int(pid), None, None) == 0, ctypes.get_errno()
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_message_that_makes_no_sense_costs_itself_alone(sandbox: LocalSandbox, look: Any) -> None:
+    warden = look.pids(sandbox)[0]
+    connection = sandbox._connection
+    assert connection is not None
+    whole = {
+        "wall_s": 5.0,
+        "cpu_s": 6.0,
+        "memory_bytes": 1 << 29,
+        "processes": 8,
+        "output_bytes": 99,
+        "file_bytes": 1 << 20,
+    }
+    broken = [{**whole, name: "no number"} for name in whole] + [{}, {"wall_s": 1.0}]
+    with ThreadPoolExecutor(1) as pool:
+        honest = pool.submit(sandbox.run, Job("import time\ntime.sleep(1)\n7"))
+        for number, limits in enumerate(broken, start=10**6):
+            header = {"op": "run", "id": number, "seed": 0, "limits": limits, "files": []}
+            connection.send(wire.pack(header, (b"1", b"")))
+            connection.send(wire.pack({**header, "id": number + 1000, "session": "s"}, (b"1", b"")))
+        connection.send(wire.pack({"op": "run"}))
+        connection.send(wire.pack({"op": "cancel"}))
+        connection.send(wire.pack({}))
+        assert honest.result(60).value == "7"
+    assert sandbox.run(Job("1")).value == "1"
+    assert sandbox.run(Job("1", session="t")).value == "1"
+    assert look.pids(sandbox)[0] == warden, "the warden was replaced"
 
 
 def storm(kills: int, seed: int, look: Any) -> tuple[int, int]:

@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from session_tools import STUBBORN, cpu_of, holds_mark
+from session_tools import STUBBORN, cpu_of, holds_mark, state_of
+from waiting import wait_for
 
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, Limits, LocalSandbox, Outcome
@@ -313,6 +314,50 @@ def test_an_idle_session_costs_no_cpu(small: LocalSandbox, look: Any) -> None:
     before = sum(map(cpu_of, pids))
     time.sleep(1.5)
     assert sum(map(cpu_of, pids)) - before <= 0.02
+
+
+LEFT = """
+import os, threading, time
+counted = 0
+def count():
+    global counted
+    while True:
+        counted += 1
+        time.sleep(0)
+threading.Thread(target=count, daemon=True).start()
+for _ in range(3):
+    if os.fork() == 0:
+        os.setsid()
+        while True: pass
+print("left", flush=True)
+"""
+
+
+def test_what_a_cell_leaves_behind_stands_still_between_cells_and_goes_on_with_the_next(
+    small: LocalSandbox, look: Any
+) -> None:
+    assert small.run(Job(LEFT, session="a")).stdout == "left\n"
+    zygote = look.pids(small)[1]
+
+    def halted() -> list[int]:
+        return [pid for pid in look.descendants(zygote) if state_of(pid) == "T"]
+
+    wait_for(lambda: len(halted()) == 4)
+    left = halted()
+    before = [cpu_of(pid) for pid in left]
+    for number in range(20):  # other calls, which take what they need
+        assert small.run(Job(f"import time\ntime.sleep(0.01)\n{number}")).value == str(number)
+    assert [cpu_of(pid) for pid in left] == before
+    first = small.run(Job("first = counted\nwhile counted == first: time.sleep(0.001)\nfirst", session="a"))
+    assert (first.status, first.session) == (ToolStatus.OK, "kept")
+
+
+def test_a_cell_that_follows_a_halt_runs_as_the_first_did(small: LocalSandbox, look: Any) -> None:
+    for number in range(4):
+        outcome = small.run(Job(f"x = {number}\nx", session="a"))
+        assert (outcome.value, outcome.session_note) == (str(number), None)
+        zygote = look.pids(small)[1]
+        wait_for(lambda zygote=zygote: any(state_of(pid) == "T" for pid in look.descendants(zygote)))
 
 
 # Without namespaces

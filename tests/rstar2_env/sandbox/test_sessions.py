@@ -120,9 +120,8 @@ def test_each_cell_has_its_own_output(cell: Run) -> None:
 
 
 def test_what_a_thread_prints_between_cells_comes_with_the_next(cell: Run) -> None:
-    cell("import threading, time\nthreading.Timer(0.3, print, ['from behind']).start()\nprint('first')")
-    time.sleep(1.5)
-    assert cell("print('second')").stdout == "from behind\nsecond\n"
+    cell("import threading, time\nlate = threading.Timer(0.3, print, ['from behind'])\nlate.start()\nprint('first')")
+    assert cell("late.join()\nprint('second')").stdout == "from behind\nsecond\n"
 
 
 def test_a_thread_that_prints_without_end_between_cells_is_held_up(cell: Run, local: LocalSandbox, look: Any) -> None:

@@ -22,10 +22,18 @@ if TYPE_CHECKING:
     from .loop import Loop
     from .zygote_link import ZygoteLink
 
+_HALT_AFTER_S = 0.1
+"""Seconds that a session rests before it is halted: cells that follow at once do not pay for a halt."""
 _GRACE_S = 1.0
 """Seconds in which an interrupted cell has to stop."""
 MAX_RESTARTS = 5
 """How many times a call is restarted here when none of it ran."""
+_USED_UP = {
+    "memory": "it used up its memory.",
+    "processes": "it had more processes and threads than its limit.",
+    "files": "it wrote more files than its working folder may hold.",
+    "rest": "processes that it left behind could not be halted between two cells.",
+}
 _BROKEN = {"timeout": "ran past its wall-clock limit", "output_limit": "wrote more than its output limit"}
 _Answer = Callable[["Call", dict[str, Any], tuple[bytes, bytes]], None]
 
@@ -70,6 +78,9 @@ class Cells:
             call.state, call.note = self.book.take_end(session.name) or ("new", None)
         else:
             call.state, call.note, session.note = "kept", session.note, None
+            if child.halted:
+                child.halted = False
+                self._zygote.resume(child)
             for descriptor in child.listening():
                 self._loop.rewatch(descriptor, IN)
         self._keep_time(session, child.started_at + call.limits["wall_s"])
@@ -90,8 +101,8 @@ class Cells:
         header, blobs = child.finish_cell(message)
         for descriptor in child.listening():
             self._loop.rewatch(descriptor, 0)
-        if any(child.slot.unbounded(child.limits)):
-            self._zygote.rest(child)
+        child.rests_from = time.monotonic()
+        self._halt_later(child)
         session.turn = None
         if call.cancelled:
             session.note = "The cell before this one was cancelled and interrupted; what it had done by then is kept."
@@ -106,6 +117,22 @@ class Cells:
             self._answer(call, header, blobs)
         self.book.go_on(session)
 
+    def _halt_later(self, child: Child) -> None:
+        """Halt a session that rests, with one timer for many short cells."""
+        if not child.halt_due:
+            child.halt_due = True
+            self._loop.at(child.rests_from + _HALT_AFTER_S, lambda: self._halt(child), child)
+
+    def _halt(self, child: Child) -> None:
+        child.halt_due = False
+        if child.call is not None or child.wait_status is not None or child.discarded:
+            return  # a cell runs, after which it comes here again, or the process is gone
+        if child.rests_from + _HALT_AFTER_S > time.monotonic():
+            self._halt_later(child)
+            return
+        child.halted = True
+        self._zygote.halt(child)
+
     def stop(self, child: Child, why: str) -> None:
         """Interrupt a cell, and end its session if it does not stop soon."""
         call, session = child.call, child.session
@@ -114,7 +141,7 @@ class Cells:
         child.stopped_for = why
         session.signalled = True
         self._zygote.interrupt(child)
-        self._loop.at(time.monotonic() + _GRACE_S, lambda: self._kill(child) if child.call is call else None)
+        self._loop.at(time.monotonic() + _GRACE_S, lambda: self._kill(child) if child.call is call else None, child)
 
     def interrupted(self, child: Child) -> None:
         """Note that the interrupt was sent, so it can no longer reach a later cell."""
@@ -201,7 +228,7 @@ class Cells:
         """Ensure that a cell is stopped in time, with one timer for many short cells."""
         if not 0 < session.deadline_at <= deadline:
             session.deadline_at = deadline
-            self._loop.at(deadline, lambda: self._on_deadline(session, deadline))
+            self._loop.at(deadline, lambda: self._on_deadline(session, deadline), session.child)
 
     def _on_deadline(self, session: Session, at: float) -> None:
         if session.deadline_at != at:
@@ -221,7 +248,7 @@ def _why_ended(child: Child) -> str:
     if child.stopped_for in _BROKEN:
         return f"the cell {_BROKEN[child.stopped_for]} and did not stop when it was interrupted."
     if child.stopped_for is not None or child.out_of_memory():
-        return f"it used up its {child.stopped_for or 'memory'}."
+        return _USED_UP[child.stopped_for or "memory"]
     how = os.waitstatus_to_exitcode(child.wait_status or 0)
     return f"its process exited with code {how}." if how >= 0 else f"its process was ended by {signal_name(-how)}."
 

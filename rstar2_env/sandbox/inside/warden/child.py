@@ -24,6 +24,8 @@ from .verdict import Seen, verdict
 
 _READ = 1 << 18
 _CREDENTIALS = struct.Struct("iii")
+_LIMITS = ("wall_s", "cpu_s", "memory_bytes", "processes", "output_bytes", "file_bytes")
+_MOST = 1 << 62
 _MAX_REPORTS = 16
 _MAX_REPORT_BYTES = 1 << 19
 
@@ -35,11 +37,19 @@ class Call:
         call_id: Id of the call.
         limits: The job's limits, as in its frame.
         raw: The job's frame.
+
+    Raises:
+        ValueError: The limits are none.
     """
 
     __slots__ = ("cancelled", "child", "id", "limits", "note", "raw", "restarts", "session", "state")
 
     def __init__(self, call_id: int, limits: dict[str, Any], raw: bytes) -> None:
+        numbers = [limits.get(name) for name in _LIMITS]
+        if not all(isinstance(number, int | float) and 0 < number < _MOST for number in numbers):
+            raise ValueError(
+                f"a call must have the limits {', '.join(_LIMITS)}, positive and below {_MOST}, not {limits}"
+            )
         self.id = call_id
         self.limits = limits
         self.raw = raw
@@ -102,6 +112,10 @@ class Child:
         self.started_at = self.ended_at = 0.0
         self.wait_status: int | None = None
         self.gone = self.settled = self.discarded = self.broken = False
+        self.halted = self.halt_due = False  # whether it stands still between two cells, and whether that is planned
+        self.rests_from = 0.0
+        self.ending = self.written_off = False  # whether it was told to end, and whether nobody waits for that any more
+        self._due_from = time.monotonic()  # since when it owes the next step of its life: to be ready, or to be gone
         self.stopped_for: str | None = None
         self.compiled = False
         self.reached = False  # whether any of the job could be written to it
@@ -193,8 +207,24 @@ class Child:
         except OSError:
             return 0.0
 
+    def become_ready(self, cpu_s: float) -> None:
+        """Note that it is isolated and waits for a job, after so many CPU seconds."""
+        self.ready, self.cpu_at_start = True, cpu_s
+        if not self.ending:
+            self._due_from = 0.0
+
+    def must_end(self, now: float) -> None:
+        """Note that it was told to end, or has begun to."""
+        if not self.ending:
+            self.ending, self._due_from = True, now
+
+    def is_overdue(self, now: float, patience_s: float) -> bool:
+        """Whether it has been owing its next step for longer than ``patience_s`` seconds."""
+        return self._due_from > 0 and now - self._due_from > patience_s
+
     def end(self, reply: Reply, now: float) -> None:
         """Note how the process ended, as the zygote saw it."""
+        self.must_end(now)  # with all that it has started
         self.wait_status, self.peak_kb, self.ended_at = reply.status, reply.peak_kb, now
         self.broken = reply.kind == BROKEN
         self.cpu_s = max(0.0, reply.cpu_s - self.cpu_at_start)
@@ -230,7 +260,7 @@ class Child:
                 output=bool(out.kept or err.kept),
                 over_output=bool(out.left_out or err.left_out),
                 reports=self._reports,
-                lives=self.wait_status is None and self.session is not None,
+                lives=self.wait_status is None and self.session is not None and not self.written_off,
             )
         )
         found |= {
@@ -261,6 +291,12 @@ class Child:
             self.report.close()
             self.open_ends -= 1
 
+    def close_ends(self) -> None:
+        """Close the streams and the report socket, whatever may still be written to them."""
+        for stream in self.streams:
+            self.close_stream(stream)
+        self.close_report()
+
     def close_theirs(self) -> None:
         """Close the child's ends of the pipes, after the fork."""
         for descriptor in self.theirs:
@@ -281,9 +317,8 @@ class Child:
         self.call, self._reports = None, []
         self.close_theirs()
         self.close_job()
+        self.close_ends()
         for stream in self.streams:
-            self.close_stream(stream)
             stream.kept = bytearray()  # the timer of the deadline may keep this record for a while
-        self.close_report()
         if self.slot.scratch is not None:
             remove_tree(self.workdir)

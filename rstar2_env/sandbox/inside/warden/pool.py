@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from .zygote_link import ZygoteLink
 
 _RETRY_S = 0.2
+_MOST_WRITTEN_OFF = 16
+"""Places that may be lost to processes that cannot be ended, before the warden ends and another is started."""
 _MAX_FAILURES = 20
 """Children in a row that may fail to be prepared before this warden gives up."""
 
@@ -67,7 +69,7 @@ class ChildPool:
         self._free = deque(slots)
         self._base = len(slots)
         self._waiting: deque[Child] = deque()
-        self._preparing = self._failures = 0
+        self._preparing = self._failures = self._written_off = 0
         self._proven = False
         self._numbers = itertools.count(1)
         self.children: dict[int, Child] = {}
@@ -105,7 +107,7 @@ class ChildPool:
         if word != "ready":
             child.failure = rest
             return False
-        child.ready, child.cpu_at_start = True, int(rest) / 1e9
+        child.become_ready(int(rest) / 1e9)
         self._proven = True
         self._preparing -= 1
         self._failures = 0
@@ -147,6 +149,45 @@ class ChildPool:
         else:
             self.refill()
 
+    def overdue(self, patience_s: float) -> list[Child]:
+        """The children that were told to end and have not, in so many seconds. One that never was ready is told."""
+        now, found = time.monotonic(), []
+        for child in list(self.children.values()):
+            if not child.is_overdue(now, patience_s):
+                continue
+            if child.ending:
+                found.append(child)
+                continue
+            child.failure = f"it was not ready after {patience_s:g} seconds"
+            try:
+                self._zygote.kill(child)
+            except OSError:
+                self._loop.stop()
+        return found
+
+    def write_off(self, child: Child) -> None:
+        """Give up a child of which something cannot be ended, and its place with it; another place is made.
+
+        Without this, each such child would take a place for ever, and the last one every call.
+        """
+        print(f"A child cannot be ended; place {child.slot.index} is given up.", file=sys.stderr)
+        self._written_off += 1
+        if self._written_off > _MOST_WRITTEN_OFF:
+            self._loop.stop()
+            return
+        del self.children[child.number]
+        for descriptor in child.descriptors():
+            self._loop.forget(descriptor)
+        child.close()
+        try:
+            self._slots.append(self._make_slot(len(self._slots)))
+        except OSError as error:
+            print(f"No other place can be made: {error}", file=sys.stderr)
+            self._loop.stop()
+            return
+        self._free.append(self._slots[-1])
+        self.refill()
+
     def close(self) -> None:
         """Close what is open of every child, and remove every place."""
         for child in list(self.children.values()):
@@ -164,9 +205,9 @@ class ChildPool:
             return
         self.children[child.number] = child
         self._preparing += 1
-        self._loop.watch(child.report.fileno(), partial(self._on_report, child))
+        self._loop.watch(child.report.fileno(), partial(self._on_report, child), owner=child)
         for stream in child.streams:
-            self._loop.watch(stream.descriptor, partial(self._on_output, child, stream))
+            self._loop.watch(stream.descriptor, partial(self._on_output, child, stream), owner=child)
         try:
             self._zygote.fork(child)
         except OSError:

@@ -18,7 +18,7 @@ from .. import orders, wire
 from .caller_link import CallerLink
 from .cells import MAX_RESTARTS, Cells
 from .child import Call, Child
-from .loop import ENDED, OUT, Loop
+from .loop import ENDED, OUT, Loop, tell_of
 from .pool import ChildPool
 from .slot import Slot
 from .stream import Stream
@@ -56,7 +56,7 @@ class Supervisor:
         self._workers: int = options["workers"]
         self._stall_s: float = options["stall_s"]
         self._zygote = zygote
-        self._loop = Loop()
+        self._loop = Loop(self._spoil)
         self._wants_to_write = False
         self._queue: deque[Call] = deque()
         self._calls: dict[int, Call] = {}
@@ -104,7 +104,13 @@ class Supervisor:
             self._loop.stop()
             return
         for frame in frames:
-            self._obey(frame)
+            try:
+                self._obey(frame)
+            except Exception as error:  # a message that no caller of this version sends
+                tell_of(error)
+                if frame.header.get("op") == "run" and frame.header.get("id") not in self._calls:
+                    why = f"the warden could not read the call: {type(error).__name__}: {error}"
+                    self._say({"op": "lost", "id": frame.header.get("id"), "error": why})
 
     def _obey(self, frame: wire.Frame) -> None:
         header = frame.header
@@ -158,13 +164,22 @@ class Supervisor:
         while self._queue and self._running < self._workers:
             session = self._queue[0].session
             if session is not None and session.child is not None:
-                self._start(session.child, self._queue.popleft())
+                self._give(session.child, self._queue.popleft())
                 continue
             child = self._pool.take(self._queue[0].limits["file_bytes"])
             if child is None:
                 break
-            self._start(child, self._queue.popleft())
+            self._give(child, self._queue.popleft())
         self._pool.refill()
+
+    def _give(self, child: Child, call: Call) -> None:
+        try:
+            self._start(child, call)
+        except Exception as error:
+            self._tell_lost(call, f"the warden could not start it: {type(error).__name__}: {error}")
+            self._spoil(child, error)
+            if call.session is not None and child.session is None:
+                self._cells.book.lose_process(call.session)
 
     def _start(self, child: Child, call: Call) -> None:
         limits, slot = call.limits, child.slot
@@ -177,18 +192,18 @@ class Supervisor:
             except OSError as error:  # the memory of the call before is not all given back yet
                 self._start_elsewhere(child, call, error)
                 return
-        self._running += 1
         child.begin(call)
+        self._running += 1
         if any(watched := slot.unbounded(child.limits)):
             self._zygote.watch(child, *watched)
         if call.session is not None:
             self._cells.begin(child, call)
             self._pool.make_places(self._cells.book.count)
         else:
-            self._loop.at(child.started_at + limits["wall_s"], lambda: self._stop(child, "timeout"))
+            self._loop.at(child.started_at + limits["wall_s"], lambda: self._stop(child, "timeout"), child)
         self._feed(child)
         if child.job_left:
-            self._loop.watch(child.job_fd, lambda _: self._feed(child, True), OUT)
+            self._loop.watch(child.job_fd, lambda _: self._feed(child, True), OUT, child)
 
     def _start_elsewhere(self, child: Child, call: Call, why: OSError) -> None:
         """Give up a place whose limits cannot be set now, and the call to another."""
@@ -220,7 +235,7 @@ class Supervisor:
             self._loop.forget(child.report.fileno())
             child.close_report()
             if child.session is not None:  # without it, the end of a cell cannot be reported
-                self._loop.at(time.monotonic() + _STREAMS_CLOSE_S, lambda: self._end_silent(child))
+                self._loop.at(time.monotonic() + _STREAMS_CLOSE_S, lambda: self._kill(child), child)
             self._settle(child)
         elif child.session is not None and self._cells.is_end(child, message):
             self._cells.finish(child, message)
@@ -264,15 +279,23 @@ class Supervisor:
         child = self._pool.children.get(message.number)
         if child is None:
             return
+        try:
+            self._follow(child, message)
+        except Exception as error:
+            self._spoil(child, error)
+
+    def _follow(self, child: Child, message: orders.Reply) -> None:
+        """Note what the zygote says of a child."""
         if message.kind in (orders.ENDED, orders.BROKEN):
             child.end(message, time.monotonic())
             if child.open_ends > 0:
-                self._loop.at(child.ended_at + _STREAMS_CLOSE_S, lambda: self._abandon_streams(child))
+                self._loop.at(child.ended_at + _STREAMS_CLOSE_S, lambda: self._abandon_streams(child), child)
             self._settle(child)
         elif message.kind == orders.INTERRUPTED:
             self._cells.interrupted(child)
             self._dispatch()
         elif message.kind == orders.OVERDRAWN:
+            child.must_end(time.monotonic())
             child.stopped_for = child.stopped_for or message.text
         elif message.kind == orders.GONE:
             child.gone = True
@@ -298,35 +321,41 @@ class Supervisor:
         except OSError:
             self._loop.stop()
 
-    def _end_silent(self, child: Child) -> None:
-        """End a session that can no longer report."""
-        if child.wait_status is None:
-            self._kill(child)
-
     def _abandon_streams(self, child: Child) -> None:
         """Stop waiting for the pipes of a child that has ended: a process that could not be killed holds them open."""
-        for stream in child.streams:
-            self._loop.forget(stream.descriptor)
-            child.close_stream(stream)
-        self._loop.forget(child.report.fileno())
-        child.close_report()
+        for descriptor in child.listening():
+            self._loop.forget(descriptor)
+        child.close_ends()
         self._settle(child)
 
     def _settle(self, child: Child) -> None:
         """When the process is reaped and every pipe is at its end: make the outcome."""
-        if child.wait_status is None or child.open_ends > 0 or child.settled:
+        at_end = child.wait_status is not None and child.open_ends == 0
+        if child.settled or not (at_end or child.written_off):
             return
         child.settled = True
         if child.call is not None:
             self._running -= 1
-        if child.session is not None:
-            self._cells.settle(child)
-        elif child.call is None:
-            self._pool.lose(child)
-        elif not child.call.cancelled:
-            self._answer(child.call, child)
+        try:
+            if child.session is not None:
+                self._cells.settle(child)
+            elif child.call is None:
+                self._pool.lose(child)
+            elif not child.call.cancelled:
+                self._answer(child.call, child)
+        except Exception as error:
+            self._spoil(child, error)
         self._dispatch()
         self._pool.release(child)
+
+    def _spoil(self, child: Child, error: Exception) -> None:
+        """End what failed for a reason of ours, and nothing else: the call is lost, and the child with it."""
+        tell_of(error)
+        if child.call is not None:
+            self._tell_lost(child.call, f"the warden failed on it: {type(error).__name__}: {error}")
+        if child.wait_status is None:
+            child.discarded = True
+            self._kill(child)
 
     def _answer(self, call: Call, child: Child) -> None:
         why = child.lost()
@@ -360,4 +389,8 @@ class Supervisor:
         if not self._zygote.check(self._stall_s):
             print(f"the zygote did not respond for {self._stall_s:g} seconds", file=sys.stderr)
             self._loop.stop()
+        for child in self._pool.overdue(self._stall_s):
+            child.written_off = True
+            self._settle(child)
+            self._pool.write_off(child)
         self._loop.at(time.monotonic() + _TICK_S, self._tick)

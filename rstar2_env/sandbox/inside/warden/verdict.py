@@ -77,6 +77,8 @@ def _status(seen: Seen, exit_code: int | None, name: str | None, report: dict[st
         return "memory", "The program and what it started used up its memory and were ended."
     if seen.stopped_for == "processes":
         return "exception", "The program had more processes and threads than its limit and was ended."
+    if seen.stopped_for == "rest":
+        return "exception", "Processes that earlier cells left behind could not be halted, and were ended."
     if seen.stopped_for == "files":
         return "exception", "The program wrote more files than its working folder may hold and was ended."
     if seen.stopped_for == "output_limit" or seen.over_output:

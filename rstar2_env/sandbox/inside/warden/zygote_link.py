@@ -96,13 +96,21 @@ class ZygoteLink:
         """
         self.control.send(orders.pack_order(orders.WATCH, child.number, tasks, memory, files, child.workdir))
 
-    def rest(self, child: Child) -> None:
-        """Order that a watched child is checked less often until the next ``watch``.
+    def halt(self, child: Child) -> None:
+        """Order that nothing of a child's tree runs until ``resume``.
 
         Raises:
             OSError: The zygote has ended.
         """
-        self.control.send(orders.pack_order(orders.REST, child.number))
+        self.control.send(orders.pack_order(orders.HALT, child.number))
+
+    def resume(self, child: Child) -> None:
+        """Order that a tree that was halted goes on.
+
+        Raises:
+            OSError: The zygote has ended.
+        """
+        self.control.send(orders.pack_order(orders.RESUME, child.number))
 
     def kill(self, child: Child) -> None:
         """Order the end of a child and of everything that it started.
@@ -110,6 +118,7 @@ class ZygoteLink:
         Raises:
             OSError: The zygote has ended.
         """
+        child.must_end(time.monotonic())
         self.control.send(orders.pack_order(orders.KILL, child.number))
 
     def interrupt(self, child: Child) -> None:

@@ -18,7 +18,8 @@ from ..kernel import linux
 from ..kernel.isolation import Isolation
 from ..kernel.plan import Plan
 from . import child
-from .watch import INTERVAL_S, RESTING_INTERVAL_S, Watch
+from .halt import Halt
+from .watch import INTERVAL_S, Watch
 
 _DESCRIPTOR_SPACE = socket.CMSG_SPACE(16 * 4)
 
@@ -26,13 +27,14 @@ _DESCRIPTOR_SPACE = socket.CMSG_SPACE(16 * 4)
 class _Tree:
     """One child, and the pausing process that is pid 1 above it (0 where there is no pid namespace)."""
 
-    __slots__ = ("ended", "init", "killed", "main", "number", "watch")
+    __slots__ = ("ended", "halt", "init", "killed", "main", "number", "watch")
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.main = self.init = 0
         self.ended = self.killed = False
         self.watch: Watch | None = None
+        self.halt: Halt | None = None
 
 
 class ZygoteServer:
@@ -52,8 +54,8 @@ class ZygoteServer:
         self._trees: dict[int, _Tree] = {}  # by the warden's number
         self._watched: dict[int, tuple[_Tree, bool]] = {}  # by pidfd; true for the init
         self._tended: set[int] = set()
-        self._resting: set[int] = set()  # sessions between cells, which are checked less often
-        self._tend_at = self._rest_at = 0.0
+        self._halting: set[int] = set()  # trees that were told to stand still, and were not yet seen to
+        self._tend_at = 0.0
         self._poll = select.poll()
         self._bell = -1 if linux.has_pidfds() else _ring_on_ends()  # readable when any child ends, used without pidfds
         self._pausing = linux.Pausing(plan.flags("pid", "mount", "ipc", "uts")) if "pid" in plan.namespaces else None
@@ -66,7 +68,7 @@ class ZygoteServer:
             self._poll.register(self._bell, select.POLLIN)
         control = self._control.fileno()
         while True:
-            interval = INTERVAL_S if self._tended else RESTING_INTERVAL_S if self._resting else None
+            interval = INTERVAL_S if self._tended or self._halting else None
             for descriptor, _ in self._poll.poll(None if interval is None else interval * 1000):
                 if descriptor == self._bell:
                     self._look_for_ends()
@@ -74,12 +76,10 @@ class ZygoteServer:
                     self._on_end(descriptor)
                 elif not self._obey():
                     return
-            if self._tended and time.monotonic() >= self._tend_at:
-                self._tend(self._tended)
+            if interval is not None and time.monotonic() >= self._tend_at:
+                self._tend()
+                self._look_after_halted()
                 self._tend_at = time.monotonic() + INTERVAL_S
-            if self._resting and time.monotonic() >= self._rest_at:
-                self._tend(self._resting)
-                self._rest_at = time.monotonic() + RESTING_INTERVAL_S
 
     def close(self) -> None:
         """Kill every child."""
@@ -106,9 +106,10 @@ class ZygoteServer:
         elif (tree := self._trees.get(order.number)) is not None:
             if order.kind == orders.KILL:
                 self._kill(tree)
-            elif order.kind == orders.REST:
-                self._tended.discard(tree.number)
-                self._resting.add(tree.number)
+            elif order.kind == orders.HALT:
+                self._halt(tree)
+            elif order.kind == orders.RESUME:
+                self._resume(tree)
             elif order.kind == orders.INTERRUPT:
                 if not tree.ended:
                     os.kill(tree.main, signal.SIGINT)
@@ -116,7 +117,6 @@ class ZygoteServer:
             else:
                 tree.watch = Watch(order.slot, order.value, order.files, order.workdir)
                 self._tended.add(tree.number)
-                self._resting.discard(tree.number)
         return True
 
     def _make(self, order: orders.Order, descriptors: tuple[int, ...]) -> None:
@@ -186,16 +186,47 @@ class ZygoteServer:
         self._watched[pidfd] = (tree, is_init)
         self._poll.register(pidfd, select.POLLIN)
 
-    def _tend(self, numbers: set[int]) -> None:
+    def _halt(self, tree: _Tree) -> None:
+        if tree.ended or tree.killed:
+            return
+        tree.halt = Halt(tree.main, tree.init)
+        tree.halt.sweep()
+        self._halting.add(tree.number)
+
+    def _resume(self, tree: _Tree) -> None:
+        self._halting.discard(tree.number)
+        if tree.halt is not None:
+            tree.halt.undo()
+            tree.halt = None
+        if tree.watch is not None:
+            self._tended.add(tree.number)
+
+    def _look_after_halted(self) -> None:
+        """See that trees stand still, and end those that cannot be made to."""
+        for number in list(self._halting):
+            tree = self._trees.get(number)
+            if tree is None or tree.ended or tree.halt is None:
+                self._halting.discard(number)
+            elif tree.halt.stands():
+                self._halting.discard(number)
+                self._tended.discard(number)  # what does not run takes no more
+            elif not tree.halt.sweep():
+                self._halting.discard(number)
+                self._end_overdrawn(tree, "rest")
+
+    def _end_overdrawn(self, tree: _Tree, bound: str) -> None:
+        self._say(orders.pack_reply(orders.OVERDRAWN, tree.number, text=bound))
+        self._kill(tree)
+
+    def _tend(self) -> None:
         """Check trees that no other layer bounds, and end those over their bounds."""
-        for number in list(numbers):
+        for number in list(self._tended):
             tree = self._trees.get(number)
             if tree is None or tree.ended or tree.watch is None:
-                numbers.discard(number)
+                self._tended.discard(number)
             elif (bound := tree.watch.overdrawn([pid for pid in (tree.main, tree.init) if pid])) is not None:
-                numbers.discard(number)
-                self._say(orders.pack_reply(orders.OVERDRAWN, number, text=bound))
-                self._kill(tree)
+                self._tended.discard(number)
+                self._end_overdrawn(tree, bound)
         if self._pausing is None:
             self._kill_orphans()  # the check of a tree would miss them
 

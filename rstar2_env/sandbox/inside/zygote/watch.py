@@ -9,8 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 
-INTERVAL_S, RESTING_INTERVAL_S = 0.05, 1.0
-"""Seconds between two checks of a running program, and of a session between cells."""
+INTERVAL_S = 0.05
+"""Seconds between two checks."""
 MOST_FILES = 10_000
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 

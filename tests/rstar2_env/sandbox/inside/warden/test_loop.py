@@ -13,7 +13,7 @@ from rstar2_env.sandbox.inside.warden.loop import Loop
 
 @pytest.fixture
 def loop() -> Loop:
-    made = Loop()
+    made = Loop(lambda owner, error: owner.append(str(error)))
     made.at(time.monotonic() + 20, lambda: pytest.fail("the loop was never stopped"))
     return made
 
@@ -87,3 +87,30 @@ def test_the_end_of_the_other_side_comes_unasked(loop: Loop) -> None:
     loop.run()
     assert events_seen
     os.close(reading)
+
+
+def test_an_error_costs_its_owner_alone_and_the_loop_goes_on(loop: Loop) -> None:
+    told: list[str] = []
+    reading, writing = os.pipe()
+
+    def fail(*_: int) -> None:
+        loop.forget(reading)
+        raise ValueError("broken")
+
+    os.write(writing, b"x")
+    loop.watch(reading, fail, owner=told)
+    loop.at(time.monotonic() + 0.01, fail, told)
+    loop.at(time.monotonic() + 0.05, loop.stop)
+    loop.run()
+    assert told == ["broken", "broken"]
+    os.close(reading)
+    os.close(writing)
+
+
+def test_an_error_without_an_owner_ends_the_loop(loop: Loop) -> None:
+    def fail() -> None:
+        raise ValueError("broken")
+
+    loop.at(time.monotonic(), fail)
+    with pytest.raises(ValueError, match="broken"):
+        loop.run()

@@ -1,0 +1,76 @@
+"""A tree that is halted stands still whole and goes on whole; one that cannot be halted is told."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from waiting import wait_for
+
+from rstar2_env.sandbox.inside.zygote import halt
+from rstar2_env.sandbox.inside.zygote.halt import Halt
+from rstar2_env.sandbox.inside.zygote.watch import descendants
+
+TREE = """
+import os
+for _ in range(2):
+    if os.fork() == 0:
+        os.setsid()
+        break
+print(end="x", flush=True)
+while True: pass
+"""
+WAKER = "import os, sys\nwhile True: os.kill(int(sys.argv[1]), 18)"
+
+
+@pytest.fixture
+def tree() -> Iterator[int]:
+    """A process and two children, each in a session of its own, all of them busy."""
+    with subprocess.Popen([sys.executable, "-c", TREE], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.read(3) == b"xxx"
+        yield process.pid
+        for pid in descendants([process.pid]):
+            os.kill(pid, signal.SIGKILL)
+
+
+def cpu_of(pid: int) -> int:
+    with open(f"/proc/{pid}/stat") as file:
+        return sum(map(int, file.read().rpartition(")")[2].split()[11:13]))
+
+
+def test_no_process_of_a_halted_tree_gets_any_time_until_it_goes_on(tree: int) -> None:
+    pids = descendants([tree])
+    assert len(pids) == 3
+    halted = Halt(tree, 0)
+    assert halted.sweep()
+    wait_for(halted.stands)
+    before = [cpu_of(pid) for pid in pids]
+    with subprocess.Popen([sys.executable, "-c", "sum(range(10_000_000))"]) as busy:
+        busy.wait()
+    assert [cpu_of(pid) for pid in pids] == before
+    halted.undo()
+    wait_for(lambda: all(cpu_of(pid) > was for pid, was in zip(pids, before, strict=True)))
+
+
+def test_what_was_stopped_by_the_program_itself_is_not_woken(tree: int) -> None:
+    own = next(pid for pid in descendants([tree]) if pid != tree)
+    os.kill(own, signal.SIGSTOP)
+    wait_for(lambda: halt._state(own) == b"T")
+    halted = Halt(tree, 0)
+    wait_for(lambda: halted.sweep() and halted.stands())
+    halted.undo()
+    wait_for(lambda: halt._state(tree) == b"R")
+    assert halt._state(own) == b"T"
+
+
+def test_a_tree_that_is_woken_again_and_again_is_given_up(tree: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(halt, "MOST_SWEEPS", 3)
+    monkeypatch.setattr(halt, "_state", lambda pid: b"R")
+    halted = Halt(tree, 0)
+    assert [halted.sweep() for _ in range(4)] == [True, True, True, False]
+    assert not halted.stands()
