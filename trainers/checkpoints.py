@@ -52,6 +52,12 @@ def mark_whole(checkpoint: Path, processes: int) -> None:
     os.replace(unfinished, checkpoint / MARKER)
 
 
+def processes_of(checkpoint: Path) -> int:
+    """Return how many processes wrote a whole checkpoint."""
+    found: int = json.loads((checkpoint / MARKER).read_text("utf-8"))["processes"]
+    return found
+
+
 def drop_old(folder: Path, keep: int) -> None:
     """Delete all but the newest ``keep`` whole checkpoints, and older ones that a kill left unfinished."""
     kept = whole_checkpoints(folder)[-keep:]

@@ -30,6 +30,7 @@ LR_SCHEDULERS = (
     "warmup_stable_decay",
 )
 """Names of transformers' learning rate schedules; listed here because checking options must not import transformers."""
+SHARDINGS = ("none", "fsdp2", "zero2", "zero3")
 DEFAULT_ENV = "rstar2/MathTool-v0"
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 LISTS = ("reward", "loss", "hook")
@@ -50,6 +51,10 @@ class RunOptions:
         threads: CPU threads of torch; ``None`` keeps torch's setting.
         process_timeout_s: In a run of several processes, seconds that one waits for another before the run ends with an
             error. Set it above the largest difference between the processes' rollout times in one step.
+        sharding: What several processes divide among them: ``"none"`` nothing, so that each has everything; ``"fsdp2"``
+            weights, gradients and the optimizer's state (torch's ``fully_shard``); ``"zero2"`` gradients and the
+            optimizer's state, ``"zero3"`` weights as well (DeepSpeed). ``None`` is what accelerate's configuration
+            says, or ``"none"``.
         report_to: Experiment trackers, by transformers' names: ``"tensorboard"``, ``"wandb"``, ``"trackio"``, ...
         log_every: Steps between logged metrics.
         keep_episodes: Write every episode, selected or not, to ``output_dir/episodes``.
@@ -65,6 +70,7 @@ class RunOptions:
     resume: bool = False
     threads: int | None = option(None, least=1)
     process_timeout_s: float = option(1800.0, above=0, unit="seconds")
+    sharding: str | None = option(None, choices=(None, *SHARDINGS))
     report_to: list[str] = field(default_factory=list)
     log_every: int = option(1, least=1)
     keep_episodes: bool = True

@@ -26,6 +26,7 @@ MAY_CHANGE = (
     "run.keep_checkpoints",
     "run.threads",
     "run.process_timeout_s",
+    "run.sharding",
     "run.report_to",
     "run.log_every",
     "run.keep_episodes",

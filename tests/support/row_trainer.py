@@ -14,6 +14,7 @@ from rstar2_env.core.row import Row
 from rstar2_env.trainers.backends.trl.arguments import arguments
 from rstar2_env.trainers.backends.trl.objective import Objective
 from rstar2_env.trainers.backends.trl.pending import Shape
+from rstar2_env.trainers.backends.trl.sharding import Sharding
 from rstar2_env.trainers.backends.trl.trainer import CollectorTrainer
 from rstar2_env.trainers.losses.aggregations import TokenMean
 from rstar2_env.trainers.losses.corrections import NoCorrection
@@ -72,6 +73,7 @@ def row_trainer(
     shape: Shape | None = None,
     reference: Any = None,
     keep_checkpoints: int = 2,
+    sharding: Sharding = "none",
     **options: Any,
 ) -> tuple[CollectorTrainer, Followed]:
     """A trainer of a model in a folder, on the given rows, and what it shows.
@@ -84,6 +86,7 @@ def row_trainer(
         shape: Micro-batches and updates.
         reference: Makes the reference model of the policy.
         keep_checkpoints: How many are kept.
+        sharding: What several processes divide.
         **options: Fields of ``GRPOConfig``.
     """
     policy = AutoModelForCausalLM.from_pretrained(model)
@@ -106,6 +109,7 @@ def row_trainer(
         reference=None if reference is None else reference(policy),
         stateful={"collector": given},
         keep_checkpoints=keep_checkpoints,
+        sharding=sharding,
         model=policy,
         processing_class=AutoTokenizer.from_pretrained(model, padding_side="left"),
         args=arguments(folder, **{**defaults, **options}),

@@ -1,8 +1,8 @@
 """``AdapterReference``: a policy of adapters as the run began with it, to measure how far it has gone (KL).
 
 It is the start model: where a run takes up an adapter, the model with that adapter as it was, not the model below it.
-It shares the policy's weights and costs the size of the adapter. Not covered: policies whose weights are sharded over
-processes.
+It shares the policy's weights and costs the size of the adapter, and as much again while it computes. Not covered:
+adapters that DeepSpeed's ZeRO-3 divides.
 """
 
 from __future__ import annotations
@@ -10,8 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+import torch
 from peft import PeftModel
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor, distribute_tensor
+
+from .fsdp2 import release
 
 
 class AdapterReference:
@@ -33,20 +37,34 @@ class AdapterReference:
             with policy.disable_adapter():
                 yield
             return
-        # The parameters themselves stay, for the optimizer and for data parallelism; only what they hold is exchanged.
+        # The parameters themselves stay, for the optimizer and for what divides them; only their values are exchanged.
         trained = dict(_trained(policy))
-        now = {name: weights.data for name, weights in trained.items()}
+        release(policy)
+        now = {name: _kept(weights) for name, weights in trained.items()}
         try:
-            for name, weights in trained.items():
-                weights.data = self._start[name].to(weights.device)
+            _exchange(trained, self._start)
             yield
         finally:
-            for name, weights in trained.items():
-                weights.data = now[name]
+            release(policy)
+            _exchange(trained, now)
 
     def reset(self, policy: PeftModel) -> None:
         """Make the policy as it is now the reference."""
-        self._start = {name: weights.detach().clone() for name, weights in _trained(policy)}
+        self._start = self.values_of(policy)
+
+    def follow(self, policy: PeftModel) -> None:
+        """Divide what is kept as the policy is divided, which has happened since."""
+        for name, weights in _trained(policy):
+            if isinstance(weights, DTensor) and name in self._start:
+                whole = self._start[name].to(weights.device)
+                self._start[name] = distribute_tensor(
+                    whole, weights.device_mesh, weights.placements, src_data_rank=None
+                )
+
+    def values_of(self, policy: PeftModel) -> dict[str, Tensor]:
+        """Return a copy of the adapter's values."""
+        release(policy)
+        return {name: weights.detach().clone() for name, weights in _trained(policy)}
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return the adapter's values; nothing where the reference is the model without it."""
@@ -55,6 +73,20 @@ class AdapterReference:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Go on from a state."""
         self._start = dict(state)
+
+
+@torch.no_grad()
+def _exchange(trained: Mapping[str, nn.Parameter], values: Mapping[str, Tensor]) -> None:
+    for name, weights in trained.items():
+        if isinstance(weights, DTensor):
+            weights.copy_(values[name])  # FSDP gathers what it has seen the parameter hold, and nothing else
+        else:
+            weights.data = values[name].to(weights.device)
+
+
+def _kept(weights: nn.Parameter) -> Tensor:
+    """What a parameter holds, such that ``_exchange`` can give it back."""
+    return weights.detach().clone() if isinstance(weights, DTensor) else weights.data
 
 
 def _trained(policy: PeftModel) -> Iterator[tuple[str, nn.Parameter]]:

@@ -18,6 +18,7 @@ from rstar2_env.rollout import Engine, Generation, KeepsCaches, VllmEngine
 from rstar2_env.rollout.engines.registry import ENGINES
 
 from ...config import TrainConfig
+from .fsdp2 import hold, release
 from .handover import TOLERANCE, FloatArray, HandoverError, HandoverProbe, known_prompt, trainer_logprobs
 from .model import codec, dtype_of, processes
 from .sharding import check_engine, sharding_of
@@ -70,6 +71,8 @@ class PolicyEngine:
         Raises:
             HandoverError: The engine does not compute with these weights.
         """
+        if self.shares_weights:
+            hold(self._module())
         step = int(self._trl.state.global_step)
         if step == self._last:
             return
@@ -86,6 +89,8 @@ class PolicyEngine:
 
     def rest(self) -> None:
         """Free the engine's memory for the training step; the next ``update`` wakes an engine that was put to sleep."""
+        if self.shares_weights:
+            release(self._module())
         if isinstance(self.engine, KeepsCaches):
             # Caches computed with the old weights are useless after the step.
             self.engine.forget()

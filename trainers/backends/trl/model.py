@@ -45,6 +45,9 @@ def processes(timeout_s: float = 1800.0) -> PartialState:
     Args:
         timeout_s: Seconds that one process waits for another before it raises an error; set by the first call.
     """
+    if not on_accelerator():
+        # Where DeepSpeed is installed, accelerate imports it, which then looks for accelerators and warns of none.
+        os.environ.setdefault("DS_ACCELERATOR", "cpu")
     return PartialState(cpu=not on_accelerator(), timeout=timedelta(seconds=timeout_s))
 
 

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from .adapter_reference import AdapterReference
+from .fsdp2 import release, shard
 from .fused_head import put_head
 from .micro_batches import IGNORED, MicroBatch
 
@@ -134,6 +135,13 @@ class Reference:
         if self.model is not None:
             self.model.to(device)
 
+    def divide(self, policy: Any, device: torch.device, compute: torch.dtype) -> None:
+        """Divide the copy among the processes, as FSDP2 has divided the policy."""
+        if self.model is None:
+            self._adapters.follow(_plain(policy))
+        else:
+            shard(self.model, device, compute, trained=False)
+
     def score(self, policy: Any, batch: MicroBatch, autocast: Autocast) -> Tensor:
         """Return the log-probabilities of the policy's tokens, (B, W - 1)."""
         with torch.no_grad():
@@ -147,12 +155,17 @@ class Reference:
         if self.model is None:
             self._adapters.reset(_plain(policy))
         else:
+            release(_plain(policy))
             self.load_state_dict(_plain(policy).state_dict())
         self.moved = True
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return the weights of the copy, or the values of the adapters."""
         return self._adapters.state_dict() if self.model is None else dict(self.model.state_dict())
+
+    def comparable(self, policy: Any) -> dict[str, Tensor]:
+        """Return tensors of the names, shapes and divisions that ``state_dict`` has once the reference has moved."""
+        return self._adapters.values_of(_plain(policy)) if self.model is None else dict(self.model.state_dict())
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         """Take weights over into the copy, in its precision, or values of the adapters."""

@@ -163,6 +163,33 @@ class Pending:
             setattr(pending, name, [None if values is None else values.numpy() for values in state[name]])
         return pending
 
+    @classmethod
+    def divided(cls, parts: Sequence[Self], rank: int, size: int) -> Self:
+        """The part of one of ``size`` processes in what other processes had: whole groups, in turn.
+
+        Args:
+            parts: Of each of those processes; all have trained on as many batches.
+            rank: Number of the process.
+            size: Number of processes.
+        """
+        groups = sorted({row.episode.group for part in parts for row in part.rows})
+        own = set(groups[rank::size])
+        mine = cls([], [[] for _ in parts[0].batches])
+        mine.done = parts[0].done
+        for part in parts:
+            place: dict[int, int] = {}
+            for position, row in enumerate(part.rows):
+                if row.episode.group not in own:
+                    continue
+                place[position] = len(mine.rows)
+                mine.rows.append(row)
+                mine.members.append(part.members[position])
+                for name in _PER_ROW:
+                    getattr(mine, name).append(getattr(part, name)[position])
+            for batch, other in zip(mine.batches, part.batches, strict=True):
+                batch += [place[position] for position in other if position in place]
+        return mine
+
 
 _PER_ROW = ("old", "old_mean_logp", "reference", "embeddings")
 """What is computed for each row before it trains."""

@@ -46,6 +46,7 @@ from .players import env_factory, gold_answers, make_player, problem_ids, proble
 from .ranks import AccelerateRanks
 from .run_state import TrlRunState
 from .samples import SampledEpisodes, sampled
+from .sharding import chosen_sharding
 from .stopping import RolloutAbortedError, Stopping
 from .trainer import CollectorTrainer
 
@@ -70,6 +71,7 @@ class TrlRun:
         self.name, self.config = name, config
         check_config(config)
         config.parts.correction = correction_of(config)  # the run's record says what "auto" stood for
+        sharding = chosen_sharding(config.run.sharding)
         if config.run.threads is not None:
             torch.set_num_threads(config.run.threads)
         self._folder = Path(config.run.output_dir)
@@ -106,6 +108,7 @@ class TrlRun:
                     seed=config.run.seed,
                 ),
                 reference=reference,
+                sharding=sharding,
                 keep_checkpoints=config.run.keep_checkpoints,
                 on_trained=self._write_tokens if config.run.keep_tokens else None,
                 model=model,

@@ -1,41 +1,95 @@
-"""What sharded weights allow an engine to do: weights whole in every process, gathered once a step, or for each layer.
+"""Which sharding a run has: what its options say, else what accelerate's configuration says.
 
-Episodes of different processes take different numbers of turns, so an engine's forward pass may not wait for the other
-processes. Covered: FSDP and DeepSpeed as accelerate sets them up. Not covered: tensor and pipeline parallelism.
+Covered: FSDP2, which this package applies itself (``fsdp2``), so that it is the same on every device, and DeepSpeed's
+ZeRO-2 and ZeRO-3 as accelerate sets them up (``zero``). Not covered: FSDP1, tensor and pipeline parallelism.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import os
+from typing import Any, Literal, cast
 
 from rstar2_env.core.errors import ConfigurationError
 
-Sharding = Literal["whole", "gathered", "layer by layer"]
-"""``whole``: each process has all weights (one process, DDP, ZeRO-1 and ZeRO-2). ``gathered``: the first forward pass
-after an optimizer step waits for the other processes, and those after it do not (FSDP2 without resharding). ``layer by
-layer``: every forward pass waits (FSDP1, FSDP2 with resharding, ZeRO-3)."""
+Sharding = Literal["none", "fsdp2", "zero2", "zero3"]
+"""What the processes divide among them; see ``RunOptions.sharding``."""
+
+_FSDP, _DEEPSPEED = "ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED"
+"""Variables in which ``accelerate launch`` tells its processes what its configuration says."""
+
+
+def chosen_sharding(wanted: str | None) -> Sharding:
+    """Return the sharding of this run, and take FSDP over from accelerate.
+
+    accelerate wraps a model in FSDP on accelerators alone, and in plain data parallelism on a CPU without a word. So
+    its FSDP is switched off here, before a model is loaded, and ``fsdp2.shard`` does what its configuration asked for.
+
+    Args:
+        wanted: ``run.sharding``.
+
+    Raises:
+        ConfigurationError: The option and accelerate's configuration contradict each other, or the latter asks for
+            FSDP1 or for weights in host memory.
+    """
+    configured = _configured()
+    if wanted is not None and configured is not None and wanted != configured:
+        raise ConfigurationError(
+            f"run.sharding={wanted!r}, but accelerate's configuration asks for {configured}: leave one of them out.",
+            option="run.sharding",
+        )
+    os.environ[_FSDP] = "false"
+    return cast(Sharding, wanted or configured or "none")
+
+
+def _configured() -> Sharding | None:
+    """What the configuration of ``accelerate launch`` asks for; ``None`` if it asks for no sharding."""
+    if _is_set(_FSDP):
+        if os.environ.get("FSDP_VERSION", "1") != "2":
+            raise ConfigurationError(
+                "accelerate's configuration asks for FSDP1, which is not supported: set fsdp_version: 2.",
+                option="run.sharding",
+            )
+        if _is_set("FSDP_OFFLOAD_PARAMS"):
+            raise ConfigurationError(
+                "accelerate's configuration asks for weights in host memory (fsdp_offload_params), which is not "
+                "supported with FSDP2 here: set it to false.",
+                option="run.sharding",
+            )
+        return "fsdp2"
+    if _is_set(_DEEPSPEED):
+        # Read by accelerate itself when the trainer is made; here for what else depends on it.
+        stage = _stage_of_deepspeed()
+        return cast(Sharding, f"zero{stage}") if stage in (2, 3) else None
+    return None
+
+
+def _stage_of_deepspeed() -> int:
+    from accelerate.utils import DeepSpeedPlugin
+
+    return int(DeepSpeedPlugin().zero_stage)
+
+
+def _is_set(name: str) -> bool:
+    return os.environ.get(name, "false").lower() in ("1", "true", "yes")
 
 
 def sharding_of(state: Any) -> Sharding:
-    """How accelerate shards the weights.
+    """Return how accelerate itself shards, which is DeepSpeed or nothing.
 
     Args:
         state: ``accelerate.state.AcceleratorState``, or what has its attributes.
     """
-    if state.num_processes == 1:
-        return "whole"
     deepspeed = getattr(state, "deepspeed_plugin", None)
-    if deepspeed is not None:
-        return "layer by layer" if int(deepspeed.zero_stage) == 3 else "whole"
-    fsdp = getattr(state, "fsdp_plugin", None)
-    if fsdp is None:
-        return "whole"
-    kept = int(getattr(fsdp, "fsdp_version", 1)) == 2 and getattr(fsdp, "reshard_after_forward", True) is False
-    return "gathered" if kept else "layer by layer"
+    stage = 0 if deepspeed is None else int(deepspeed.zero_stage)
+    return cast(Sharding, f"zero{stage}") if stage in (2, 3) and state.num_processes > 1 else "none"
 
 
 def check_engine(name: str, sharding: Sharding, *, shares_weights: bool) -> None:
     """Refuse an engine that cannot work with weights that are sharded so.
+
+    Episodes of different processes take different numbers of turns, so an engine's forward pass may not wait for the
+    other processes. FSDP2 gathers the weights of an engine that shares them before the rollout; ZeRO-3 gathers them in
+    every forward pass.
 
     Args:
         name: The engine, for the message.
@@ -43,16 +97,11 @@ def check_engine(name: str, sharding: Sharding, *, shares_weights: bool) -> None
         shares_weights: Whether the engine computes with the trainer's own module.
 
     Raises:
-        ConfigurationError: It would wait forever, or has no whole weights to copy.
+        ConfigurationError: It would wait forever.
     """
-    if not shares_weights and sharding != "whole":
+    if shares_weights and sharding == "zero3":
         raise ConfigurationError(
-            f"engine={name!r} needs the policy's weights in one process, but FSDP and DeepSpeed's ZeRO-3 shard them; "
-            'use engine="transformers", plain data parallelism, or ZeRO-2.'
-        )
-    if shares_weights and sharding == "layer by layer":
-        raise ConfigurationError(
-            f"engine={name!r} computes with weights that every forward pass gathers from all processes, and processes "
-            "play different numbers of turns: they would wait for each other forever. Use FSDP2 with "
-            "fsdp_reshard_after_forward: false, or DeepSpeed with zero_stage: 2, as the files of configs/accelerate do."
+            f"engine={name!r} computes with the trainer's weights, which ZeRO-3 gathers from all processes in every "
+            "forward pass, and processes play different numbers of turns: they would wait for each other forever. Use "
+            'engine="vllm-server", or sharding="fsdp2" or "zero2".'
         )

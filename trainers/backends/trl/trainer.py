@@ -8,7 +8,6 @@ what TRL logs and saves of its own. One item of the data loader is one optimizer
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -16,15 +15,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from accelerate import PartialState
 from datasets import Dataset
 from torch import Tensor
 from transformers import Trainer
-
-with warnings.catch_warnings():
-    # TRL warns about every vLLM version that it does not support; this package never uses vLLM through TRL.
-    warnings.filterwarnings("ignore", message="TRL currently supports vLLM")
-    from trl import GRPOTrainer
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.row import FloatArray, Row
@@ -32,6 +25,7 @@ from rstar2_env.core.row import FloatArray, Row
 from ...checkpoints import drop_old, mark_unfinished, mark_whole
 from ...losses.mismatch import summary
 from ...sums import Sums
+from . import process_states
 from .flops import flops_of, peak_of
 from .kept import keep, keep_old, old_of
 from .micro_batches import MicroBatch, in_step, lay_out, pack, taken_out
@@ -39,13 +33,14 @@ from .objective import Objective
 from .passes import Reference, score, set_head
 from .pending import Pending, Shape, optimizer_batches
 from .protocols import Collects, Stateful
-from .ranks import AccelerateRanks
+from .sharded import ShardedTrainer
+from .sharding import Sharding
 from .steps import Steps
 
 T = TypeVar("T")
 
 
-class CollectorTrainer(GRPOTrainer):
+class CollectorTrainer(ShardedTrainer):
     """TRL's GRPO trainer on the rows of a collector.
 
     Args:
@@ -53,6 +48,7 @@ class CollectorTrainer(GRPOTrainer):
         objective: The loss.
         shape: How rows become optimizer steps and micro-batches.
         reference: The reference model; needed when a term of the loss needs it.
+        sharding: What the processes divide among them.
         stateful: What else goes into checkpoints, by name, on each process: the collector, hooks.
         keep_checkpoints: How many checkpoints are kept.
         on_trained: Called once for each row of a rollout, when it was first trained on: with the step, the row, the
@@ -68,23 +64,31 @@ class CollectorTrainer(GRPOTrainer):
         objective: Objective,
         shape: Shape,
         reference: Reference | None = None,
+        sharding: Sharding = "none",
         stateful: Mapping[str, Stateful] | None = None,
         keep_checkpoints: int = 2,
         on_trained: Callable[[int, Row, int, FloatArray | None], None] | None = None,
         **kwargs: Any,
     ) -> None:
-        self.collector, self.objective, self.shape, self.reference = collector, objective, shape, reference
+        self.collector, self.objective, self.shape = collector, objective, shape
         self.sums = Sums()
         self.pending: Pending | None = None
         self._on_trained, self._keep_checkpoints = on_trained, keep_checkpoints
         self._without_gradient = 0
         self._nothing = False
         # TRL insists on a dataset and on a reward function: neither is used.
-        super().__init__(train_dataset=Dataset.from_dict({"prompt": [""]}), reward_funcs=[_no_reward], **kwargs)
-        self.ranks = AccelerateRanks(PartialState())
-        self._stateful: dict[str, Stateful] = {"sums": self.sums, "objective": objective, **(stateful or {})}
-        if reference is not None:
-            reference.to(self.accelerator.device)
+        super().__init__(
+            sharding=sharding,
+            reference=reference,
+            train_dataset=Dataset.from_dict({"prompt": [""]}),
+            reward_funcs=[_no_reward],
+            **kwargs,
+        )
+        self._stateful: dict[str, Stateful] = {
+            process_states.SUMS: self.sums,
+            "objective": objective,
+            **(stateful or {}),
+        }
         if "mean_logp" in objective.needs:
             self.use_head(self.temperature)
 
@@ -352,11 +356,8 @@ class CollectorTrainer(GRPOTrainer):
         if self.accelerator.is_main_process:
             mark_unfinished(folder)
         Trainer._save_checkpoint(self, model, trial)
-        state = {name: part.state_dict() for name, part in self._stateful.items()}
-        state["pending"] = None if self.pending is None else self.pending.state_dict()
-        torch.save(state, folder / _state_file(self.ranks.rank))
-        if self.reference is not None and self.reference.moved and self.accelerator.is_main_process:
-            torch.save(self.reference.state_dict(), folder / _REFERENCE)
+        states = {name: part.state_dict() for name, part in self._stateful.items()}
+        process_states.write(folder, self.ranks.rank, states, self.pending)
         self.ranks.wait()
         if self.accelerator.is_main_process:
             mark_whole(folder, self.ranks.size)
@@ -366,27 +367,9 @@ class CollectorTrainer(GRPOTrainer):
         super()._load_optimizer_and_scheduler(checkpoint)
         if checkpoint is None:
             return
-        path = Path(checkpoint) / _state_file(self.ranks.rank)
-        if not path.exists():
-            raise ConfigurationError(
-                f"{checkpoint} has no state of process {self.ranks.rank}: it was written by fewer processes. Resume "
-                "with as many as before."
-            )
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        states, self.pending = process_states.read(Path(checkpoint), self.ranks.rank, self.ranks.size)
         for name, part in self._stateful.items():
-            part.load_state_dict(state[name])
-        self.pending = None if state["pending"] is None else Pending.from_state(state["pending"])
-        moved = Path(checkpoint) / _REFERENCE
-        if self.reference is not None and moved.exists():
-            self.reference.load_state_dict(torch.load(moved, map_location="cpu", weights_only=True))
-
-
-_REFERENCE = "reference.pt"
-"""File of the reference model in a checkpoint; there is none while it is the model that the run began with."""
-
-
-def _state_file(rank: int) -> str:
-    return f"run_state_{rank}.pt"
+            part.load_state_dict(states[name])
 
 
 def _no_reward(**columns: Any) -> list[float]:

@@ -1,4 +1,4 @@
-"""Which engines work with sharded weights: processes play different numbers of turns, and may not wait for another."""
+"""Which sharding a run has, and which engines work with it."""
 
 from __future__ import annotations
 
@@ -6,80 +6,69 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from two_launched import launch_two
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.trainers.backends.trl.sharding import check_engine, sharding_of
+from rstar2_env.trainers.backends.trl.sharding import check_engine, chosen_sharding, sharding_of
+
+NAMES = ("ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED", "FSDP_VERSION", "FSDP_OFFLOAD_PARAMS")
 
 
-def state(processes: int = 8, **plugins: Any) -> Any:
-    made = {name: SimpleNamespace(**options) for name, options in plugins.items()}
-    return SimpleNamespace(num_processes=processes, **made)
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Sets the variables with which ``accelerate launch`` starts a process."""
+    for name in NAMES:
+        monkeypatch.setenv(name, "false")
+        monkeypatch.delenv(name)
+    return lambda **variables: [monkeypatch.setenv(name, value) for name, value in variables.items()]
+
+
+def test_without_an_option_and_without_a_configuration_nothing_is_sharded(launched: Any) -> None:
+    assert chosen_sharding(None) == "none"
+    assert chosen_sharding("fsdp2") == "fsdp2"
+
+
+def test_a_configuration_of_accelerate_is_followed_and_its_own_fsdp_switched_off(launched: Any) -> None:
+    from transformers.integrations.fsdp import is_fsdp_enabled
+
+    launched(ACCELERATE_USE_FSDP="true", FSDP_VERSION="2")
+    assert chosen_sharding(None) == "fsdp2"
+    assert not is_fsdp_enabled()
+    assert chosen_sharding(None) == "none", "it is asked once, before anything is loaded"
 
 
 @pytest.mark.parametrize(
-    ("given", "sharding"),
+    ("variables", "wanted", "says"),
     [
-        (state(), "whole"),
-        (state(1, fsdp_plugin={"fsdp_version": 1}), "whole"),
-        (state(deepspeed_plugin={"zero_stage": 2}), "whole"),
-        (state(deepspeed_plugin={"zero_stage": 3}), "layer by layer"),
-        (state(fsdp_plugin={"fsdp_version": 2, "reshard_after_forward": False}), "gathered"),
-        (state(fsdp_plugin={"fsdp_version": 2, "reshard_after_forward": True}), "layer by layer"),
-        (state(fsdp_plugin={"fsdp_version": 1, "reshard_after_forward": False}), "layer by layer"),
+        ({"ACCELERATE_USE_FSDP": "true"}, None, "fsdp_version: 2"),
+        ({"ACCELERATE_USE_FSDP": "1", "FSDP_VERSION": "2", "FSDP_OFFLOAD_PARAMS": "true"}, None, "host memory"),
+        ({"ACCELERATE_USE_FSDP": "true", "FSDP_VERSION": "2"}, "zero3", "asks for fsdp2: leave one of them out"),
+        ({"ACCELERATE_USE_FSDP": "true", "FSDP_VERSION": "2"}, "none", "asks for fsdp2: leave one of them out"),
     ],
 )
-def test_it_is_known_how_weights_are_sharded(given: Any, sharding: str) -> None:
-    assert sharding_of(given) == sharding
+def test_a_configuration_that_cannot_be_followed_is_refused(
+    variables: dict[str, str], wanted: str | None, says: str, launched: Any
+) -> None:
+    launched(**variables)
+    with pytest.raises(ConfigurationError, match=says):
+        chosen_sharding(wanted)
+
+
+@pytest.mark.parametrize(
+    ("processes", "stage", "expected"), [(8, 0, "none"), (8, 2, "zero2"), (8, 3, "zero3"), (1, 3, "none")]
+)
+def test_it_is_known_how_deepspeed_shards(processes: int, stage: int, expected: str) -> None:
+    state = SimpleNamespace(num_processes=processes, deepspeed_plugin=SimpleNamespace(zero_stage=stage))
+    assert sharding_of(state) == expected
+    assert sharding_of(SimpleNamespace(num_processes=processes)) == "none"
 
 
 def test_an_engine_that_would_wait_forever_is_refused_with_what_to_use() -> None:
-    check_engine("transformers", "whole", shares_weights=True)
-    check_engine("transformers", "gathered", shares_weights=True)
-    with pytest.raises(ConfigurationError, match="fsdp_reshard_after_forward: false"):
-        check_engine("transformers", "layer by layer", shares_weights=True)
+    with pytest.raises(ConfigurationError, match=r'engine="vllm-server", or sharding="fsdp2" or "zero2"'):
+        check_engine("transformers", "zero3", shares_weights=True)
 
 
-@pytest.mark.parametrize("sharding", ["gathered", "layer by layer"])
-def test_an_engine_with_a_copy_needs_whole_weights(sharding: Any) -> None:
-    check_engine("vllm-server", "whole", shares_weights=False)
-    with pytest.raises(ConfigurationError, match="in one process"):
-        check_engine("vllm-server", sharding, shares_weights=False)
-
-
-SCRIPT = """
-import sys
-import torch, torch.distributed as dist
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
-from tiny_models import tiny_qwen3
-
-dist.init_process_group("gloo")
-mesh, model, ids = init_device_mesh("cpu", (2,)), tiny_qwen3(), torch.tensor([[3, 4, 5, 6]])
-for part in (*model.model.layers, model):
-    fully_shard(part, mesh=mesh, reshard_after_forward=False)
-optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-for step in range(3):
-    with torch.no_grad():
-        # One process plays longer than the other, and on other tokens.
-        for turn in range(1 + 3 * dist.get_rank()):
-            model(ids + turn)
-        seen = model(ids).logits.sum().item()
-    optimizer.zero_grad()
-    model(ids).logits.logsumexp(-1).mean().backward()
-    optimizer.step()
-    both = [None, None]
-    dist.all_gather_object(both, seen)
-    assert both[0] == both[1], both
-if dist.get_rank() == 0:
-    print("same weights", seen)
-dist.destroy_process_group()
-"""
-
-
-@pytest.mark.train
-@pytest.mark.slow
-def test_with_fsdp2_that_keeps_weights_gathered_processes_may_play_different_numbers_of_turns(tmp_path: Any) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
-    assert "same weights" in launch_two(script)
+@pytest.mark.parametrize(
+    ("sharding", "shares"), [("fsdp2", True), ("fsdp2", False), ("zero2", True), ("zero3", False), ("none", True)]
+)
+def test_every_other_engine_is_allowed(sharding: Any, shares: bool) -> None:
+    check_engine("any", sharding, shares_weights=shares)

@@ -1,0 +1,106 @@
+"""FSDP2: weights, gradients and the optimizer's state divided among the processes, by torch's ``fully_shard``.
+
+The same on every device: NCCL and RCCL on accelerators, gloo on a CPU. Each transformer layer is a unit, which is
+gathered for its own forward and backward pass alone; so are input embeddings of their own. What is left (the last norm,
+the head, embeddings that are tied to it) belongs to the whole model, and stays gathered from its forward to its
+backward pass: the fused head reads the weight of the head without calling it. Not covered: two levels of sharding
+(HSDP), weights in host memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+
+from rstar2_env.core.errors import ConfigurationError
+
+from .adapters import base_of
+
+
+def shard(policy: nn.Module, device: torch.device, compute: torch.dtype, *, trained: bool = True) -> None:
+    """Divide a policy among all processes, in place; its parameters become ``DTensor``.
+
+    Args:
+        policy: The same on every process; on any device.
+        device: Where its shards go.
+        compute: Precision of the forward and backward pass; gradients are averaged in float32.
+        trained: Whether it is trained; the weights of a model that is not stay in the precision that they have.
+
+    Raises:
+        ConfigurationError: The model does not say what its layers are.
+    """
+    base = base_of(policy)
+    mesh = init_device_mesh(device.type, (torch.distributed.get_world_size(),))
+    mixed = MixedPrecisionPolicy() if compute is torch.float32 else MixedPrecisionPolicy(compute, torch.float32)
+    if trained:
+        for weights in policy.parameters():
+            # Small updates are lost to rounding in a lower precision.
+            if weights.requires_grad and weights.is_floating_point():
+                weights.data = weights.data.float()
+    for unit in (*_units(base), policy):
+        fully_shard(unit, mesh=mesh, mp_policy=mixed)
+
+
+def is_sharded(module: nn.Module) -> bool:
+    """Whether ``shard`` divided this module."""
+    return isinstance(module, FSDPModule)
+
+
+@torch.no_grad()
+def hold(module: nn.Module) -> None:
+    """Gather all weights and keep them, until ``release``; every process calls it.
+
+    Forward passes without gradients then need no other process. Does nothing for a module that is not sharded.
+    """
+    if not isinstance(module, FSDPModule):
+        return
+    module.set_reshard_after_forward(False)
+    # Without a collective call of its own for each unit: the forward pass of one token gathers them all.
+    module(input_ids=torch.zeros(1, 1, dtype=torch.long, device=_device(module)), use_cache=False)
+
+
+def release(module: nn.Module) -> None:
+    """Give up the gathered weights, so that its parameters are ``DTensor`` again; as ``hold``."""
+    if not isinstance(module, FSDPModule):
+        return
+    for unit in module.modules():
+        if isinstance(unit, FSDPModule):
+            unit.reshard()
+    module.set_reshard_after_forward(True)
+    # Gathered once for forward and backward pass, as is torch's own default.
+    module.set_reshard_after_forward(False, recurse=False)
+
+
+@contextmanager
+def held(module: nn.Module) -> Iterator[None]:
+    """Hold the weights while this lasts."""
+    hold(module)
+    try:
+        yield
+    finally:
+        release(module)
+
+
+def _units(base: nn.Module) -> list[nn.Module]:
+    """What is gathered alone: the transformer layers, and input embeddings that are not tied to the head."""
+    kinds = set(getattr(base, "_no_split_modules", None) or ())
+    layers = [part for part in base.modules() if type(part).__name__ in kinds]
+    if not layers:
+        raise ConfigurationError(
+            f"{type(base).__name__} does not say what its layers are (_no_split_modules), so it cannot be sharded: use "
+            'sharding="zero2" or "zero3".'
+        )
+    model: Any = base
+    first, last = model.get_input_embeddings(), model.get_output_embeddings()
+    tied = last is None or first.weight is last.weight
+    return layers if tied else [first, *layers]
+
+
+def _device(module: nn.Module) -> torch.device:
+    return next(module.parameters()).device
