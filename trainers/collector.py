@@ -4,7 +4,8 @@ A step goes so: draw starts, the same on every process, each of which takes its 
 fresh groups in place of rejected ones, for as many rounds as are allowed, or copy others; compute the advantages of all
 kept groups at once; make rows; tell the sampler and the selector how the groups of all processes went.
 
-Episodes stay on their process. Only outcomes and counts are exchanged, and if one process raises, all do.
+A group stays on its process. Its episodes are played wherever there is room (``episode_queue``) and come back to it;
+beside them only outcomes and counts are exchanged. If one process raises, all do.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from rstar2_env.rewards.component import Component
 
 from .advantages.base import Advantage, Measure, as_number, check_advantages
 from .batch import Batch, Group
+from .episode_queue.round import AbandonedError, EpisodeQueue, Limits, Round
+from .episode_queue.wire import Wire
 from .play import GroupPlay, Player
 from .ranks import ONE, Ranks, Together
 from .rollouts.base import MakesRows, Rollout
@@ -80,6 +83,9 @@ class Collector:
         ranks: The processes.
         sampler: Draws the starts of the groups.
         early_stop: Cancel the rest of a group once its selector has enough episodes.
+        one_queue: Let any process play an episode that another has no room for.
+        limits: Says how many episodes may play at the same time, over all processes that share a queue; ``None`` is
+            ``player.max_in_flight`` for each.
         on_groups: Called with the groups of this process and the round, whenever a round has been played and scored.
         judge: For reward components that need one.
         measure: Measures the policy, for an advantage that needs it.
@@ -104,6 +110,8 @@ class Collector:
         seed: int = 0,
         ranks: Ranks = ONE,
         early_stop: bool = False,
+        one_queue: bool = True,
+        limits: Limits | None = None,
         on_groups: Callable[[Sequence[Sequence[Episode]], int], None] | None = None,
         judge: Judge | None = None,
         measure: Measure | None = None,
@@ -133,6 +141,8 @@ class Collector:
         self.parts, self.player, self.sampler = parts, player, sampler
         self._wanted, self._keep, self._size = problems_per_step, group_size, group_size * oversample
         self._refill, self._seed, self._ranks, self._early_stop = refill, seed, ranks, early_stop
+        self._one_queue, self._limits = one_queue, limits
+        self._queue: EpisodeQueue | None = None
         self._enough = problems_per_step if replace is None else replace * problems_per_step
         self._on_groups, self._judge, self._measure = on_groups, judge, measure
         self._counts = dict.fromkeys(("steps", "groups", "rejected", "refilled"), 0)
@@ -151,7 +161,7 @@ class Collector:
             OtherProcessError: Another process failed.
         """
         clock = _Clock()
-        with Together(self._ranks) as ranks:
+        with Together(self._ranks) as ranks, self._failing():
             groups, missing = self._play_rounds(step, ranks, clock)
             with clock.of("advantage"):
                 advantages = self._advantages(groups, missing, ranks)
@@ -181,6 +191,12 @@ class Collector:
                 seconds=clock.seconds,
                 figures=step_figures(groups, missing, self._words, first=ranks.rank == 0),
             )
+
+    def close(self) -> None:
+        """Close the connections to the other processes."""
+        if self._queue is not None:
+            self._queue.close()
+            self._queue = None
 
     def state_dict(self) -> dict[str, Any]:
         """Return the sampler's cursor, the states of parts that have one, and counters, as JSON can hold them."""
@@ -216,7 +232,7 @@ class Collector:
             starts = self.sampler.draw(each * ranks.size)
             first = begun + ranks.rank * each
             begun += len(starts)
-            groups += self._play_round(step, number, first, starts[ranks.rank * each :][:each], clock)
+            groups += self._play_round(step, number, first, starts[ranks.rank * each :][:each], ranks, clock)
             accepted = sorted(chain.from_iterable(ranks.gather([group.number for group in groups if group.kept])))
             kept = len(accepted)
             if kept >= self._enough:
@@ -235,13 +251,40 @@ class Collector:
         rng = np.random.default_rng(np.random.SeedSequence([self._seed, step], spawn_key=(3,)))
         return Counter(rng.choice(accepted, missing, replace=missing > len(accepted)).tolist())
 
-    def _play_round(self, step: int, number: int, first: int, starts: Sequence[Start], clock: _Clock) -> list[Group]:
-        async def play_and_score() -> list[list[Episode]]:
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Let no other process wait in a round for this one, if it fails."""
+        try:
+            yield
+        except Exception as error:
+            if self._queue is not None:
+                self._queue.fail(error)
+            raise
+
+    def _connected(self, ranks: Together) -> EpisodeQueue:
+        """The queue, which all processes connect to in their first step."""
+        if self._queue is None:
+            wire = Wire.connect(ranks) if self._one_queue else Wire()
+            self._queue = EpisodeQueue(self.player, wire, self._limits)
+        return self._queue
+
+    def _play_round(
+        self, step: int, number: int, first: int, starts: Sequence[Start], ranks: Together, clock: _Clock
+    ) -> list[Group]:
+        async def play_and_score(queue: Round) -> list[list[Episode]]:
             selector = self.parts.selector
             settled = None
             if self._early_stop and isinstance(selector, Settles):
                 settled = lambda group: selector.settled(group, self._keep)  # noqa: E731
-            play = GroupPlay(self.player, seed=self._seed, step=step, first=first, size=self._size, settled=settled)
+            play = GroupPlay(
+                self.player,
+                seed=self._seed,
+                step=step,
+                first=first,
+                size=self._size,
+                settled=settled,
+                queue=queue,
+            )
             with clock.of("rollout"):
                 played = [list(group) for group in await self.parts.rollout(starts, self._size, play)]
             if len(played) != len(starts):
@@ -256,7 +299,12 @@ class Collector:
                     await score(group, self.parts.rewards, play, self._judge)
             return played
 
-        episodes = run_blocking(play_and_score)
+        queue = self._connected(ranks)
+        try:
+            episodes = run_blocking(lambda: queue.run(play_and_score))
+        except AbandonedError:
+            ranks.gather(None)  # which says why
+            raise
         if self._on_groups is not None:
             self._on_groups(episodes, number)
         groups = []

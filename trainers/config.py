@@ -15,6 +15,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import check_options, option
 
 from .config_record import plain
+from .eval_options import EvalOptions, check_wrappers
 
 LR_SCHEDULERS = (
     "linear",
@@ -173,6 +174,7 @@ class RolloutOptions:
         early_stop: Cancel the remaining episodes of a group once its selector has enough; this favours short episodes,
             see docs/rollout.md#early-stop.
         max_in_flight: Largest number of episodes played concurrently in one process.
+        one_queue: Let any process of a run play episodes that another has no room for; see docs/rollout.md.
         max_failed: Largest share of a step's episodes that may end as ``unavailable``; a larger share stops the run.
         handover_tolerance: Largest mean distance, in nats, of the log-probabilities that the engine and the trainer
             give to a known prompt's continuation after a hand-over of weights; a larger one stops the run. ``None`` is
@@ -198,6 +200,7 @@ class RolloutOptions:
     max_episode_seconds: float | None = option(None, above=0)
     early_stop: bool = False
     max_in_flight: int = option(512, least=1)
+    one_queue: bool = True
     max_failed: float = option(0.5, least=0, most=1)
     handover_tolerance: float | None = option(None, above=0)
 
@@ -209,7 +212,7 @@ class RolloutOptions:
             UnknownNameError: There is no wrapper of one of the names.
         """
         check_options(self, "rollout.")
-        _check_wrappers(self.wrappers)
+        check_wrappers(self.wrappers)
 
 
 @dataclass(slots=True)
@@ -282,43 +285,6 @@ class PartOptions:
 
 
 @dataclass(slots=True)
-class EvalOptions:
-    """Evaluation on held-out problems; ``None`` is what training has.
-
-    Attributes:
-        every: Steps between evaluations; 0 disables evaluation.
-        episodes: Episodes in each evaluation.
-        env_options: Options that go over ``rollout.env_options``; ``eval.env.NAME`` is short for one. Where the
-            environment has splits and none is given, it is ``"test"``.
-        wrappers: Wrappers of the evaluation environment. ``rollout.wrappers`` are not applied there, so that held-out
-            figures measure the task itself.
-        temperature: Sampling temperature.
-        max_episode_tokens: Token budget of an episode.
-        max_turn_tokens: Token budget of one turn.
-        max_episode_seconds: Wall-clock limit of an episode in seconds.
-    """
-
-    every: int = option(0, least=0)
-    episodes: int = option(128, least=1)
-    env_options: dict[str, Any] = field(default_factory=dict)
-    wrappers: str | list[Any] = field(default_factory=list)
-    temperature: float | None = option(None, least=0)
-    max_episode_tokens: int | None = option(None, least=1)
-    max_turn_tokens: int | None = option(None, least=1)
-    max_episode_seconds: float | None = option(None, above=0)
-
-    def __post_init__(self) -> None:
-        """Check every option.
-
-        Raises:
-            ConfigurationError: A value is out of its range; the message names the option.
-            UnknownNameError: There is no wrapper of one of the names.
-        """
-        check_options(self, "eval.")
-        _check_wrappers(self.wrappers)
-
-
-@dataclass(slots=True)
 class TrainConfig:
     """All options of a training run.
 
@@ -371,14 +337,6 @@ GROUPS: Mapping[str, type[Any]] = {
     "eval": EvalOptions,
 }
 """The groups of options and their records."""
-
-
-def _check_wrappers(wrappers: str | list[Any]) -> None:
-    if wrappers:
-        # Here, since most runs have none, and who lists trainers needs them less.
-        from rstar2_env.wrappers.registry import read_wrappers
-
-        read_wrappers(wrappers)
 
 
 def missing_model() -> ConfigurationError:

@@ -1,46 +1,33 @@
 """``GroupPlay``: what a rollout part plays with, over a player; every episode is reproducible from the run's seed.
 
-Covered: seeds of the policy's draws, the limit on episodes in flight, early stop of a group, where a branch comes from.
-Not covered: how an episode is played, which is the player's.
+Covered: seeds of the policy's draws, early stop of a group, where a branch comes from. Not covered: how an episode is
+played, which is the player's; where and when, which is the queue's (``episode_queue``).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 
+from .episode_queue.job import Job, Unfinished, perform
+from .episode_queue.job import Player as PlaysEpisodes
 from .samplers.base import Start
 
 Settled = Callable[[Sequence[Episode | None]], bool]
 """Whether a group needs no more episodes, given those that have ended (``None``: still running)."""
+Words = tuple[int, ...]
+"""Which episode of a group it is: its member; of a branch, also where it branched off, and its number there."""
 
 
-class Player(Protocol):
+class Player(PlaysEpisodes, Protocol):
     """Plays single episodes; ``rstar2_env.rollout.Player`` is one."""
-
-    @property
-    def max_in_flight(self) -> int:
-        """Largest number of episodes to play at the same time."""
-        ...
-
-    async def episode(
-        self, *, group: int, seed: int | None, options: Mapping[str, Any], sampling_seed: int | None
-    ) -> Episode:
-        """Play one episode; a failure ends it as ``unavailable``."""
-        ...
-
-    async def branch(
-        self, parent: Episode, token: int, *, options: Mapping[str, Any], sampling_seed: int | None
-    ) -> Episode:
-        """Play one episode that shares the first ``token`` tokens of ``parent.completion_ids``."""
-        ...
 
     async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
         """Return the log-probability of each of ``ids`` after ``prompt_ids`` and those before it."""
@@ -51,6 +38,54 @@ class Player(Protocol):
         ...
 
 
+class Queue(Protocol):
+    """Where episodes wait until they are played."""
+
+    async def play(self, job: Job) -> Episode | Unfinished:
+        """Have one played; cancelling this stops it."""
+        ...
+
+    def group_ended(self) -> None:
+        """All episodes of a group have ended."""
+        ...
+
+
+class OwnQueue:
+    """The queue of one process, which plays as many at the same time as its player allows.
+
+    Args:
+        player: Plays them.
+    """
+
+    def __init__(self, player: PlaysEpisodes) -> None:
+        self._player, self._room = player, asyncio.Semaphore(player.max_in_flight)
+
+    async def play(self, job: Job) -> Episode | Unfinished:
+        """See ``Queue``."""
+        async with self._room:
+            return await perform(job, self._player, Episode(group=job.group, seed=job.seed))
+
+    def group_ended(self) -> None:
+        """See ``Queue``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One group of a call of a rollout part, where it is not simply the next one of its step.
+
+    Attributes:
+        number: Its number in the step, over all processes and rounds.
+        drawn: The step and the number in it in which it was first played, of which the policy's draws depend.
+        ended: Its episodes that ended in earlier steps.
+        begun: What was played of others in earlier steps.
+    """
+
+    number: int
+    drawn: tuple[int, int]
+    ended: Mapping[Words, Episode] = field(default_factory=dict)
+    begun: Mapping[Words, Episode] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class _Origin:
     """Where an episode comes from: itself (so that its ``id`` stays its own), its group, start, seed and parent."""
@@ -58,7 +93,7 @@ class _Origin:
     episode: Episode
     group: int
     start: Start
-    words: tuple[int, ...]
+    words: Words
     parent: tuple[Episode, int] | None = None
 
 
@@ -72,32 +107,43 @@ class GroupPlay:
         first: Number in the step, over all processes and rounds, of the first of these groups.
         size: Episodes that the part is asked for in each group.
         settled: Tells about a group whether the rest of its episodes may be cancelled; ``None`` plays all to the end.
+        places: What the groups are, where they do not follow one another from ``first`` on.
+        queue: Where episodes wait until they are played; ``None`` plays them in this process.
+        carries: Keep what was played of an episode that has to stop.
     """
 
     def __init__(
-        self, player: Player, *, seed: int, step: int, first: int, size: int, settled: Settled | None = None
+        self,
+        player: Player,
+        *,
+        seed: int,
+        step: int,
+        first: int,
+        size: int,
+        settled: Settled | None = None,
+        places: Sequence[Place] = (),
+        queue: Queue | None = None,
+        carries: bool = False,
     ) -> None:
         self.step = step
         self.rng = np.random.default_rng(np.random.SeedSequence([seed, step, first], spawn_key=(1,)))
         self._player, self._seed, self._first, self._size, self._settled = player, seed, first, size, settled
-        self._room = asyncio.Semaphore(player.max_in_flight)
+        self._places, self._queue, self._carries = places, queue or OwnQueue(player), carries
         self._ended: dict[int, dict[int, Episode]] = {}
-        self._running: dict[int, set[asyncio.Task[Episode]]] = {}
+        self._running: dict[int, set[asyncio.Task[Episode | Unfinished]]] = {}
         self._stopped: set[int] = set()
+        self._told: set[int] = set()
         self._origins: dict[int, _Origin] = {}
+        self._begun: dict[int, dict[Words, Episode]] = {}
+        self._unfinished: set[int] = set()
 
     async def episode(self, start: Start, *, group: int, member: int) -> Episode:
         """See ``Play``."""
-        number, words = self._first + group, (member,)
-        episode = await self._run(
-            group,
-            lambda: self._player.episode(
-                group=number, seed=start.seed, options=start.options, sampling_seed=self._drawn(number, words)
-            ),
-        )
+        place, words = self._place(group), (member,)
+        episode = place.ended.get(words)
         if episode is None:
-            episode = Episode(group=number, seed=start.seed)
-            episode.void("cancelled")
+            episode = await self._run(group, words, self._job(place, start, words))
+        episode.group = place.number
         self._origins[id(episode)] = _Origin(episode, group, start, words)
         if episode.end != "cancelled":
             self._ended.setdefault(group, {})[member] = episode
@@ -109,19 +155,16 @@ class GroupPlay:
         origin = self._origins.get(id(episode))
         if origin is None:
             raise ConfigurationError("A rollout part can branch only episodes that it played in the same call.")
-        number = self._first + origin.group
+        place = self._place(origin.group)
 
         async def one(index: int) -> Episode:
             words = (*origin.words, token, index)
-            child = await self._run(
-                origin.group,
-                lambda: self._player.branch(
-                    episode, token, options=origin.start.options, sampling_seed=self._drawn(number, words)
-                ),
-            )
+            child = place.ended.get(words)
             if child is None:
-                child = Episode(group=number, seed=origin.start.seed)
-                child.void("cancelled")
+                child = await self._run(
+                    origin.group, words, self._job(place, origin.start, words, parent=episode, token=token)
+                )
+            child.group = place.number
             self._origins[id(child)] = _Origin(child, origin.group, origin.start, words, (episode, token))
             return child
 
@@ -144,25 +187,52 @@ class GroupPlay:
                 if origin is not None and origin.parent is not None:
                     episode.parent = (places.get(id(origin.parent[0]), -1), origin.parent[1])
 
-    def _drawn(self, number: int, words: tuple[int, ...]) -> int:
-        """Seed of the policy's draws in an episode; member 3 of group 7 is the same on any number of processes."""
-        entropy = np.random.SeedSequence([self._seed, self.step, number, *words])
-        return int(entropy.generate_state(1, np.uint64)[0])
+    def left_off(self, group: int) -> Place | None:
+        """What is there of a group that could not be played to its end; ``None`` of one that was.
 
-    async def _run(self, group: int, play: Callable[[], Coroutine[Any, Any, Episode]]) -> Episode | None:
-        """Play in a task that can be cancelled alone; ``None`` if its group needed it no longer."""
-
-        async def in_room() -> Episode:
-            async with self._room:
-                return await play()
-
-        if group in self._stopped:
+        Args:
+            group: Position of the group among the starts of the call.
+        """
+        if group not in self._unfinished:
             return None
-        task = asyncio.create_task(in_room())
+        place = self._place(group)
+        own = [origin for origin in self._origins.values() if origin.group == group]
+        ended = {one.words: one.episode for one in own if not one.episode.cancelled}
+        return Place(place.number, place.drawn, ended, self._begun.get(group, {}))
+
+    def _place(self, group: int) -> Place:
+        if self._places:
+            return self._places[group]
+        return Place(self._first + group, (self.step, self._first + group))
+
+    def _job(self, place: Place, start: Start, words: Words, *, parent: Episode | None = None, token: int = 0) -> Job:
+        # Member 3 of group 7 draws the same on any number of processes.
+        entropy = np.random.SeedSequence([self._seed, *place.drawn, *words])
+        return Job(
+            group=place.number,
+            seed=start.seed,
+            options=start.options,
+            sampling_seed=int(entropy.generate_state(1, np.uint64)[0]),
+            parent=parent,
+            token=token,
+            begun=place.begun.get(words),
+            carries=self._carries and parent is None,
+        )
+
+    async def _run(self, group: int, words: Words, job: Job) -> Episode:
+        """Play in a task that can be cancelled alone; a cancelled episode if its group needed it no longer."""
+        episode = None if group in self._stopped else await self._played(group, words, job)
+        if episode is None:
+            episode = Episode(group=job.group, seed=job.seed)
+            episode.void("cancelled")
+        return episode
+
+    async def _played(self, group: int, words: Words, job: Job) -> Episode | None:
+        task = asyncio.ensure_future(self._queue.play(job))
         running = self._running.setdefault(group, set())
         running.add(task)
         try:
-            return await task
+            played = await task
         except asyncio.CancelledError:
             current = asyncio.current_task()
             if group not in self._stopped or (current is not None and current.cancelling()):
@@ -170,12 +240,21 @@ class GroupPlay:
             return None
         finally:
             running.discard(task)
+        if isinstance(played, Episode):
+            return played
+        if group not in self._stopped:
+            self._unfinished.add(group)
+            if played.begun is not None:
+                self._begun.setdefault(group, {})[words] = played.begun
+        return None
 
     def _stop_if_settled(self, group: int) -> None:
-        if self._settled is None or group in self._stopped:
-            return
         ended = self._ended[group]
-        if self._settled([ended.get(member) for member in range(self._size)]):
+        settled = self._settled if group not in self._stopped else None
+        if settled is not None and settled([ended.get(member) for member in range(self._size)]):
             self._stopped.add(group)
-            for task in self._running[group]:
+            for task in self._running.get(group, ()):
                 task.cancel()
+        if group not in self._told and (group in self._stopped or len(ended) >= self._size):
+            self._told.add(group)
+            self._queue.group_ended()

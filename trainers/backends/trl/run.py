@@ -142,6 +142,7 @@ class TrlRun:
             ranks=self._ranks,
             sampler=parts.sampler_factory(problem_source(config, "train"), config.run.seed),
             early_stop=config.rollout.early_stop,
+            one_queue=config.rollout.one_queue,
             measure=Measuring(
                 self.trl,
                 encode=chat.plain,
@@ -255,7 +256,8 @@ class TrlRun:
         return batch
 
     def close(self) -> None:
-        """Close the environments and the engine."""
+        """Close the environments, the engine, and the connections to other processes."""
+        self.collector.close()
         for player in self._players.values():
             player.close()
         self._policy.close()

@@ -1,0 +1,102 @@
+"""``Job``: one episode to play, as data that any process of a run can play."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from rstar2_env.core.episode import Episode
+
+
+class Player(Protocol):
+    """Plays single episodes; ``rstar2_env.rollout.Player`` is one."""
+
+    @property
+    def max_in_flight(self) -> int:
+        """Largest number of episodes to play at the same time."""
+        ...
+
+    async def episode(
+        self, *, group: int, seed: int | None, options: Mapping[str, Any], sampling_seed: int | None
+    ) -> Episode:
+        """Play one episode; a failure ends it as ``unavailable``."""
+        ...
+
+    async def branch(
+        self, parent: Episode, token: int, *, options: Mapping[str, Any], sampling_seed: int | None
+    ) -> Episode:
+        """Play one episode that shares the first ``token`` tokens of ``parent.completion_ids``."""
+        ...
+
+
+@runtime_checkable
+class Carries(Protocol):
+    """A player that can leave off in the middle of an episode, and go on with it later."""
+
+    async def carry(
+        self, episode: Episode, *, options: Mapping[str, Any], sampling_seed: int | None, begun: Episode | None
+    ) -> Episode:
+        """Play one episode into a record; where this is cancelled, it holds what was played until then.
+
+        Args:
+            episode: The record, with its group and its seed.
+            options: Options of ``reset``.
+            sampling_seed: Seeds the policy's draws.
+            begun: What was played of it before; ``None`` begins it.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One episode to play.
+
+    Attributes:
+        group: Number of its group in the step.
+        seed: Seed of the environment's ``reset``.
+        options: Options of ``reset``.
+        sampling_seed: Seeds the policy's draws.
+        parent: The episode that it branches off.
+        token: First token of its own, where it branches off.
+        begun: What was played of it in an earlier step.
+        carries: Keep what was played of it where it has to stop.
+    """
+
+    group: int
+    seed: int | None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    sampling_seed: int | None = None
+    parent: Episode | None = None
+    token: int = 0
+    begun: Episode | None = None
+    carries: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """What becomes of a job that had to stop.
+
+    Attributes:
+        begun: What was played of it; ``None`` for nothing, or nothing that could be kept.
+    """
+
+    begun: Episode | None = None
+
+
+async def perform(job: Job, player: Player, record: Episode) -> Episode:
+    """Play a job.
+
+    Args:
+        job: The job.
+        player: Plays it.
+        record: Where a job that ``carries`` is recorded while it is played.
+
+    Raises:
+        BranchError: It cannot branch there.
+    """
+    if job.parent is not None:
+        return await player.branch(job.parent, job.token, options=job.options, sampling_seed=job.sampling_seed)
+    if job.carries and isinstance(player, Carries):
+        return await player.carry(record, options=job.options, sampling_seed=job.sampling_seed, begun=job.begun)
+    return await player.episode(group=job.group, seed=job.seed, options=job.options, sampling_seed=job.sampling_seed)

@@ -1,0 +1,194 @@
+"""``Wire``: messages between the processes of a run while they play; the first process is in the middle.
+
+Covered: one TCP connection from every process to the first, over which both prove that they know a secret of the run
+(``multiprocessing.connection``); messages that come before anybody listens; a process that is gone. Not covered:
+encryption, and messages that go past the first process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Client, Connection, Listener
+from typing import Any, Self
+
+from rstar2_env.core.errors import ConfigurationError
+
+from ..ranks import Ranks
+
+Handler = Callable[[int, Any], None]
+"""Called with the process that a message came from, and the message."""
+
+
+class Gone:
+    """The message of a process that is gone, or that failed; it holds for every round.
+
+    Args:
+        why: What happened.
+    """
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+
+class Wire:
+    """The connections of one process.
+
+    Args:
+        rank: Its number.
+        connections: To the first process; of the first process, to every other, by their numbers.
+
+    Attributes:
+        rank: Its number.
+        size: Number of processes.
+    """
+
+    def __init__(self, rank: int = 0, connections: dict[int, Connection] | None = None, size: int = 1) -> None:
+        self.rank, self.size = rank, size
+        self._connections = connections or {}
+        self._lock = threading.Lock()
+        self._round = 0
+        self._deliver: Callable[[int, Any], object] | None = None
+        self._early: list[tuple[int, int, Any]] = []
+        self._gone: list[tuple[int, Gone]] = []
+        self._readers = [
+            threading.Thread(target=self._read, args=pair, name="rstar2-wire", daemon=True)
+            for pair in self._connections.items()
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    @classmethod
+    def connect(cls, ranks: Ranks) -> Self:
+        """Connect the processes of a run; all call together.
+
+        Raises:
+            ConfigurationError: A process cannot reach the first one.
+        """
+        if ranks.size == 1:
+            return cls()
+        host = os.environ.get("MASTER_ADDR", "127.0.0.1")
+        own = secrets.token_bytes(32)
+        listener = None
+        if ranks.rank == 0:
+            # On one machine nobody else is to reach it; elsewhere, only who knows the secret is let in.
+            listener = Listener((_listening_at(host), 0), backlog=ranks.size, authkey=own)
+        told = None if listener is None else (host, int(listener.address[1]), own)
+        address, port, secret = next(filter(None, ranks.gather(told)))
+        found: dict[int, Connection] = {}
+        error = ""
+        if listener is None:
+            try:
+                found[0] = Client((address, port), authkey=secret)
+                found[0].send(ranks.rank)
+            except (OSError, EOFError) as problem:
+                error = f"process {ranks.rank} cannot connect to {address}:{port}: {problem}"
+        else:
+            accepting = threading.Thread(target=_accept, args=(listener, ranks.size - 1, found), daemon=True)
+            accepting.start()
+        errors = list(filter(None, ranks.gather(error)))
+        if listener is not None:
+            if not errors:
+                accepting.join()
+            listener.close()
+        if errors:
+            raise ConfigurationError(
+                f"The processes cannot share one queue of episodes: {'; '.join(errors)}. Open the ports between the "
+                "machines, or let each process play its own episodes",
+                option="rollout.one_queue",
+                value="False",
+            )
+        return cls(ranks.rank, found, ranks.size)
+
+    def send(self, to: int, number: int, message: Any) -> None:
+        """Send a message of a round to another process; one that is gone gets none."""
+        try:
+            self._connections[to].send((number, message))
+        except OSError:
+            self._lost(to, Gone(f"process {to} is gone"))
+
+    def fail(self, why: str) -> None:
+        """Tell everybody that this process failed, whatever round they are in."""
+        for other in self._connections:
+            self.send(other, -1, Gone(why))
+
+    def open(self, number: int, handler: Handler) -> None:
+        """Let the messages of a round be handled in the running event loop, those that are already here too."""
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            self._round = number
+            self._deliver = lambda sender, message: loop.call_soon_threadsafe(handler, sender, message)
+            early, self._early = self._early, []
+            for sender, gone in self._gone:
+                self._deliver(sender, gone)
+            for sender, of, message in early:
+                self._take(sender, of, message)
+
+    def shut(self) -> None:
+        """The round is over: what comes from now on is of the next one."""
+        with self._lock:
+            self._deliver = None
+
+    def close(self) -> None:
+        """Close the connections."""
+        connections, self._connections = self._connections, {}
+        for connection in connections.values():
+            # A reader that waits is woken before its connection, whose number may be used again, is closed.
+            with suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as own:
+                own.shutdown(socket.SHUT_RDWR)
+        for reader in self._readers:
+            reader.join()
+        for connection in connections.values():
+            connection.close()
+
+    def _read(self, sender: int, connection: Connection) -> None:
+        while True:
+            try:
+                number, message = connection.recv()
+            except (EOFError, OSError):
+                self._lost(sender, Gone(f"process {sender} is gone"))
+                return
+            if isinstance(message, Gone):
+                self._lost(sender, message)
+                continue
+            with self._lock:
+                self._take(sender, number, message)
+
+    def _take(self, sender: int, number: int, message: Any) -> None:
+        if self._deliver is not None and number == self._round:
+            self._deliver(sender, message)
+        elif number > self._round or (number == self._round and self._deliver is None):
+            self._early.append((sender, number, message))
+
+    def _lost(self, sender: int, gone: Gone) -> None:
+        with self._lock:
+            self._gone.append((sender, gone))
+            if self._deliver is not None:
+                self._deliver(sender, gone)
+
+
+def _accept(listener: Listener, count: int, found: dict[int, Connection]) -> None:
+    """Let the other processes in, and nobody else."""
+    while len(found) < count:
+        try:
+            connection = listener.accept()
+            found[int(connection.recv())] = connection
+        except (AuthenticationError, EOFError, ConnectionError, ValueError):
+            continue  # a stranger
+        except OSError:
+            return  # closed
+
+
+def _listening_at(host: str) -> str:
+    """Where to listen, for others that ask for this host: beyond this machine only where they are there."""
+    try:
+        own = socket.gethostbyname(host)
+    except OSError:
+        return "0.0.0.0"
+    return own if own.startswith("127.") else "0.0.0.0"
