@@ -21,6 +21,12 @@ _COMMANDS: dict[str, tuple[str, str, str, str]] = {
         "Train a model with a trainer, by name.",
         "rstar2 train grpo_roc --model start --problems train.jsonl --out run --set env.max_turns=4",
     ),
+    "plan": (
+        "plan",
+        "plan_command",
+        "Say what a run takes: memory, placement, seconds a step.",
+        "rstar2 plan --model qwen3-14b --gpus 64 --gpu MI300X --config configs/paper_stage2.toml",
+    ),
     "sft": (
         "sft",
         "sft_command",

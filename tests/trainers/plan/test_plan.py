@@ -1,0 +1,133 @@
+"""Placements that fit are found, those that do not say why, and published steps come out as documented."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.trainers.plan.architecture import MODELS
+from rstar2_env.trainers.plan.assumptions import SOURCES, Assumptions
+from rstar2_env.trainers.plan.device import DEVICES, device_of
+from rstar2_env.trainers.plan.plan import Plan, make_plan
+from rstar2_env.trainers.plan.published import comparisons
+from rstar2_env.trainers.plan.workload import Workload
+
+WORK = Workload(groups=512, played=32, trained=16, budget=12_288, tokens_per_device=16_384, in_flight=512)
+
+
+def planned(model: str = "qwen3-14b", gpus: int = 64, work: Workload = WORK, **options: object) -> Plan:
+    return make_plan(MODELS[model], DEVICES["mi300x"], gpus, work, **options)  # type: ignore[arg-type]
+
+
+def test_the_papers_run_fits_on_its_devices_with_sharded_weights() -> None:
+    plan = planned()
+    assert plan.fits
+    assert plan.placed.how.sharding == "fsdp2"
+    assert plan.record()["placement"]["lacking"] == ""
+
+
+def test_a_model_that_does_not_fit_says_by_how_much_and_what_would_help() -> None:
+    plan = planned(gpus=1)
+    assert not plan.fits
+    assert plan.time is None
+    assert "training takes" in plan.limits[0]
+    assert "model.lora_rank" in plan.limits[0]
+    assert planned(gpus=1, work=replace(WORK, lora_rank=16)).fits
+
+
+def test_a_small_model_is_not_sharded() -> None:
+    assert planned("qwen3-0.6b", 8).placed.how.sharding == "none"
+
+
+def test_what_the_run_asks_for_is_kept_although_less_would_do() -> None:
+    assert planned("qwen3-0.6b", 8, replace(WORK, sharding="zero3")).placed.how.sharding == "zero3"
+
+
+def test_servers_get_as_many_devices_as_their_weights_need() -> None:
+    plan = make_plan(MODELS["llama-3.1-70b"], DEVICES["mi300x"], 64, WORK, serve=32)
+    assert plan.placed.tensor_parallel == 1
+    plan = make_plan(MODELS["llama-3.1-70b"], DEVICES["h200"], 64, WORK, serve=32)
+    assert (plan.placed.tensor_parallel, plan.placed.engines) == (2, 16)
+
+
+def test_running_ahead_hides_the_shorter_phase_where_devices_are_divided() -> None:
+    alternating, ahead = (planned(work=replace(WORK, max_staleness=number), serve=32).time for number in (0, 1))
+    assert alternating is not None
+    assert ahead is not None
+    assert alternating.total == pytest.approx(alternating.rollout + alternating.train + alternating.handover)
+    assert ahead.total == pytest.approx(max(ahead.rollout, ahead.train) + ahead.handover)
+    colocated = planned(work=replace(WORK, max_staleness=1), serve=0).time
+    assert colocated is not None
+    assert not colocated.overlapped
+
+
+def test_the_fastest_placement_is_chosen() -> None:
+    plan = planned()
+    assert plan.time is not None
+    assert [time.total for _, time in plan.others] == sorted(time.total for _, time in plan.others)
+    assert plan.time.total <= plan.others[0][1].total
+
+
+def test_colocated_engines_leave_the_trainers_weights_and_optimizer_their_room() -> None:
+    small = replace(WORK, sharding="none")
+    together, apart = (planned("qwen3-8b", 2, small, serve=serve).placed for serve in (0, 1))
+    resident = 12 * MODELS["qwen3-8b"].parameters
+    freed = (apart.cache_tokens - together.cache_tokens) * MODELS["qwen3-8b"].cache_bytes()
+    assert freed == pytest.approx(resident, rel=1e-3)
+
+
+def test_twice_the_devices_train_twice_as_fast() -> None:
+    once, twice = (planned(gpus=gpus, serve=0).time for gpus in (32, 64))
+    assert once is not None
+    assert twice is not None
+    assert once.train == pytest.approx(2 * twice.train)
+
+
+def test_on_a_cpu_memory_is_planned_and_seconds_are_not() -> None:
+    plan = make_plan(MODELS["qwen3-0.6b"], device_of("cpu"), 1, replace(WORK, budget=1024, tokens_per_device=1024))
+    assert plan.record()["seconds"] is None
+    assert not plan.placed.how.bfloat16
+
+
+def test_a_plan_is_json_and_says_all_that_it_assumes() -> None:
+    record = json.loads(json.dumps(planned().record()))
+    assert {one["name"] for one in record["assumptions"]} == set(SOURCES)
+    assert record["training"]["total"] == sum(record["training"]["memory"].values())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"gpus": 0}, "at least one device"),
+        ({"serve": 64}, "64 devices cannot serve"),
+        ({"assume": Assumptions(mean_tokens=20_000)}, "do not fit into a budget"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        planned(**options)  # type: ignore[arg-type]
+
+
+def test_an_unknown_device_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="no device 'MI9'"):
+        device_of("MI9")
+
+
+def test_peaks_are_those_that_the_trainer_computes_its_utilization_with() -> None:
+    torch = pytest.importorskip("torch", reason="the trainer's table is torch's")
+    flops = pytest.importorskip("rstar2_env.trainers.backends.trl.flops")
+    for device in DEVICES.values():
+        known = flops.peak(device.name, torch.bfloat16)
+        assert known is None or known == pytest.approx(device.operations, rel=0.01), device.name
+
+
+def test_published_steps_are_met_within_what_the_documents_say() -> None:
+    ratios = {(one.what, one.source[:5]): (one.ratio, one.fitted) for one in comparisons()}
+    free = {what: ratio for (what, _), (ratio, fitted) in ratios.items() if not fitted}
+    assert free["the rollout"] == pytest.approx(1, abs=0.1)
+    # Both published steps hold work that a plan leaves out; it must never claim more than was spent.
+    assert 0.7 < free["a step; 106 s of it are other work"] < 1
+    assert 0.4 < free["a step, evaluations and stops included"] < 1

@@ -1,0 +1,217 @@
+"""``Architecture``: the sizes of a causal transformer, and what follows from them: parameters, cache, operations.
+
+Covered: the decoders of Qwen2, Qwen3 and Llama, dense or with experts, by a name of ``MODELS`` or from a folder with a
+``config.json``. Not covered: sliding windows, recurrent layers, latent attention, encoders.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.core.errors import ConfigurationError
+
+FAMILIES = ("qwen2", "qwen3", "llama", "mistral", "qwen3_moe")
+"""Values of ``model_type`` whose layers are counted here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """The sizes of a model.
+
+    Attributes:
+        name: What it is called.
+        layers: Transformer layers.
+        hidden: Width of the residual stream.
+        intermediate: Width of a feed-forward layer, or of one expert.
+        heads: Query heads.
+        kv_heads: Heads of keys and values.
+        head_dim: Width of a head.
+        vocabulary: Tokens.
+        tied: Whether the head is the embedding.
+        experts: Experts of a layer; 0 for a dense model.
+        active_experts: Experts that a token passes through.
+        qk_norm: Whether queries and keys are normalized, as in Qwen3.
+        qkv_bias: Whether their projections have a bias, as in Qwen2.
+    """
+
+    name: str
+    layers: int
+    hidden: int
+    intermediate: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    vocabulary: int
+    tied: bool = False
+    experts: int = 0
+    active_experts: int = 0
+    qk_norm: bool = False
+    qkv_bias: bool = False
+
+    @property
+    def query_width(self) -> int:
+        """Width of all query heads together."""
+        return self.heads * self.head_dim
+
+    @property
+    def kv_width(self) -> int:
+        """Width of all heads of keys, or of values, together."""
+        return self.kv_heads * self.head_dim
+
+    @property
+    def attention_parameters(self) -> int:
+        """Parameters of the matrices of one layer's attention."""
+        return self.hidden * (2 * self.query_width + 2 * self.kv_width)
+
+    @property
+    def feed_forward_parameters(self) -> int:
+        """Parameters of the matrices of one layer's feed-forward part, all experts and their router included."""
+        one = 3 * self.hidden * self.intermediate
+        return self.experts * (one + self.hidden) if self.experts else one
+
+    @property
+    def layer_parameters(self) -> int:
+        """Parameters of one layer."""
+        vectors = 2 * self.hidden + (2 * self.head_dim if self.qk_norm else 0)
+        vectors += self.query_width + 2 * self.kv_width if self.qkv_bias else 0
+        return self.attention_parameters + self.feed_forward_parameters + vectors
+
+    @property
+    def embedding_parameters(self) -> int:
+        """Parameters of the embedding, or of the head."""
+        return self.vocabulary * self.hidden
+
+    @property
+    def parameters(self) -> int:
+        """All parameters; those of a tied head count once."""
+        return self.layers * self.layer_parameters + (1 if self.tied else 2) * self.embedding_parameters + self.hidden
+
+    @property
+    def matrix_parameters(self) -> int:
+        """Parameters that are multiplied with: those of linear layers, the head included."""
+        return self.layers * (self.attention_parameters + self.feed_forward_parameters) + self.embedding_parameters
+
+    @property
+    def active_parameters(self) -> int:
+        """Parameters that one token is multiplied with."""
+        if not self.experts:
+            return self.matrix_parameters
+        passed = self.active_experts * 3 * self.hidden * self.intermediate + self.experts * self.hidden
+        return self.layers * (self.attention_parameters + passed) + self.embedding_parameters
+
+    def cache_bytes(self, width: int = 2) -> int:
+        """Bytes of keys and values that one token leaves in the cache, at ``width`` bytes a number."""
+        return 2 * self.layers * self.kv_width * width
+
+    def forward_operations(self, tokens: float, context: float) -> float:
+        """Floating-point operations of a forward pass over tokens that each attend to ``context`` others on average."""
+        return tokens * (2 * self.active_parameters + 4 * self.layers * self.query_width * context)
+
+
+def architecture_of(model: str) -> Architecture:
+    """Return the sizes of a model.
+
+    Args:
+        model: A name of ``MODELS``, with or without its organisation (``qwen3-14b``, ``Qwen/Qwen3-14B``), or a folder
+            with a ``config.json``.
+
+    Raises:
+        ConfigurationError: There is no such model here, or its configuration is of another kind.
+    """
+    if Path(model).is_dir():
+        return read_architecture(Path(model))
+    name = model.rpartition("/")[2].casefold()
+    if name in MODELS:
+        return MODELS[name]
+    near = difflib.get_close_matches(name, MODELS, n=1)
+    meant = f" Did you mean {near[0]!r}?" if near else ""
+    raise ConfigurationError(
+        f"{model!r} is neither a folder nor one of the models whose sizes are known: {', '.join(MODELS)}.{meant} "
+        "A folder with the model's config.json will do; its weights are not needed.",
+        option="model",
+    )
+
+
+def read_architecture(folder: Path) -> Architecture:
+    """Return the sizes of the model in a folder, of which ``config.json`` alone is read.
+
+    Raises:
+        ConfigurationError: There is no such file, it cannot be read, or the model is of another kind.
+    """
+    file = folder / "config.json"
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"The folder {folder} has no config.json that can be read: {error}.") from error
+    except ValueError as error:
+        raise ConfigurationError(f"{file} is not JSON: {error}.") from error
+    if not isinstance(found, dict) or found.get("model_type") not in FAMILIES:
+        kind = found.get("model_type") if isinstance(found, dict) else type(found).__name__
+        raise ConfigurationError(
+            f"{file}: the sizes of models of type {kind!r} are not known here, only those of {', '.join(FAMILIES)}."
+        )
+    try:
+        return _architecture(folder.resolve().name, found)
+    except KeyError as error:
+        raise ConfigurationError(f"{file} does not say {error.args[0]}.") from error
+
+
+def _architecture(name: str, config: Mapping[str, Any]) -> Architecture:
+    kind, heads, hidden = config["model_type"], int(config["num_attention_heads"]), int(config["hidden_size"])
+    # transformers 5 writes the number of experts under another name than the models were published with.
+    experts = int(config.get("num_local_experts") or config["num_experts"]) if kind == "qwen3_moe" else 0
+    return Architecture(
+        name,
+        layers=int(config["num_hidden_layers"]),
+        hidden=hidden,
+        intermediate=int(config["moe_intermediate_size" if experts else "intermediate_size"]),
+        heads=heads,
+        kv_heads=int(config.get("num_key_value_heads") or heads),
+        head_dim=int(config.get("head_dim") or hidden // heads),
+        vocabulary=int(config["vocab_size"]),
+        tied=bool(config.get("tie_word_embeddings", False)),
+        experts=experts,
+        active_experts=int(config["num_experts_per_tok"]) if experts else 0,
+        qk_norm=kind.startswith("qwen3"),
+        qkv_bias=kind == "qwen2",
+    )
+
+
+def _qwen3(name: str, layers: int, hidden: int, intermediate: int, heads: int, kv: int, **more: Any) -> Architecture:
+    return Architecture(name, layers, hidden, intermediate, heads, kv, 128, 151_936, qk_norm=True, **more)
+
+
+def _qwen2(name: str, layers: int, hidden: int, intermediate: int, heads: int, kv: int, words: int) -> Architecture:
+    tied = hidden < 3000  # the smaller ones of Qwen2.5
+    return Architecture(name, layers, hidden, intermediate, heads, kv, hidden // heads, words, tied, qkv_bias=True)
+
+
+MODELS = {
+    one.name: one
+    for one in (
+        _qwen3("qwen3-0.6b", 28, 1024, 3072, 16, 8, tied=True),
+        _qwen3("qwen3-1.7b", 28, 2048, 6144, 16, 8, tied=True),
+        _qwen3("qwen3-4b", 36, 2560, 9728, 32, 8, tied=True),
+        _qwen3("qwen3-8b", 36, 4096, 12_288, 32, 8),
+        _qwen3("qwen3-14b", 40, 5120, 17_408, 40, 8),
+        _qwen3("qwen3-32b", 64, 5120, 25_600, 64, 8),
+        _qwen3("qwen3-30b-a3b", 48, 2048, 768, 32, 4, experts=128, active_experts=8),
+        _qwen3("qwen3-235b-a22b", 94, 4096, 1536, 64, 4, experts=128, active_experts=8),
+        _qwen2("qwen2.5-0.5b", 24, 896, 4864, 14, 2, 151_936),
+        _qwen2("qwen2.5-1.5b", 28, 1536, 8960, 12, 2, 151_936),
+        _qwen2("qwen2.5-3b", 36, 2048, 11_008, 16, 2, 151_936),
+        _qwen2("qwen2.5-7b", 28, 3584, 18_944, 28, 4, 152_064),
+        _qwen2("qwen2.5-14b", 48, 5120, 13_824, 40, 8, 152_064),
+        _qwen2("qwen2.5-32b", 64, 5120, 27_648, 40, 8, 152_064),
+        Architecture("llama-3.2-1b", 16, 2048, 8192, 32, 8, 64, 128_256, tied=True),
+        Architecture("llama-3.2-3b", 28, 3072, 8192, 24, 8, 128, 128_256, tied=True),
+        Architecture("llama-3.1-8b", 32, 4096, 14_336, 32, 8, 128, 128_256),
+        Architecture("llama-3.1-70b", 80, 8192, 28_672, 64, 8, 128, 128_256),
+    )
+}
+"""Models by name, as their public configurations state them; a Base, an Instruct and a dated form are the same."""

@@ -1,0 +1,68 @@
+"""``Assumptions``: what a plan takes for granted of hardware, software and episodes, each as an option."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from rstar2_env.core.options import CheckedOptions, option
+
+
+@dataclass(frozen=True)
+class Assumptions(CheckedOptions):
+    """What a plan takes for granted.
+
+    Attributes:
+        mean_tokens: Mean tokens of an episode after its prompt; ``None`` is half of its budget.
+        prompt_tokens: Tokens of a prompt.
+        spread: Standard deviation of the logarithm of an episode's length.
+        tool_s: Seconds that an episode waits for its tools, on average.
+        memory_share: Share of a device's memory that may be used.
+        reserve_gib: GiB of a device for the runtime, the communication library, and the engine's own computation.
+        bandwidth_share: Share of the memory's bandwidth that decoding reaches.
+        prefill_share: Share of the peak that prompts, and decoding with many rows, reach.
+        train_share: Share of the peak that training a dense model reaches (model FLOPs utilization).
+        train_share_experts: The same of a model with experts.
+        decode_step_s: Seconds of a decoding step beside reading weights and cache.
+        handover_gb_s: Gigabytes a second at which new weights reach the engines.
+        trained_share: Share of the rows that have something to learn; the others are not computed.
+        other_share: Seconds of a step in which neither episodes are played nor weights trained nor handed over, as a
+            share of the others.
+    """
+
+    mean_tokens: int | None = option(None, least=1)
+    prompt_tokens: int = option(700, least=1)
+    spread: float = option(0.7, above=0)
+    tool_s: float = option(0.8, least=0)
+    memory_share: float = option(0.92, above=0, most=1)
+    reserve_gib: float = option(4.0, least=0)
+    bandwidth_share: float = option(0.6, above=0, most=1)
+    prefill_share: float = option(0.4, above=0, most=1)
+    train_share: float = option(0.3, above=0, most=1)
+    train_share_experts: float = option(0.06, above=0, most=1)
+    decode_step_s: float = option(2e-3, least=0)
+    handover_gb_s: float = option(1.8, above=0)
+    trained_share: float = option(1.0, above=0, most=1)
+    other_share: float = option(0.0, least=0)
+
+    def listed(self) -> list[tuple[str, float | int | None, str]]:
+        """Name, value and source of each."""
+        return [(one.name, getattr(self, one.name), SOURCES[one.name]) for one in fields(self)]
+
+
+SOURCES = {
+    "mean_tokens": "half of max_episode_tokens, as rStar2-Agent reports of its stages (arXiv 2508.20722, section 5.1)",
+    "prompt_tokens": "the prompt of rstar2/MathTool-v0 with a problem of a competition",
+    "spread": "assumed; as in benchmarks/scheduler_sim.py",
+    "tool_s": "2.7 calls of 0.3 s (arXiv 2508.20722, section 3.1)",
+    "memory_share": "assumed",
+    "reserve_gib": "assumed",
+    "bandwidth_share": "assumed; with it, the rollout that miles published for 8 MI300X comes out within a tenth",
+    "prefill_share": "assumed",
+    "train_share": "assumed; not measured on the devices named here",
+    "train_share_experts": "what the training seconds of miles on 8 MI300X come to",
+    "decode_step_s": "assumed; as in benchmarks/scheduler_sim.py",
+    "handover_gb_s": "what the seconds for new weights of miles on 8 MI300X come to",
+    "trained_share": "an upper bound: every row trains",
+    "other_share": "nothing; miles published 0.38 on 8 MI300X, log-probabilities and waking up included",
+}
+"""Where the default of each comes from."""

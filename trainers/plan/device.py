@@ -1,0 +1,65 @@
+"""``Device``: what the data sheet of an accelerator says, and what the machine says of itself."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from rstar2_env.core.errors import ConfigurationError
+
+GIB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One device.
+
+    Attributes:
+        name: Its name.
+        memory: Bytes of its memory.
+        bandwidth: Bytes a second between its memory and its cores; ``None`` where nothing is known.
+        operations: Dense matrix operations a second in bfloat16 at most; ``None`` as above.
+    """
+
+    name: str
+    memory: int
+    bandwidth: float | None
+    operations: float | None
+
+    @property
+    def is_accelerator(self) -> bool:
+        """Whether kernels of an accelerator run on it: bfloat16, and a head that keeps one tile of logits."""
+        return self.operations is not None
+
+
+DEVICES = {
+    device.name.casefold(): device
+    for device in (
+        # AMD's data sheets of the Instinct accelerators.
+        Device("MI300X", 192 * GIB, 5.3e12, 1307.4e12),
+        Device("MI325X", 256 * GIB, 6.0e12, 1307.4e12),
+        Device("MI350X", 288 * GIB, 8.0e12, 2306.9e12),
+        Device("MI355X", 288 * GIB, 8.0e12, 2516.6e12),
+        # NVIDIA's data sheets of the SXM modules, without sparsity.
+        Device("A100", 80 * GIB, 2.039e12, 312e12),
+        Device("H100", 80 * GIB, 3.35e12, 989.4e12),
+        Device("H200", 141 * GIB, 4.8e12, 989.4e12),
+        Device("B200", 180 * GIB, 8.0e12, 2250e12),
+    )
+}
+"""Devices by their names in lower case."""
+
+
+def device_of(name: str) -> Device:
+    """Return a device by its name; ``cpu`` is this machine.
+
+    Raises:
+        ConfigurationError: There is no such device.
+    """
+    key = name.casefold()
+    if key == "cpu":
+        return Device("CPU", os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), None, None)
+    if key not in DEVICES:
+        known = ", ".join(device.name for device in DEVICES.values())
+        raise ConfigurationError(f"There is no device {name!r}; known are {known}, and cpu for this machine.")
+    return DEVICES[key]

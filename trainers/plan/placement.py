@@ -1,0 +1,160 @@
+"""``Placement``: which devices serve and which train, and what that takes of their memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import cast, get_args
+
+from rstar2_env.core.errors import ConfigurationError
+
+from .architecture import Architecture
+from .assumptions import Assumptions
+from .device import GIB, Device
+from .training_memory import Sharding, Training, total, training_memory
+from .workload import Workload
+
+RESIDENT = ("weights", "optimizer", "reference")
+"""What training keeps on a device while episodes are played there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Who does what, and whether it fits.
+
+    Attributes:
+        colocated: Whether the same devices serve and train, one after the other; the engine sleeps while they train.
+        serving: Devices that serve.
+        training: Devices that train.
+        tensor_parallel: Devices of one engine.
+        how: How the model is trained.
+        memory: Bytes that training takes on a device, by what for.
+        usable: Bytes of a device that may be used.
+        engine_weights: Bytes of weights on a device that serves.
+        cache_tokens: Tokens that fit into the cache of one engine.
+        lacking: Why it does not fit; empty where it does.
+    """
+
+    colocated: bool
+    serving: int
+    training: int
+    tensor_parallel: int
+    how: Training
+    memory: Mapping[str, int]
+    usable: int
+    engine_weights: int
+    cache_tokens: int
+    lacking: str
+
+    @property
+    def engines(self) -> int:
+        """How many engines there are."""
+        return self.serving // self.tensor_parallel
+
+
+def placements(
+    model: Architecture,
+    device: Device,
+    gpus: int,
+    work: Workload,
+    assume: Assumptions,
+    *,
+    serve: int | None = None,
+    tensor_parallel: int | None = None,
+) -> Iterator[Placement]:
+    """Every placement that is worth looking at, those that do not fit included.
+
+    Args:
+        model: The model.
+        device: One device.
+        gpus: How many there are.
+        work: What a step does.
+        assume: What is taken for granted.
+        serve: Devices that serve: 0 for the same that train; ``None`` tries several.
+        tensor_parallel: Devices of one engine; ``None`` is the fewest on which the model fits.
+
+    Raises:
+        ConfigurationError: So many devices cannot serve.
+    """
+    if serve is not None and not 0 <= serve < gpus:
+        raise ConfigurationError(
+            f"{serve} devices cannot serve where {gpus} are there and at least one must train; 0 lets the same devices "
+            "serve and train.",
+            option="serve",
+        )
+    counts = _splits(gpus) if serve is None else [serve]
+    for count in counts:
+        training = gpus - count
+        how, memory = _training(model, device, training, work, assume)
+        yield _placed(model, device, count, how, memory, work, assume, tensor_parallel)
+
+
+def _splits(gpus: int) -> list[int]:
+    """0, and what halves, quarters and eighths of the devices come to."""
+    return sorted({0} | {gpus * eighths // 8 for eighths in range(1, 8)} - {gpus})
+
+
+def usable(device: Device, assume: Assumptions) -> int:
+    """Bytes of a device that may be used."""
+    return round(device.memory * assume.memory_share - assume.reserve_gib * GIB)
+
+
+def _training(
+    model: Architecture, device: Device, processes: int, work: Workload, assume: Assumptions
+) -> tuple[Training, Mapping[str, int]]:
+    """How the model is trained on so many devices: with the sharding asked for, else the first that fits."""
+    widest = work.budget + assume.prompt_tokens
+    rows = work.rows * widest / processes / max(work.minibatches, 1)
+    bfloat16 = device.is_accelerator if work.dtype == "auto" else work.dtype != "float32"
+    how = Training(
+        tokens=max(work.tokens_per_device, widest),
+        processes=processes,
+        bfloat16=bfloat16,
+        recompute=device.is_accelerator if work.recompute is None else work.recompute,
+        lora_rank=work.lora_rank,
+        reference=work.reference,
+        fused=device.is_accelerator,
+        passes=1 if rows <= max(work.tokens_per_device, widest) else 2,
+    )
+    if work.sharding is not None:
+        shardings = [cast(Sharding, work.sharding)]
+    else:
+        shardings = list(get_args(Sharding))[:2] if processes > 1 else ["none"]
+    for sharding in shardings:
+        how = replace(how, sharding=sharding if processes > 1 else "none")
+        memory = training_memory(model, how)
+        if total(memory) <= usable(device, assume):
+            break
+    return how, memory
+
+
+def _placed(
+    model: Architecture,
+    device: Device,
+    serving: int,
+    how: Training,
+    memory: Mapping[str, int],
+    work: Workload,
+    assume: Assumptions,
+    tensor_parallel: int | None,
+) -> Placement:
+    colocated, most = not serving, usable(device, assume)
+    serving = serving or how.processes
+    resident = sum(memory.get(name, 0) for name in RESIDENT) if colocated else 0
+    room = most - resident
+    weights, longest = how.width * model.parameters, work.budget + assume.prompt_tokens
+    each = model.cache_bytes(how.width)
+    # An engine in the trainer's process has one device.
+    widths = [tensor_parallel] if tensor_parallel else [1] if colocated else [1, 2, 4, 8]
+    width = next((width for width in widths if weights / width + longest * each / width <= room), widths[-1])
+    cache = max(0, int((room - weights / width) * width / each))
+    lacking = ""
+    if total(memory) > most:
+        lacking = f"training takes {total(memory) / GIB:.0f} GiB of {most / GIB:.0f} on each device"
+    elif serving % width or (colocated and width > 1):
+        lacking = f"{serving} devices do not make engines of {width}" + (" that are colocated" if colocated else "")
+    elif cache < longest:
+        lacking = f"an engine's cache holds {cache:,} tokens, and one episode may have {longest:,}"
+    return Placement(
+        colocated, serving, how.processes, width, how, memory, most, round(weights / width), cache, lacking
+    )

@@ -1,0 +1,191 @@
+"""``make_plan``: memory, placement and seconds a step of a run, with everything that is assumed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rstar2_env.core.errors import ConfigurationError
+
+from .architecture import Architecture
+from .assumptions import Assumptions
+from .device import GIB, Device
+from .placement import Placement, placements
+from .step_time import StepTime, mean_tokens, step_time
+from .training_memory import total
+from .workload import Workload
+
+CLOSE = 0.9
+"""Share of the usable memory from which a plan warns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A plan.
+
+    Attributes:
+        model: The model.
+        device: One device.
+        gpus: How many.
+        work: What a step does.
+        assume: What is taken for granted.
+        placed: The placement: the fastest that fits, or where none does the one that lacks least memory.
+        time: Seconds of a step; ``None`` where it does not fit, or where the device's speed is not known.
+        others: The other placements that fit, with their seconds, the fastest first.
+    """
+
+    model: Architecture
+    device: Device
+    gpus: int
+    work: Workload
+    assume: Assumptions
+    placed: Placement
+    time: StepTime | None
+    others: list[tuple[Placement, StepTime]]
+
+    @property
+    def fits(self) -> bool:
+        """Whether the run fits on these devices."""
+        return not self.placed.lacking
+
+    @property
+    def limits(self) -> list[str]:
+        """What runs out first, the nearest first."""
+        placed, found = self.placed, []
+        if placed.lacking:
+            found.append(f"{placed.lacking}.{_ways_out(self)}")
+        share = total(placed.memory) / placed.usable
+        if not placed.lacking and share > CLOSE:
+            found.append(
+                f"Training takes {share:.0%} of the memory: lower tokens_per_device, or train on more devices."
+            )
+        if self.time is None:
+            return found
+        if self.time.play.waves > 1.5:
+            found.append(
+                f"The caches hold {self.time.play.most_in_flight} episodes of an engine at once, of "
+                f"{round(self.time.play.waves * self.time.play.most_in_flight)}: more devices that serve, or shorter "
+                "episodes, save rollout time."
+            )
+        longer = "rollout" if self.time.rollout > self.time.train else "training"
+        if not placed.colocated and not self.time.overlapped:
+            found.append(
+                "Devices that serve wait for training, and the others way round: max_staleness=1 overlaps them."
+            )
+        found.append(f"Most of a step is {longer}.")
+        return found
+
+    def record(self) -> dict[str, Any]:
+        """The plan as JSON-compatible values; memory in bytes, times in seconds."""
+        placed = self.placed
+        return {
+            "model": {
+                **asdict(self.model),
+                "parameters": self.model.parameters,
+                "active_parameters": self.model.active_parameters,
+                "cache_bytes_per_token": self.model.cache_bytes(placed.how.width),
+            },
+            "devices": {**asdict(self.device), "count": self.gpus, "usable": placed.usable},
+            "step": {**asdict(self.work), "episodes": self.work.episodes, "rows": self.work.rows}
+            | {"mean_tokens": mean_tokens(self.work, self.assume)},
+            "fits": self.fits,
+            "placement": _placement(placed),
+            "training": {**asdict(placed.how), "memory": dict(placed.memory), "total": total(placed.memory)},
+            "serving": {"weights": placed.engine_weights, "cache_tokens": placed.cache_tokens},
+            "seconds": None if self.time is None else _seconds(self.time),
+            "others": [{**_placement(one), "seconds": round(time.total, 1)} for one, time in self.others],
+            "limits": self.limits,
+            "assumptions": [
+                {"name": name, "value": value, "source": source} for name, value, source in self.assume.listed()
+            ],
+        }
+
+
+def make_plan(
+    model: Architecture,
+    device: Device,
+    gpus: int,
+    work: Workload,
+    assume: Assumptions | None = None,
+    *,
+    serve: int | None = None,
+    tensor_parallel: int | None = None,
+) -> Plan:
+    """Plan a run.
+
+    Args:
+        model: The model.
+        device: One device.
+        gpus: How many.
+        work: What a step does.
+        assume: What is taken for granted.
+        serve: Devices that serve; 0 for the same that train, ``None`` for the fastest choice.
+        tensor_parallel: Devices of one engine; ``None`` for the fewest on which the model fits.
+
+    Raises:
+        ConfigurationError: There is no device, or so many cannot serve.
+    """
+    if gpus < 1:
+        raise ConfigurationError(f"A plan needs at least one device, not {gpus}.", option="gpus")
+    assume = assume or Assumptions()
+    if assume.mean_tokens is not None and assume.mean_tokens > work.budget:
+        raise ConfigurationError(
+            f"Episodes of {assume.mean_tokens} tokens on average do not fit into a budget of {work.budget} "
+            "(max_episode_tokens).",
+            option="mean_tokens",
+        )
+    found = list(placements(model, device, gpus, work, assume, serve=serve, tensor_parallel=tensor_parallel))
+    fitting = [one for one in found if not one.lacking]
+    if not fitting:
+        least = min(found, key=lambda one: (total(one.memory), -one.cache_tokens))
+        return Plan(model, device, gpus, work, assume, least, None, [])
+    if not device.is_accelerator:
+        return Plan(model, device, gpus, work, assume, fitting[0], None, [])
+    timed = [(one, step_time(model, device, one, work, assume)) for one in fitting]
+    timed.sort(key=lambda pair: pair[1].total)
+    return Plan(model, device, gpus, work, assume, *timed[0], timed[1:])
+
+
+def _ways_out(plan: Plan) -> str:
+    how = plan.placed.how
+    ways = []
+    if not how.recompute:
+        ways.append("recompute layers (model.gradient_checkpointing=true)")
+    if how.sharding in ("none", "zero2") and how.processes > 1:
+        ways.append("shard the weights (run.sharding=fsdp2)")
+    if not how.lora_rank:
+        ways.append("train adapters (model.lora_rank=16)")
+    widest = plan.work.budget + plan.assume.prompt_tokens
+    if how.tokens > widest:
+        ways.append(f"lower optim.tokens_per_device to {widest}")
+    return f" Ways out: {', '.join([*ways, 'more devices'])}."
+
+
+def _placement(placed: Placement) -> dict[str, Any]:
+    return {
+        "colocated": placed.colocated,
+        "serving": placed.serving,
+        "training": placed.training,
+        "engines": placed.engines,
+        "tensor_parallel": placed.tensor_parallel,
+        "sharding": placed.how.sharding,
+        "lacking": placed.lacking,
+    }
+
+
+def _seconds(time: StepTime) -> dict[str, Any]:
+    return {
+        "rollout": round(time.rollout, 1),
+        "train": round(time.train, 1),
+        "handover": round(time.handover, 1),
+        "other": round(time.other, 1),
+        "total": round(time.total, 1),
+        "overlapped": time.overlapped,
+        "in_flight_per_engine": time.play.most_in_flight,
+        "waves": round(time.play.waves, 2),
+    }
+
+
+def gib(number: float) -> str:
+    """Bytes as GiB."""
+    return f"{number / GIB:.1f} GiB"

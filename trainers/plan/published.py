@@ -1,0 +1,78 @@
+"""What others published of their steps, and what a plan says of the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .architecture import MODELS
+from .assumptions import Assumptions
+from .device import DEVICES
+from .plan import Plan, make_plan
+from .workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A figure that was published, and the same by a plan.
+
+    Attributes:
+        what: What was measured, on what.
+        source: Where it was published.
+        seconds: What was published.
+        planned: What the plan says.
+        fitted: Whether an assumption was chosen by this figure, so that it proves nothing.
+    """
+
+    what: str
+    source: str
+    seconds: float
+    planned: float
+    fitted: bool = False
+
+    @property
+    def ratio(self) -> float:
+        """The plan over what was published."""
+        return self.planned / self.seconds
+
+
+MILES = "LMSYS blog, 2026-03-17: miles, Qwen3-30B-A3B on 8 MI300X, 32 x 8 episodes of at most 8K tokens"
+RSTAR2 = "arXiv 2508.20722: 510 steps in one week on 64 MI300X, Qwen3-14B, 512 x 32 episodes"
+STAGES = ((300, 2500, 8192), (85, 5000, 12_288), (125, 7000, 12_288))
+"""Steps, mean tokens and budget of the stages of rStar2-Agent: of 1K to 4K, 4K to 6K and 6K to 8K the middle (section
+5.1)."""
+MILES_TOKENS = 5800
+"""Mean tokens of an episode there: 152.8 s at 1.1 to 1.3 thousand tokens a second on each of 8 devices, 256 episodes;
+95.3 s of training at 15 to 16 thousand tokens a second say the same."""
+
+
+def comparisons() -> list[Published]:
+    """Every published figure with what a plan says of it."""
+    miles = miles_plan()
+    assert miles.time is not None  # its device's speed is known, and it fits
+    time = miles.time
+    return [
+        Published("the rollout", MILES, 152.8, time.rollout),
+        Published("training", MILES, 95.3, time.train, fitted=True),
+        Published("new weights", MILES, 33.9, time.handover, fitted=True),
+        Published("a step; 106 s of it are other work", MILES, 388.5, time.total),
+        Published("a step, evaluations and stops included", RSTAR2, 7 * 86_400 / 510, rstar2_seconds()),
+    ]
+
+
+def miles_plan() -> Plan:
+    """The plan of what miles ran."""
+    work = Workload(groups=32, played=8, trained=8, budget=8192, tokens_per_device=16_384, in_flight=512)
+    assume = Assumptions(mean_tokens=MILES_TOKENS)
+    return make_plan(MODELS["qwen3-30b-a3b"], DEVICES["mi300x"], 8, work, assume, serve=0)
+
+
+def rstar2_seconds() -> float:
+    """Mean seconds of a step of rStar2-Agent over its three stages, by a plan."""
+    spent = 0.0
+    for steps, mean, budget in STAGES:
+        work = Workload(groups=512, played=32, trained=16, budget=budget, tokens_per_device=16_384, in_flight=512)
+        assume = Assumptions(mean_tokens=mean)
+        plan = make_plan(MODELS["qwen3-14b"], DEVICES["mi300x"], 64, work, assume, serve=0)
+        assert plan.time is not None  # as above
+        spent += steps * plan.time.total
+    return spent / sum(steps for steps, *_ in STAGES)

@@ -1,0 +1,129 @@
+"""``rollout_seconds``: how long the episodes of a step take on one engine, decoded together, in simulated time.
+
+Episodes enter first come, first served, while their tokens fit into the cache, and leave when they are as long as
+drawn; between two such moments all rows get a token in each step. Lengths are log-normal, cut at the budget. Covered:
+waves of episodes that do not fit at once, and the long tail in which few rows are left. Not covered: the difference
+between two engines, pre-emption (admission knows the lengths), prompts that a group shares; benchmarks/scheduler_sim.py
+simulates engines and their scheduler at the size of a cluster.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .architecture import Architecture
+from .assumptions import Assumptions
+from .device import Device
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutTime:
+    """How one engine plays its share of a step.
+
+    Attributes:
+        seconds: From its first episode to the end of its last.
+        most_in_flight: Most episodes that are decoded together.
+        waves: Episodes over ``most_in_flight``: how often the cache is filled.
+        generated: Tokens of the policy and the environment after the prompts.
+    """
+
+    seconds: float
+    most_in_flight: int
+    waves: float
+    generated: int
+
+
+def lengths_of(count: int, mean: float, most: int, spread: float, *, among: int = 0) -> NDArray[np.float64]:
+    """Lengths of an engine's episodes with that mean, in an order of their own that is always the same.
+
+    Args:
+        count: How many.
+        mean: Mean of the lengths after the cut.
+        most: Where they are cut.
+        spread: Standard deviation of their logarithm before.
+        among: Episodes of all engines together: the longest of them is on this one, for which the others wait.
+    """
+    # The middles of equal parts of the distribution: no luck of a draw is in a plan.
+    places = (np.arange(count) + 0.5) / count
+    places[-1] = max(places[-1], 1 - 0.5 / max(1, among))
+    shape = np.exp(spread * _normal_quantiles(places))
+    low, high = 0.0, 100.0 * most
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if np.minimum(middle * shape, most).mean() < mean else (low, middle)
+    found = np.maximum(1.0, np.minimum(low * shape, most))
+    return np.random.default_rng(0).permutation(found)
+
+
+def rollout_seconds(
+    model: Architecture,
+    device: Device,
+    lengths: NDArray[np.float64],
+    cache_tokens: int,
+    assume: Assumptions,
+    *,
+    tensor_parallel: int = 1,
+    max_rows: int = 256,
+) -> RolloutTime:
+    """Seconds of a rollout on one engine.
+
+    Args:
+        model: The model.
+        device: One of the engine's devices.
+        lengths: Tokens of each episode after its prompt.
+        cache_tokens: Tokens that fit into the engine's cache.
+        assume: What reading and computing take.
+        tensor_parallel: Devices of the engine.
+        max_rows: Most episodes that are decoded together, whatever the cache holds.
+
+    Raises:
+        ValueError: The device's speed is not known.
+    """
+    if device.bandwidth is None or device.operations is None:
+        raise ValueError(f"The speed of {device.name} is not known.")
+    bandwidth = device.bandwidth * assume.bandwidth_share * tensor_parallel
+    operations = device.operations * assume.prefill_share * tensor_parallel
+    per_token = 2 * model.active_parameters / operations
+    per_cached = model.cache_bytes() / bandwidth
+    prompt = assume.prompt_tokens
+    queue, live = list(lengths[::-1]), np.empty((0, 2))  # of a row: tokens to come, tokens in the cache
+    clock, most, reserved = 0.0, 0, 0.0
+    while queue or len(live):
+        fresh = []
+        while queue and len(live) + len(fresh) < max_rows:
+            if len(live) + len(fresh) and reserved + prompt + queue[-1] > cache_tokens:
+                break
+            length = queue.pop()
+            fresh.append((length, float(prompt)))
+            reserved += prompt + length
+        if fresh:
+            clock += len(fresh) * prompt * per_token
+            live = np.vstack([live, np.array(fresh)])
+        rows = len(live)
+        most = max(most, rows)
+        steps = live[:, 0].min()
+        fixed = assume.decode_step_s + max(_weights_read(model, rows) / bandwidth, rows * per_token)
+        clock += steps * fixed + per_cached * steps * (live[:, 1].sum() + rows * steps / 2)
+        live += np.array([-steps, steps])
+        ended = live[:, 0] < 0.5
+        reserved -= float(live[ended].sum())
+        live = live[~ended]
+    return RolloutTime(float(clock) + assume.tool_s, most, len(lengths) / max(1, most), round(lengths.sum()))
+
+
+def _weights_read(model: Architecture, rows: int) -> float:
+    """Bytes of weights that a step reads, in bfloat16: of experts, those that some row passes through."""
+    if not model.experts:
+        return 2.0 * model.matrix_parameters
+    touched = 1 - (1 - model.active_experts / model.experts) ** rows
+    experts = model.layers * model.experts * 3 * model.hidden * model.intermediate
+    return 2.0 * (model.matrix_parameters - experts * (1 - touched))
+
+
+def _normal_quantiles(places: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Quantiles of the standard normal distribution."""
+    return np.array([NormalDist().inv_cdf(float(place)) for place in places])

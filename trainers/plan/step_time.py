@@ -1,0 +1,96 @@
+"""``step_time``: seconds of one training step with a placement, by what they are for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .architecture import Architecture
+from .assumptions import Assumptions
+from .device import Device
+from .placement import Placement
+from .rollout_time import RolloutTime, lengths_of, rollout_seconds
+from .workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class StepTime:
+    """Seconds of one step.
+
+    Attributes:
+        rollout: Playing the episodes, the longest included.
+        train: Forward and backward passes.
+        handover: New weights on their way to the engines.
+        other: What ``Assumptions.other_share`` adds.
+        overlapped: Whether rollout and training run side by side.
+        play: The rollout in more detail.
+    """
+
+    rollout: float
+    train: float
+    handover: float
+    other: float
+    overlapped: bool
+    play: RolloutTime
+
+    @property
+    def total(self) -> float:
+        """Seconds from one step to the next."""
+        phases = max(self.rollout, self.train) if self.overlapped else self.rollout + self.train
+        return phases + self.handover + self.other
+
+
+def step_time(model: Architecture, device: Device, placed: Placement, work: Workload, assume: Assumptions) -> StepTime:
+    """Seconds of a step.
+
+    Args:
+        model: The model.
+        device: One device, whose speed is known.
+        placed: Which devices do what.
+        work: What a step does.
+        assume: What is taken for granted.
+    """
+    mean, spread = mean_tokens(work, assume), assume.spread
+    each = -(-work.episodes // placed.engines)
+    lengths = lengths_of(each, mean, work.budget, spread, among=work.episodes)
+    in_flight = max(1, work.in_flight * placed.training // placed.engines)
+    play = rollout_seconds(
+        model,
+        device,
+        lengths,
+        placed.cache_tokens,
+        assume,
+        tensor_parallel=placed.tensor_parallel,
+        max_rows=in_flight,
+    )
+    train = train_seconds(model, device, placed, work, assume)
+    handover = 2 * model.parameters / (assume.handover_gb_s * 1e9)
+    overlapped = work.max_staleness > 0 and not placed.colocated
+    phases = max(play.seconds, train) if overlapped else play.seconds + train
+    return StepTime(play.seconds, train, handover, assume.other_share * (phases + handover), overlapped, play)
+
+
+def mean_tokens(work: Workload, assume: Assumptions) -> int:
+    """Mean tokens of an episode after its prompt."""
+    return assume.mean_tokens or max(1, work.budget // 2)
+
+
+def train_seconds(model: Architecture, device: Device, placed: Placement, work: Workload, assume: Assumptions) -> float:
+    """Seconds of the passes of a step: three forward passes' operations for each update, one more to recompute layers.
+
+    Raises:
+        ValueError: The device's speed is not known.
+    """
+    if device.operations is None:
+        raise ValueError(f"The speed of {device.name} is not known.")
+    lengths = lengths_of(max(1, work.rows), mean_tokens(work, assume), work.budget, assume.spread)
+    tokens = lengths + assume.prompt_tokens
+    # A token attends to those before it: to half of a row, on average.
+    forward = model.forward_operations(float(tokens.sum()), float((tokens**2).sum() / tokens.sum()) / 2)
+    passes = work.updates * (4.0 if placed.how.recompute else 3.0)
+    # Adapters alone have a gradient of their weights: a third of the backward pass and a half is left.
+    if work.lora_rank:
+        passes -= work.updates
+    passes += float(work.reference)
+    reached = assume.train_share_experts if model.experts else assume.train_share
+    share = assume.trained_share
+    return float(forward * passes * share / (placed.training * device.operations * reached))
