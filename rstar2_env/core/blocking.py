@@ -1,14 +1,84 @@
-"""``run_blocking``: run a coroutine to its end from code that is not one, also where a loop runs already."""
+"""``run_blocking``: run a coroutine to its end from code that is not one, also where a loop runs already.
+
+What one thread runs so, another may abandon (``Abandonable``).
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine
+import threading
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
+from rstar2_env.core.errors import Rstar2Error
+
 T = TypeVar("T")
+
+
+class AbandonedError(Rstar2Error, RuntimeError):
+    """Another thread abandoned what this one was running."""
+
+
+class Abandonable:
+    """The coroutines that a thread runs with ``run_blocking``; any other thread may end them all.
+
+    Example::
+
+        work = Abandonable()
+        with work.here():                # in the thread that works
+            run_blocking(play)           # raises AbandonedError once another thread called work.abandon()
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._abandoned = False
+        self._running: set[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = set()
+
+    @contextlib.contextmanager
+    def here(self) -> Iterator[None]:
+        """What this thread runs within may be abandoned."""
+        token = _ABANDONABLE.set(self)
+        try:
+            yield
+        finally:
+            _ABANDONABLE.reset(token)
+
+    def abandon(self) -> None:
+        """Cancel what runs; what begins later ends at once."""
+        with self._lock:
+            self._abandoned = True
+            running = list(self._running)
+        for loop, task in running:
+            _cancel(loop, task)
+
+    async def run(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run a coroutine that ``abandon`` cancels.
+
+        Raises:
+            AbandonedError: It was abandoned.
+        """
+        task = asyncio.current_task()
+        assert task is not None
+        own = (asyncio.get_running_loop(), task)
+        with self._lock:
+            if self._abandoned:
+                raise AbandonedError("It was abandoned before it began.")
+            self._running.add(own)
+        try:
+            return await make()
+        except asyncio.CancelledError:
+            if self._abandoned:
+                raise AbandonedError("It was abandoned while it ran.") from None
+            raise
+        finally:
+            with self._lock:
+                self._running.discard(own)
+
+
+_ABANDONABLE: ContextVar[Abandonable | None] = ContextVar("abandonable", default=None)
 
 
 def run_blocking(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -17,15 +87,23 @@ def run_blocking(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     Args:
         make: Makes the coroutine. It runs in a loop of its own: in a thread where this thread has a running loop, as in
             a notebook.
+
+    Raises:
+        AbandonedError: Another thread abandoned it; see ``Abandonable``.
     """
+    around = _ABANDONABLE.get()
+
+    async def made() -> T:
+        return await (make() if around is None else around.run(make))
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(make())
+        return asyncio.run(made())
     tasks: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = []
 
     async def in_own_loop() -> T:
-        task = asyncio.ensure_future(make())
+        task = asyncio.ensure_future(made())
         tasks.append((asyncio.get_running_loop(), task))
         return await task
 
@@ -35,6 +113,10 @@ def run_blocking(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
             return running.result()
         except KeyboardInterrupt:
             for loop, task in tasks:
-                with contextlib.suppress(RuntimeError):  # the loop has just closed: everything has ended
-                    loop.call_soon_threadsafe(task.cancel)
+                _cancel(loop, task)
             raise
+
+
+def _cancel(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop has just closed: everything has ended
+        loop.call_soon_threadsafe(task.cancel)

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from rstar2_env.core.blocking import run_blocking
+from rstar2_env.core.blocking import Abandonable, AbandonedError, run_blocking
 
 
 async def answer():
@@ -35,3 +35,50 @@ def test_what_it_raises_is_raised(inside):
 
     with pytest.raises(OSError, match="no"):
         asyncio.run(notebook()) if inside else run_blocking(fails)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_another_thread_abandons_what_runs_and_what_would_begin(inside):
+    begun, work, ends = threading.Event(), Abandonable(), []
+
+    async def forever():
+        try:
+            begun.set()
+            await asyncio.Event().wait()
+        finally:
+            ends.append("cleaned up")
+
+    async def notebook():
+        run_blocking(forever)
+
+    def in_thread():
+        with work.here():
+            for _ in range(2):
+                try:
+                    asyncio.run(notebook()) if inside else run_blocking(forever)
+                except AbandonedError as error:
+                    ends.append(str(error))
+
+    thread = threading.Thread(target=in_thread)
+    thread.start()
+    assert begun.wait(60)
+    work.abandon()
+    thread.join(60)
+    assert ends == ["cleaned up", "It was abandoned while it ran.", "It was abandoned before it began."]
+
+
+def test_what_other_threads_run_is_not_abandoned():
+    work = Abandonable()
+    with work.here():
+        pass
+    work.abandon()
+    assert run_blocking(answer) is threading.current_thread()
+
+
+def test_a_cancelled_coroutine_that_nobody_abandoned_stays_cancelled():
+    async def cancels_itself():
+        asyncio.current_task().cancel()
+        await asyncio.sleep(0)
+
+    with Abandonable().here(), pytest.raises(asyncio.CancelledError):
+        run_blocking(cancels_itself)
