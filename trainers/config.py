@@ -34,6 +34,7 @@ LR_SCHEDULERS = (
 SHARDINGS = ("none", "fsdp2", "zero2", "zero3")
 DEFAULT_ENV = "rstar2/MathTool-v0"
 DTYPES = ("auto", "float32", "bfloat16", "float16")
+HANDOVERS = ("drain", "carry")
 LISTS = ("reward", "loss", "hook")
 """Slots that hold several parts."""
 
@@ -176,6 +177,12 @@ class RolloutOptions:
         max_in_flight: Largest number of episodes played concurrently in one process.
         one_queue: Let any process of a run play episodes that another has no room for; see docs/rollout.md.
         max_failed: Largest share of a step's episodes that may end as ``unavailable``; a larger share stops the run.
+        max_staleness: Hand-overs of weights by which those that draw a turn may be older than those that first train on
+            it. 0 plays and trains by turns; from 1 on, an engine with weights of its own plays while the trainer
+            trains.
+        handover: What becomes of episodes that are played ahead when new weights go to the engine: ``"drain"`` lets
+            them end first, and hands weights over every ``max_staleness`` rollouts; ``"carry"`` does so before every
+            rollout that trains, and they go on with the new weights.
         handover_tolerance: Largest mean distance, in nats, of the log-probabilities that the engine and the trainer
             give to a known prompt's continuation after a hand-over of weights; a larger one stops the run. ``None`` is
             0.002 in float32, 0.03 in float16 and 0.1 in bfloat16. Raise it where the engine computes in a lower
@@ -202,6 +209,8 @@ class RolloutOptions:
     max_in_flight: int = option(512, least=1)
     one_queue: bool = True
     max_failed: float = option(0.5, least=0, most=1)
+    max_staleness: int = option(0, least=0)
+    handover: str = option("drain", choices=HANDOVERS)
     handover_tolerance: float | None = option(None, above=0)
 
     def __post_init__(self) -> None:

@@ -17,6 +17,7 @@ from rstar2_env.rollout.engines.registry import typed_engine_options
 
 from ...config import TrainConfig
 from .refused import check_trl_options
+from .rollouts import check_ahead
 
 
 def check_config(config: TrainConfig) -> None:
@@ -30,6 +31,7 @@ def check_config(config: TrainConfig) -> None:
     rollout.engine_options = typed_engine_options(
         rollout.engine, rollout.engine_options, prefix="rollout.engine_options."
     )
+    check_ahead(config)
     check_trl_options(optim.trl_options)
     optim.trl_options = typed_options("GRPOConfig of TRL", GRPOConfig, optim.trl_options, prefix="optim.trl_options.")
     check_trackers(config.run.report_to)

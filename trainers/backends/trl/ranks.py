@@ -1,10 +1,15 @@
-"""``AccelerateRanks``: what the parts need of the other processes, over accelerate (gloo, NCCL or RCCL)."""
+"""``AccelerateRanks``: what the parts need of the other processes, over accelerate (gloo, NCCL or RCCL).
+
+``OwnRanks`` is the same for a thread beside the one that trains, whose calls may come at any time between the other's.
+"""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TypeVar
 
 import numpy as np
+import torch.distributed
 from accelerate import PartialState
 from accelerate.utils import gather_object
 from numpy.typing import NDArray
@@ -41,6 +46,36 @@ class AccelerateRanks:
         """Return once every process has called it."""
         if self.size > 1:
             self._state.wait_for_everyone()
+
+
+class OwnRanks:
+    """The processes of this run over a group of their own, on their CPUs; see ``Ranks``.
+
+    Every process must make it at the same time.
+
+    Args:
+        state: accelerate's view of the processes.
+        timeout_s: Seconds that one process waits for another.
+    """
+
+    def __init__(self, state: PartialState, *, timeout_s: float) -> None:
+        self.rank, self.size = int(state.process_index), int(state.num_processes)
+        self._group = None
+        if self.size > 1:
+            self._group = torch.distributed.new_group(backend="gloo", timeout=timedelta(seconds=timeout_s))
+
+    def sum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Add up arrays of one shape over the processes."""
+        total: NDArray[np.float64] = np.sum(self.gather(np.asarray(values, dtype=np.float64)), axis=0)
+        return total
+
+    def gather(self, value: T) -> list[T]:
+        """Return one entry per process, in order."""
+        if self.size == 1:
+            return [value]
+        gathered: list[T | None] = [None] * self.size
+        torch.distributed.all_gather_object(gathered, value, group=self._group)
+        return gathered  # type: ignore[return-value]  # every place is filled
 
 
 def any_on(ranks: AccelerateRanks, flag: bool) -> bool:

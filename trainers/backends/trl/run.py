@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,7 +33,6 @@ from .arguments import run_arguments
 from .callbacks import BEST_DIR, Console, Evaluation, RunEvents
 from .checks import check_config
 from .engine import PolicyEngine
-from .engine_figures import add_engine_figures, stats_of
 from .hooks import Hooks
 from .lengths import check_lengths
 from .measuring import Measuring
@@ -43,7 +41,8 @@ from .objective import Objective
 from .passes import Reference
 from .pending import Shape
 from .players import env_factory, gold_answers, make_player, problem_ids, problem_source
-from .ranks import AccelerateRanks
+from .ranks import AccelerateRanks, OwnRanks
+from .rollouts import Rollouts
 from .run_state import TrlRunState
 from .samples import SampledEpisodes, sampled
 from .sharding import chosen_sharding
@@ -116,7 +115,7 @@ class TrlRun:
                 args=run_arguments(config),
                 callbacks=[
                     self._console,
-                    RunEvents(self._files, lambda: self.collector.state_dict()),
+                    RunEvents(self._files, lambda: self._rollouts.state_dict()),
                     self._samples,
                     self._stopping,
                 ],
@@ -127,9 +126,18 @@ class TrlRun:
         chat = codec(config.model, self.tokenizer, model)
         check_lengths(config, self.engine, chat, getattr(model.config, "max_position_embeddings", None))
         self._players = {
-            "train": make_player(config, "train", self.engine, chat),
+            # A codec of its own: this player may play in another thread, and a codec learns as it goes.
+            "train": make_player(config, "train", self.engine, codec(config.model, self.tokenizer, model)),
             "eval": make_player(config, "eval", self.engine, chat),
         }
+        measuring = Measuring(
+            self.trl,
+            encode=chat.plain,
+            answer=gold_answers(config) if "answer" in getattr(parts.advantage, "needs", ()) else None,
+            temperature=lambda: self._players["train"].sampling.temperature,
+            prepare=self._policy.rest,
+        )
+        ahead = config.rollout.max_staleness > 0
         self.collector = Collector(
             parts,
             self._players["train"],
@@ -139,17 +147,11 @@ class TrlRun:
             refill=config.rollout.refill,
             replace=config.rollout.replace,
             seed=config.run.seed,
-            ranks=self._ranks,
+            ranks=OwnRanks(processes(), timeout_s=config.run.process_timeout_s) if ahead else self._ranks,
             sampler=parts.sampler_factory(problem_source(config, "train"), config.run.seed),
             early_stop=config.rollout.early_stop,
             one_queue=config.rollout.one_queue,
-            measure=Measuring(
-                self.trl,
-                encode=chat.plain,
-                answer=gold_answers(config) if "answer" in getattr(parts.advantage, "needs", ()) else None,
-                temperature=lambda: self._players["train"].sampling.temperature,
-                prepare=self._policy.rest,
-            ),
+            measure=lambda part, groups: self._rollouts.on_trainer(lambda: measuring(part, groups)),
         )
         self._state = TrlRunState(
             self.trl,
@@ -161,7 +163,17 @@ class TrlRun:
         )
         hooks = Hooks(parts.hooks, self._state)
         self.trl.add_callback(hooks)
-        self.trl.keep("collector", self.collector)
+        self._rollouts = Rollouts(
+            config,
+            self.trl,
+            collector=self.collector,
+            player=self._players["train"],
+            policy=self._policy,
+            state=self._state,
+            stopping=self._stopping,
+            ranks=self._ranks,
+        )
+        self.trl.keep("collector", self._rollouts)
         self.trl.keep("hooks", hooks)
         self._evaluation: Evaluation | None = None
 
@@ -206,6 +218,7 @@ class TrlRun:
         except RolloutAbortedError:
             aborted = True
         finally:
+            self._rollouts.stop()
             self._console.close()
         if self._stopping.early(self.trl, aborted=aborted):
             self._stopping.end_early(self.trl)
@@ -217,8 +230,7 @@ class TrlRun:
             EpisodeRequest(group=i, seed=start.seed, options=start.options, sampling_seed=_seed(_EVAL_SEED, i))
             for i, start in enumerate(starts)
         ]
-        self._policy.update()
-        with self._playing(), self._stopping.rollout():
+        with self._rollouts.evaluating():
             episodes = self._players["eval"].play(requests[self._ranks.rank :: self._ranks.size])
         gathered: list[Episode] = gather_object(episodes) if self._ranks.size > 1 else episodes
         if not self._ranks.rank:
@@ -226,30 +238,8 @@ class TrlRun:
         return metrics(gathered)
 
     def collect(self, step: int) -> Batch:
-        """Play with the current weights, and add up what is to be logged; called by the trainer."""
-        sums = self.trl.sums
-        self._state.begin_rollout()
-        begun = time.perf_counter()
-        self._policy.update()
-        sums.add("seconds/hand_over", time.perf_counter() - begun)
-        before = stats_of(self.engine)
-        with self._playing(), self._stopping.rollout(self.collector):
-            batch = self.collector.collect(step)
-            after = stats_of(self.engine)
-        sums.merge(batch.figures)
-        for name, seconds in batch.seconds.items():
-            sums.add(f"seconds/{name}", seconds)
-        spent = self._players["train"].take_spent()
-        sums.add("seconds/tool", spent.environment, spent.episodes)
-        sums.add("seconds/engine_wait", spent.engine, spent.episodes)
-        add_engine_figures(
-            sums,
-            before,
-            after,
-            seconds=batch.seconds["rollout"],
-            first=not self._ranks.rank,
-            each=self._policy.shares_weights,
-        )
+        """Return the batch that begins to train at a step, and write it down; called by the trainer."""
+        batch = self._rollouts.collect(step)
         self._files.train(step + 1, batch.groups, batch.decisions)
         if not self._ranks.rank:
             self._samples.show(sampled(step + 1, batch.groups, batch.decisions))
@@ -257,22 +247,11 @@ class TrlRun:
 
     def close(self) -> None:
         """Close the environments, the engine, and the connections to other processes."""
+        self._rollouts.stop()
         self.collector.close()
         for player in self._players.values():
             player.close()
         self._policy.close()
-
-    @contextmanager
-    def _playing(self) -> Iterator[None]:
-        """The policy plays: without dropout, and with the engine's memory freed afterwards."""
-        model: Any = self.trl.model
-        training = model.training
-        model.eval()
-        try:
-            yield
-        finally:
-            model.train(training)
-            self._policy.rest()
 
     def _write_tokens(self, step: int, row: Row, member: int, logps: FloatArray | None) -> None:
         sampled_logps = np.array(row.logprobs)

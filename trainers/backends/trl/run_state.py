@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from torch import Tensor
@@ -26,6 +26,9 @@ from .lengths import check_fits
 from .micro_batches import MicroBatch
 from .passes import score, set_head
 from .trainer import CollectorTrainer
+
+Settings: TypeAlias = tuple[Limits, float]
+"""Limits of episodes, and the temperature at which they are drawn."""
 
 
 class TrlRunState:
@@ -55,7 +58,7 @@ class TrlRunState:
         self._figures: dict[str, float] = {}
         self._limits = Limits(player.budget.tokens, player.budget.turn_tokens)
         self._temperature = player.sampling.temperature
-        self._applied = (self._limits, self._temperature)
+        self._played = self._trained = self.wanted
 
     @property
     def step(self) -> int:
@@ -145,7 +148,7 @@ class TrlRunState:
             batches = trainer.micro_batches(own, weights=np.full(len(own), 1 / tokens))
             loss = trainer.accumulate(trainer.model_wrapped, batches, self._nll)
         finally:
-            trainer.use_head(self._applied[1])
+            trainer.use_head(self._trained[1])
         self._optimize(learning_rate)
         self._on_new_weights()
         return float(ranks.sum(np.array([float(loss)]))[0])
@@ -154,42 +157,53 @@ class TrlRunState:
         """Keep the newest value of each metric that was logged."""
         self._figures |= figures
 
+    @property
+    def wanted(self) -> Settings:
+        """Limits and temperature that hooks want, for episodes that have not begun."""
+        return self._limits, self._temperature
+
     def begin_rollout(self) -> None:
-        """Let limits and temperature hold, for the episodes that are played next and for their training."""
-        wanted = (self._limits, self._temperature)
-        if wanted != self._applied:
-            self._apply(*wanted)
+        """Let what hooks want hold, for the episodes that are played next and for their training."""
+        self.play_with(self.wanted)
+        self.train_with(self.wanted)
+
+    def play_with(self, settings: Settings) -> None:
+        """Play the next episodes with these limits and this temperature."""
+        player, (limits, temperature), (before, at) = self._player, settings, self._played
+        if limits != before:
+            player.budget = replace(player.budget, tokens=limits.max_episode_tokens, turn_tokens=limits.max_turn_tokens)
+        if dict(limits.env_options) != dict(before.env_options):
+            player.envs.use(self._make_env(limits.env_options))
+        if temperature != at:
+            player.sampling = replace(player.sampling, temperature=temperature)
+        self._played = settings
+
+    def train_with(self, settings: Settings) -> None:
+        """Train at the temperature at which the rows were drawn that are trained on next."""
+        trainer, temperature = self._trainer, settings[1]
+        if temperature != self._trained[1]:
+            trainer.use_head(temperature)
+            if trainer.reference is not None and trainer.reference.model is not None:
+                set_head(trainer.reference.model, temperature)
+        self._trained = settings
 
     def state_dict(self) -> dict[str, Any]:
         """What hooks changed, as JSON can hold it. The reference model's weights are kept by the trainer."""
         terms: list[Any] = list(self._trainer.objective.terms)
         return {
             "wanted": [asdict(self._limits), self._temperature],
-            "applied": [asdict(self._applied[0]), self._applied[1]],
+            "applied": [asdict(self._trained[0]), self._trained[1]],
             "coefficients": {name: term.coef for name, term in zip(self._terms, terms, strict=True) if _has_coef(term)},
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a state: rows that are still to be trained on were drawn as ``applied`` says."""
         applied, wanted = ((Limits(**limits), value) for limits, value in (state["applied"], state["wanted"]))
-        if applied != self._applied:
-            self._apply(*applied)
+        self.play_with(applied)
+        self.train_with(applied)
         self._limits, self._temperature = wanted
         for name, value in state["coefficients"].items():
             self.set_coefficient(value, name)
-
-    def _apply(self, limits: Limits, temperature: float) -> None:
-        player, trainer = self._player, self._trainer
-        before, at = self._applied
-        player.budget = replace(player.budget, tokens=limits.max_episode_tokens, turn_tokens=limits.max_turn_tokens)
-        if dict(limits.env_options) != dict(before.env_options):
-            player.envs.use(self._make_env(limits.env_options))
-        if temperature != at:
-            player.sampling = replace(player.sampling, temperature=temperature)
-            trainer.use_head(temperature)
-            if trainer.reference is not None and trainer.reference.model is not None:
-                set_head(trainer.reference.model, temperature)
-        self._applied = (limits, temperature)
 
     def _place(self, term: str) -> int:
         """The position of a term of the loss that has a coefficient to set."""
