@@ -114,6 +114,9 @@ class PolicyEngine:
             error = self._attempt(step)
             again = isinstance(error, ServiceError) and bool(error.cause) and left > 0
             if all(self._gather(error is None)):
+                if not processes().is_main_process:
+                    # Not before: what is drawn meanwhile, in the middle of an episode, may be of the version before.
+                    self.engine.update_weights(step)
                 return
             if not all(self._gather(error is None or again)):
                 self._raise_everywhere(error)
@@ -124,7 +127,8 @@ class PolicyEngine:
         weights = whole_weights(self._module(), dtype=self._dtype)
         error: Exception | None = None
         try:
-            self.engine.update_weights(step, *([weights] if processes().is_main_process else []))
+            if processes().is_main_process:
+                self.engine.update_weights(step, weights)
         except Exception as failed:
             error = failed
         try:
