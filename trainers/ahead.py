@@ -23,7 +23,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from rstar2_env.core.blocking import Abandonable, AbandonedError
+from rstar2_env.core.blocking import Stoppable, StoppedError
 
 B = TypeVar("B")
 S = TypeVar("S")
@@ -103,7 +103,7 @@ class Ahead(Generic[B, S]):
     ) -> None:
         self._collector, self._collect, self._pace = collector, collect, pace
         self._hand_over, self._settings = hand_over, settings
-        self._work = Abandonable()
+        self._work = Stoppable()
         self._thread: threading.Thread | None = None
         self._next: int | None = None  # the step of the first batch that may not begin yet
         self._state: Any = None
@@ -171,7 +171,7 @@ class Ahead(Generic[B, S]):
         Batches of all processes ask in the same order, so what is done may be a collective call of theirs.
 
         Raises:
-            AbandonedError: ``stop`` was called.
+            StoppedError: ``stop`` was called.
             Exception: It failed.
         """
         if threading.current_thread() is not self._thread:
@@ -183,7 +183,7 @@ class Ahead(Generic[B, S]):
             self._change.wait_for(lambda: call.done or self._stopped)
             if not call.done:
                 self._call = None
-                raise AbandonedError("The run ended before it was done.")
+                raise StoppedError("The run ended before it was done.")
         if call.error is not None:
             raise call.error
         result: T = call.result
@@ -194,7 +194,7 @@ class Ahead(Generic[B, S]):
         with self._change:
             self._stopped = True
             self._change.notify_all()
-        self._work.abandon()
+        self._work.stop()
         if self._thread is not None:
             self._thread.join(LEAVE_S)
 
@@ -252,7 +252,7 @@ class Ahead(Generic[B, S]):
         except Exception as error:
             call.error = error
         except BaseException:
-            call.error = AbandonedError("The run was interrupted.")
+            call.error = StoppedError("The run was interrupted.")
             raise
         finally:
             with self._change:

@@ -1,6 +1,6 @@
 """``run_blocking``: run a coroutine to its end from code that is not one, also where a loop runs already.
 
-What one thread runs so, another may abandon (``Abandonable``).
+What one thread runs so, another may stop (``Stoppable``).
 """
 
 from __future__ import annotations
@@ -18,67 +18,67 @@ from rstar2_env.core.errors import Rstar2Error
 T = TypeVar("T")
 
 
-class AbandonedError(Rstar2Error, RuntimeError):
-    """Another thread abandoned what this one was running."""
+class StoppedError(Rstar2Error, RuntimeError):
+    """Another thread stopped what this one was running."""
 
 
-class Abandonable:
+class Stoppable:
     """The coroutines that a thread runs with ``run_blocking``; any other thread may end them all.
 
     Example::
 
-        work = Abandonable()
+        work = Stoppable()
         with work.here():                # in the thread that works
-            run_blocking(play)           # raises AbandonedError once another thread called work.abandon()
+            run_blocking(play)           # raises StoppedError once another thread called work.stop()
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._abandoned = False
+        self._stopped = False
         self._running: set[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = set()
 
     @contextlib.contextmanager
     def here(self) -> Iterator[None]:
-        """What this thread runs within may be abandoned."""
-        token = _ABANDONABLE.set(self)
+        """What this thread runs within may be stopped."""
+        token = _STOPPABLE.set(self)
         try:
             yield
         finally:
-            _ABANDONABLE.reset(token)
+            _STOPPABLE.reset(token)
 
-    def abandon(self) -> None:
+    def stop(self) -> None:
         """Cancel what runs; what begins later ends at once."""
         with self._lock:
-            self._abandoned = True
+            self._stopped = True
             running = list(self._running)
         for loop, task in running:
             _cancel(loop, task)
 
     async def run(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run a coroutine that ``abandon`` cancels.
+        """Run a coroutine that ``stop`` cancels.
 
         Raises:
-            AbandonedError: It was abandoned.
+            StoppedError: It was stopped.
         """
         task = asyncio.current_task()
         assert task is not None
         own = (asyncio.get_running_loop(), task)
         with self._lock:
-            if self._abandoned:
-                raise AbandonedError("It was abandoned before it began.")
+            if self._stopped:
+                raise StoppedError("It was stopped before it began.")
             self._running.add(own)
         try:
             return await make()
         except asyncio.CancelledError:
-            if self._abandoned:
-                raise AbandonedError("It was abandoned while it ran.") from None
+            if self._stopped:
+                raise StoppedError("It was stopped while it ran.") from None
             raise
         finally:
             with self._lock:
                 self._running.discard(own)
 
 
-_ABANDONABLE: ContextVar[Abandonable | None] = ContextVar("abandonable", default=None)
+_STOPPABLE: ContextVar[Stoppable | None] = ContextVar("stoppable", default=None)
 
 
 def run_blocking(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -89,9 +89,9 @@ def run_blocking(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
             a notebook.
 
     Raises:
-        AbandonedError: Another thread abandoned it; see ``Abandonable``.
+        StoppedError: Another thread stopped it; see ``Stoppable``.
     """
-    around = _ABANDONABLE.get()
+    around = _STOPPABLE.get()
 
     async def made() -> T:
         return await (make() if around is None else around.run(make))

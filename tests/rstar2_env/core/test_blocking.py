@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from rstar2_env.core.blocking import Abandonable, AbandonedError, run_blocking
+from rstar2_env.core.blocking import Stoppable, StoppedError, run_blocking
 
 
 async def answer():
@@ -38,8 +38,8 @@ def test_what_it_raises_is_raised(inside):
 
 
 @pytest.mark.parametrize("inside", [False, True])
-def test_another_thread_abandons_what_runs_and_what_would_begin(inside):
-    begun, work, ends = threading.Event(), Abandonable(), []
+def test_another_thread_stops_what_runs_and_what_would_begin(inside):
+    begun, work, ends = threading.Event(), Stoppable(), []
 
     async def forever():
         try:
@@ -56,29 +56,29 @@ def test_another_thread_abandons_what_runs_and_what_would_begin(inside):
             for _ in range(2):
                 try:
                     asyncio.run(notebook()) if inside else run_blocking(forever)
-                except AbandonedError as error:
+                except StoppedError as error:
                     ends.append(str(error))
 
     thread = threading.Thread(target=in_thread)
     thread.start()
     assert begun.wait(60)
-    work.abandon()
+    work.stop()
     thread.join(60)
-    assert ends == ["cleaned up", "It was abandoned while it ran.", "It was abandoned before it began."]
+    assert ends == ["cleaned up", "It was stopped while it ran.", "It was stopped before it began."]
 
 
-def test_what_other_threads_run_is_not_abandoned():
-    work = Abandonable()
+def test_what_other_threads_run_is_not_stopped():
+    work = Stoppable()
     with work.here():
         pass
-    work.abandon()
+    work.stop()
     assert run_blocking(answer) is threading.current_thread()
 
 
-def test_a_cancelled_coroutine_that_nobody_abandoned_stays_cancelled():
+def test_a_cancelled_coroutine_that_nobody_stopped_stays_cancelled():
     async def cancels_itself():
         asyncio.current_task().cancel()
         await asyncio.sleep(0)
 
-    with Abandonable().here(), pytest.raises(asyncio.CancelledError):
+    with Stoppable().here(), pytest.raises(asyncio.CancelledError):
         run_blocking(cancels_itself)
