@@ -114,7 +114,7 @@ class WardenClient(BaseSandbox):
         if connection is not None:
             connection.close()
         for ticket in tickets:
-            _resolve(ticket, lost(CLOSED, ticket.attempts, ticket.session))
+            _resolve(ticket, lost(CLOSED, ticket.attempts, ticket.session, "closed"))
 
     # Calls
 

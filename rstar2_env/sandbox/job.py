@@ -16,6 +16,11 @@ from rstar2_env.core.status import ToolStatus
 
 SessionState = Literal["new", "kept", "interrupted", "ended", "died", "replaced"]
 """State of the session after a cell: see ``Outcome.session``."""
+Reason = Literal[
+    "wall_clock", "cpu", "memory", "processes", "files", "rest", "output", "system_call", "signal", "exit",
+    "compile", "raised", "forged", "lost", "closed", "session_ended",
+]  # fmt: skip
+"""Why a call did not go well: see ``Outcome.reason``."""
 _LONGEST_NAME = 200
 
 
@@ -112,6 +117,12 @@ class Outcome:
             ``"replaced"``: the earlier session was gone for other reasons (idle too long, least recently used when
             there were too many, provider restarted); this cell started in a clean one.
         session_note: Why, in one sentence, for the last four.
+        reason: What decided the status, for programs to read; ``None`` for a call that went well. Seen by the warden or
+            the kernel: ``"wall_clock"``, ``"cpu"``, ``"memory"``, ``"processes"``, ``"files"``, ``"output"`` (limits),
+            ``"rest"`` (a session could not be halted between cells), ``"forged"`` (a session's process spoke for the
+            sandbox), ``"system_call"``, ``"signal"``, ``"exit"`` (its own, with a code that is not 0). Told by the
+            program's process: ``"compile"``, ``"raised"`` (in a session that continues). Of ours, and ``unavailable``:
+            ``"lost"`` (a part of the sandbox failed), ``"closed"``, ``"session_ended"`` (by the caller).
     """
 
     status: ToolStatus
@@ -132,6 +143,7 @@ class Outcome:
     attempts: int = 1
     session: SessionState | None = None
     session_note: str | None = None
+    reason: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)

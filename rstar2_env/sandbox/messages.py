@@ -9,7 +9,7 @@ from typing import Any
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox.inside import wire
-from rstar2_env.sandbox.job import Job, Limits, Outcome
+from rstar2_env.sandbox.job import Job, Limits, Outcome, Reason
 
 _MIB = 1 << 20
 
@@ -85,16 +85,18 @@ def outcome_of(header: dict[str, Any], blobs: list[bytes], attempts: int) -> Out
         attempts=attempts,
         session=header.get("session"),
         session_note=header.get("session_note"),
+        reason=header.get("reason"),
     )
 
 
-def lost(why: str, attempts: int, session: str | None = None) -> Outcome:
+def lost(why: str, attempts: int, session: str | None = None, reason: Reason = "lost") -> Outcome:
     """The ``unavailable`` outcome of a call that was lost without a fault of its program, together with its session.
 
     Args:
         why: Reason, as one sentence.
         attempts: How many times the call was started.
         session: Name of its session, if it has one.
+        reason: The same, for programs to read.
     """
     return Outcome(
         ToolStatus.UNAVAILABLE,
@@ -103,6 +105,7 @@ def lost(why: str, attempts: int, session: str | None = None) -> Outcome:
         attempts=attempts,
         session=None if session is None else "ended",
         session_note=None if session is None else f"The session was ended: {why}",
+        reason=reason,
     )
 
 

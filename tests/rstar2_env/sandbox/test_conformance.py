@@ -42,8 +42,6 @@ def test_keeps_the_contract(provider: SandboxHarness, check: str) -> None:
 _UNSHARED = ("local-without-namespaces", "local-older-kernel")
 OPEN: dict[str, tuple[str, ...]] = {
     "installed_packages_visible": ("local", *_UNSHARED, "ray", "remote"),
-    "socket_buffers": ("local", *_UNSHARED, "docker"),  # "local" as an ordinary user
-    "unlinked_files": _UNSHARED,
 }
 """Programs of the corpus that are known not to be survived yet, and where. Who mends one takes its line away."""
 

@@ -43,6 +43,8 @@ class Isolation:
             no_signals=self._pinned and not plan.scoped,
             # In a user namespace, a program still is the caller's user outside, whose files it could change.
             spare_metadata="mount" not in plan.namespaces and not plan.users_from,
+            # What is in flight would escape the watch over files, and over sockets unless their namespace shows them.
+            pass_nothing="mount" not in plan.namespaces or not (plan.memory_group or "net" in plan.namespaces),
         )
         self._filter = seccomp.Filter(needs=needs) if plan.seccomp else None
         self._rules = landlock.Rules(readable, plan.landlock) if plan.landlock else None
@@ -50,6 +52,8 @@ class Isolation:
         """Bytes of address space that the zygote uses: the preloaded modules, not a program's own."""
         self._nests = plan.user and not plan.users_from  # so that the kernel counts each call's processes apart
         self._proc = fcntl.fcntl(PROC_FD, fcntl.F_DUPFD_CLOEXEC, 64) if self._nests else -1
+        self._nets: dict[int, int] = {}  # a descriptor for the network namespace of each slot
+        self._own_net = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC) if "net" in plan.namespaces else -1
         self._flags = plan.flags("mount", "ipc", "uts")
         self._hides_proc = "mount" in plan.namespaces and _can_mount_proc()
         self._prepared: dict[tuple[int, int], tuple[linux.Prepared, linux.Prepared]] = {}
@@ -70,9 +74,14 @@ class Isolation:
         """Prepare the system calls of a slot's children, before the fork.
 
         Args:
-            slot: Number of the slot, which decides its user.
+            slot: Number of the slot, which decides its user and its network namespace.
             file_bytes: Size of the private file system in bytes.
+
+        Raises:
+            OSError: No network namespace can be made.
         """
+        if self._own_net >= 0 and slot not in self._nets:
+            self._nets[slot] = self._make_net()
         if (slot, file_bytes) not in self._prepared:
             user = self._plan.users_from + slot if self._plan.users_from else 0
             if len(self._prepared) > _MOST_PREPARED:
@@ -96,6 +105,8 @@ class Isolation:
             linux.setns(init, self._flags)
         elif self._flags:
             linux.unshare(self._flags)
+        if self._own_net >= 0:
+            linux.setns(self._nets[slot], linux.CLONE_NEWNET)
         mounts.run()
         if "mount" not in self._plan.namespaces:
             self._settle_in(workdir, slot)
@@ -113,6 +124,14 @@ class Isolation:
             if self._pinned:
                 self._filter.pin(os.getpid())
             linux.set_seccomp(self._filter.program)
+
+    def _make_net(self) -> int:
+        """A network namespace for one slot: making one in each call would cost more than all other layers."""
+        linux.unshare(linux.CLONE_NEWNET)
+        try:
+            return os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        finally:
+            linux.setns(self._own_net, linux.CLONE_NEWNET)
 
     def _mounts(self, user: int, file_bytes: int) -> linux.Prepared:
         calls = linux.Prepared()

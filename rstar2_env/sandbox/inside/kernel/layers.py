@@ -138,7 +138,7 @@ def find(options: dict[str, Any]) -> Layers:
     without: list[str] = options["without"]
     missing = dict.fromkeys(without, "disabled by the option without")
     groups = _groups(missing)
-    plan = Plan()
+    plan = Plan(memory_group=groups is not None and "memory" in groups.controllers)
     _find_namespaces(plan, missing)
     view = plain
     if "mount" in plan.namespaces:
@@ -150,6 +150,10 @@ def find(options: dict[str, Any]) -> Layers:
         if failure is not None:
             missing["mount"], view = failure, plain
             plan.namespaces = tuple(name for name in plan.namespaces if name != "mount")
+    if "mount" not in plan.namespaces and "pid" in plan.namespaces:
+        # The zygote would see the processes of another namespace in /proc, by other numbers, and watch over those.
+        missing["pid"] = "there is no mount namespace for a /proc of its own"
+        plan.namespaces = tuple(name for name in plan.namespaces if name != "pid")
     if os.geteuid() == 0:
         _find_users(plan, view, missing)
     plan.counted = attempt(partial(try_process_limit, plan)) is None

@@ -33,6 +33,7 @@ class Plan:
         namespaces: The other active namespaces.
         seccomp: Whether the system-call filter is active.
         landlock: Active version of Landlock; 0 means none.
+        memory_group: Whether a control group bounds the memory of a call, with what the kernel holds for it.
         counted: Whether the kernel bounds the processes of a program's user, and counts them apart from all others.
         shared_processes: Processes that the caller's user had at the start and a margin, where programs run as the
             same ordinary user, or are counted together with it; 0 otherwise.
@@ -44,6 +45,7 @@ class Plan:
     namespaces: tuple[str, ...] = ()
     seccomp: bool = False
     landlock: int = 0
+    memory_group: bool = False
     counted: bool = False
     shared_processes: int = 0
 

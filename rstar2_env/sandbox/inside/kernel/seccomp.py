@@ -1,8 +1,8 @@
 """The system-call filter, as a program for the kernel's classic packet filter, built once and installed by each child.
 
-Covered: the lists of ``syscalls``; new namespaces and siblings refused in ``clone``, ``clone3`` answered with ENOSYS
-(with EPERM, threads fail), sockets only as connected pairs, no typing into terminals, no signals by way of a
-descriptor's owner, no change of the limit on core dumps. Not covered: files and memory (other layers).
+Covered: the lists of ``syscalls`` and ``commands``, of what is allowed: anything else is refused. ``clone`` makes
+threads and children and nothing else, ``clone3`` is answered with ENOSYS (with EPERM, threads fail), sockets come only
+as connected pairs, the limit on core dumps is not changed. Not covered: files and memory (other layers).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from . import syscalls
+from . import commands, syscalls
 
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _X32_BIT = 0x40000000
@@ -26,18 +26,11 @@ _AT_NUMBER, _AT_ARCHITECTURE, _AT_FIRST, _AT_SECOND, _AT_THIRD = 0, 4, 16, 24, 3
 _ALLOW, _END, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 _NO_SUCH_CALL = _ERRNO | errno.ENOSYS
 _REFUSE = _ERRNO | errno.EPERM
+_NO_TERMINAL, _INVALID = _ERRNO | errno.ENOTTY, _ERRNO | errno.EINVAL
 
-_CLONE_REFUSED = 0x7E020080 | 0x8000
-"""Every CLONE_NEW... flag, and CLONE_PARENT: a sibling would be a child of the zygote, which does not expect one."""
-_AF_UNIX = 1
-_SOCKET_KIND, _SOCK_DGRAM = 0xF, 2
-"""The kind of a socket without its flags; one of datagrams can send to any name, although it is one of a pair."""
-_IOCTL_REFUSED = (0x5412, 0x541C, 0x8901, 0x8902)
-"""TIOCSTI and TIOCLINUX, typing into the terminal of another program; FIOSETOWN and SIOCSPGRP, as F_SETOWN."""
-_FCNTL_REFUSED = (8, 10, 15)
-"""F_SETOWN, F_SETSIG, F_SETOWN_EX: the kernel would send any signal to any process of the same user."""
+_SOL_SOCKET = 1
 _RLIMIT_CORE = 4
-_PRIO_PROCESS, _IOPRIO_WHO_PROCESS = 0, 1
+_PRIO_PROCESS = 0
 
 _OWN, _OWN_GROUP = 0xFFFF0001, 0xFFFF0002
 """Stand for the process's own number, and for its negative, which names its group; ``Filter.pin`` replaces them."""
@@ -58,11 +51,13 @@ class Needs:
         pin: Keep to its own process group and process number (no process namespace).
         no_signals: Send no signals to others (no process namespace, nor Landlock's scope for signals).
         spare_metadata: Change no file's mode, owner, times or attributes (the user's own files are in sight).
+        pass_nothing: Send no descriptors to other processes: in flight, what they hold is counted by nothing.
     """
 
     pin: bool = False
     no_signals: bool = False
     spare_metadata: bool = False
+    pass_nothing: bool = False
 
 
 class Filter:
@@ -114,32 +109,34 @@ def build(machine: str, needs: Needs | None = None) -> list[Instruction]:
     ]
     if machine == "x86_64":
         steps += [(_JUMP_AT_LEAST, 0, 1, _X32_BIT), (_RETURN, 0, 0, _NO_SUCH_CALL)]
-    refuse_others: list[Instruction] = [(_RETURN, 0, 0, _REFUSE), (_RETURN, 0, 0, _ALLOW)]
     decided: dict[int, list[Instruction]] = {
         special["clone3"]: [(_RETURN, 0, 0, _NO_SUCH_CALL)],
-        special["clone"]: [
-            (_LOAD, 0, 0, _AT_FIRST),
-            (_JUMP_SET, 0, 1, _CLONE_REFUSED),
-            (_RETURN, 0, 0, _REFUSE),
-            (_RETURN, 0, 0, _ALLOW),
-        ],
+        special["clone"]: _allow_values(_AT_FIRST, commands.CLONE, _REFUSE, but=commands.CLONE_FREE),
         special["socketpair"]: [
             (_LOAD, 0, 0, _AT_FIRST),
-            (_JUMP_EQUAL, 1, 0, _AF_UNIX),
+            (_JUMP_EQUAL, 1, 0, commands.AF_UNIX),
             (_RETURN, 0, 0, _REFUSE),
-            (_LOAD, 0, 0, _AT_SECOND),
-            (_AND, 0, 0, _SOCKET_KIND),
-            (_JUMP_EQUAL, 0, 1, _SOCK_DGRAM),
-            *refuse_others,
+            *_allow_values(_AT_SECOND, commands.SOCKET_PAIRS, _REFUSE, but=commands.SOCKET_FLAGS),
         ],
-        special["ioctl"]: _refuse_values(_AT_SECOND, _IOCTL_REFUSED),
-        special["fcntl"]: _refuse_values(_AT_SECOND, _FCNTL_REFUSED),
+        special["setsockopt"]: [
+            (_LOAD, 0, 0, _AT_SECOND),
+            (_JUMP_EQUAL, 1, 0, _SOL_SOCKET),
+            (_RETURN, 0, 0, _REFUSE),
+            *_allow_values(_AT_THIRD, commands.SETSOCKOPT, _REFUSE),
+        ],
+        special["ioctl"]: _allow_values(_AT_SECOND, commands.IOCTL, _NO_TERMINAL),
+        special["fcntl"]: _allow_values(_AT_SECOND, commands.FCNTL, _REFUSE),
+        special["prctl"]: _allow_values(_AT_FIRST, commands.PRCTL, _INVALID),
         special["prlimit64"]: _keep_core_limit(),
     }
+    if machine == "x86_64":
+        decided[special["arch_prctl"]] = _allow_values(_AT_FIRST, commands.ARCH_PRCTL, _INVALID)
     for number in syscalls.numbers(syscalls.SETTING_LIMITS, machine):
         decided[number] = _refuse_values(_AT_FIRST, (_RLIMIT_CORE,))
+    known = actions(machine)
     for number, block in _extra(machine, needs).items():
-        decided[number] = block
+        if known.get(number) == _ALLOW:
+            decided[number] = block
     for number, block in decided.items():
         steps += [(_JUMP_EQUAL, 0, len(block), number), *block]
     for low, high, action in _runs(actions(machine), set(decided)):
@@ -156,6 +153,14 @@ def _refuse_values(argument: int, values: Iterable[int]) -> list[Instruction]:
     """Refuse a call where the lower half of an argument has one of these values."""
     tests = [step for value in values for step in ((_JUMP_EQUAL, 0, 1, value), (_RETURN, 0, 0, _REFUSE))]
     return [(_LOAD, 0, 0, argument), *tests, (_RETURN, 0, 0, _ALLOW)]
+
+
+def _allow_values(argument: int, values: Iterable[int], otherwise: int, but: int = 0) -> list[Instruction]:
+    """Allow a call where the lower half of an argument, without the bits ``but``, has one of these values."""
+    found = sorted(values)
+    tests = [(_JUMP_EQUAL, len(found) - at, 0, value) for at, value in enumerate(found)]
+    mask = [(_AND, 0, 0, ~but & 0xFFFFFFFF)] if but else []
+    return [(_LOAD, 0, 0, argument), *mask, *tests, (_RETURN, 0, 0, otherwise), (_RETURN, 0, 0, _ALLOW)]
 
 
 def _keep_core_limit() -> list[Instruction]:
@@ -191,12 +196,13 @@ def _extra(machine: str, needs: Needs) -> dict[int, list[Instruction]]:
             (syscalls.BY_NUMBER, own(_AT_FIRST)),
             (syscalls.LIMITS_BY_NUMBER, own(_AT_FIRST)[:-1] + _keep_core_limit()),
         ]
-        for text, which in ((syscalls.PRIORITY, _PRIO_PROCESS), (syscalls.IO_PRIORITY, _IOPRIO_WHO_PROCESS)):
-            one_process = [(_LOAD, 0, 0, _AT_FIRST), (_JUMP_EQUAL, 1, 0, which), (_RETURN, 0, 0, _REFUSE)]
-            lists.append((text, one_process + own(_AT_SECOND)))
+        one_process = [(_LOAD, 0, 0, _AT_FIRST), (_JUMP_EQUAL, 1, 0, _PRIO_PROCESS), (_RETURN, 0, 0, _REFUSE)]
+        lists.append((syscalls.PRIORITY, one_process + own(_AT_SECOND)))
     if needs.no_signals:
         lists += [(syscalls.SIGNALLING, own(_AT_FIRST, _OWN_GROUP)), (syscalls.SIGNALLING_ANYONE, refused)]
         lists += [(syscalls.SIGNALLING_THREADS, own(_AT_FIRST))]
+    if needs.pass_nothing:
+        lists += [(syscalls.PASSING, refused)]
     if needs.spare_metadata:
         lists += [(syscalls.METADATA, refused)]
     return {number: block for text, block in lists for number in syscalls.numbers(text, machine)}

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _HALT_AFTER_S = 0.1
 """Seconds that a session rests before it is halted: cells that follow at once do not pay for a halt."""
+_END = b'{"done": '
 _GRACE_S = 1.0
 """Seconds in which an interrupted cell has to stop."""
 MAX_RESTARTS = 5
@@ -32,6 +33,7 @@ _USED_UP = {
     "memory": "it used up its memory.",
     "processes": "it had more processes and threads than its limit.",
     "files": "it wrote more files than its working folder may hold.",
+    "forged": "its process reported the end of a cell that had not run.",
     "rest": "processes that it left behind could not be halted between two cells.",
 }
 _BROKEN = {"timeout": "ran past its wall-clock limit", "output_limit": "wrote more than its output limit"}
@@ -86,15 +88,17 @@ class Cells:
         self._keep_time(session, child.started_at + call.limits["wall_s"])
 
     def is_end(self, child: Child, message: bytes) -> bool:
-        """Whether a message says that the cell has come to its end."""
-        return child.call is not None and message.startswith(b'{"done": %d' % child.call.id)
+        """Whether a message says that a cell has come to its end, this one or, in a forgery, another."""
+        return child.call is not None and message.startswith(_END)
 
     def finish(self, child: Child, message: bytes) -> None:
         """Handle the end of a cell whose session continues."""
         call, session = child.call, child.session
         assert call is not None
         assert session is not None
-        if child.job_left:  # an unmodified harness does not end a cell that it has not read
+        # The harness ends a cell that it has read, and no other.
+        if child.unread() or not message.startswith((b"%b%d," % (_END, call.id), b"%b%d}" % (_END, call.id))):
+            child.stopped_for = child.stopped_for or "forged"
             self._kill(child)
             return
         interrupted = child.stopped_for
@@ -257,6 +261,7 @@ def _ended_by_caller() -> tuple[dict[str, Any], tuple[bytes, bytes]]:
     why = "The session was ended by its caller before this cell had finished."
     header = {
         "status": "unavailable",
+        "reason": "session_ended",
         "exit_code": None,
         "signal": None,
         "error_type": "SandboxUnavailableError",

@@ -6,11 +6,14 @@ Covered: its pipes, its reports, its clocks. Not covered: its place (``slot``), 
 
 from __future__ import annotations
 
+import array
+import fcntl
 import os
 import signal
 import socket
 import struct
 import tempfile
+import termios
 import time
 from collections import deque
 from typing import Any
@@ -152,6 +155,14 @@ class Child:
             pass
         self.job_left = memoryview(b"")  # even an empty view of the rest would keep the whole job in memory
         return True
+
+    def unread(self) -> bool:
+        """Whether the process has not read all of its job."""
+        if self.job_left:
+            return True
+        waiting = array.array("i", [0])
+        fcntl.ioctl(self.job_fd, termios.FIONREAD, waiting)
+        return waiting[0] > 0
 
     def begin(self, call: Call) -> None:
         """Take on a job, or the next cell of a session."""

@@ -24,8 +24,8 @@ class Seen:
 
     Attributes:
         wait_status: As returned by ``wait4``; ``None`` when the process could not be reaped.
-        stopped_for: Limit for which the warden ended the program ("timeout", "output_limit", "memory", "processes",
-            "files"), or ``None``.
+        stopped_for: What the warden ended the program for: "timeout", "output_limit", "memory", "processes", "files",
+            "rest" or "forged"; ``None`` if it did not.
         out_of_memory: Whether the kernel's counters show a kill for memory.
         started: Whether the program compiled, as the harness reported before any of the program ran.
         cpu_s: CPU seconds used.
@@ -50,15 +50,15 @@ class Seen:
 
 
 def verdict(seen: Seen) -> dict[str, Any]:
-    """Return the fields of an outcome that follow from how the call went: status, exit, error, value, traceback."""
+    """Return the fields of an outcome that follow from how the call went: status, reason, exit, error, value."""
     exit_code, signal_name = _exit_of(seen.wait_status)
     report = read_report(seen.reports)
     found: dict[str, Any] = {"exit_code": exit_code, "signal": signal_name}
     if seen.lives:
-        status, message = _status_of_cell(seen, report)
+        status, reason, message = _status_of_cell(seen, report)
     else:
-        status, message = _status(seen, exit_code, signal_name, report)
-    found["status"] = status
+        status, reason, message = _status(seen, exit_code, signal_name, report)
+    found |= {"status": status, "reason": reason}
     if status in ("syntax_error", "exception", "memory") or seen.lives:
         for key in ("error_type", "error_message", "traceback"):
             found[key] = report.get(key)
@@ -70,57 +70,67 @@ def verdict(seen: Seen) -> dict[str, Any]:
     return found
 
 
-def _status(seen: Seen, exit_code: int | None, name: str | None, report: dict[str, Any]) -> tuple[str, str | None]:
-    if seen.stopped_for == "timeout":
-        return "timeout", "The program ran past its wall-clock limit and was ended."
-    if seen.stopped_for == "memory":
-        return "memory", "The program and what it started used up its memory and were ended."
-    if seen.stopped_for == "processes":
-        return "exception", "The program had more processes and threads than its limit and was ended."
-    if seen.stopped_for == "rest":
-        return "exception", "Processes that earlier cells left behind could not be halted, and were ended."
-    if seen.stopped_for == "files":
-        return "exception", "The program wrote more files than its working folder may hold and was ended."
-    if seen.stopped_for == "output_limit" or seen.over_output:
-        return "output_limit", "The program wrote more than its output limit and was ended."
+_STOPPED = {
+    "timeout": ("timeout", "wall_clock", "The program ran past its wall-clock limit and was ended."),
+    "memory": ("memory", "memory", "The program and what it started used up its memory and were ended."),
+    "processes": ("exception", "processes", "The program had more processes and threads than its limit and was ended."),
+    "files": ("exception", "files", "The program wrote more files than its working folder may hold and was ended."),
+    "rest": ("exception", "rest", "Processes that earlier cells left behind could not be halted, and were ended."),
+    "forged": (
+        "exception",
+        "forged",
+        "The program spoke for the sandbox in a way that only a forgery can, and was ended.",
+    ),
+    "output_limit": ("output_limit", "output", "The program wrote more than its output limit and was ended."),
+}
+"""What the warden ends a program for: status, reason, message."""
+_Found = tuple[str, str | None, str | None]
+"""Status, reason, and a message where the program's own report has none."""
+
+
+def _status(seen: Seen, exit_code: int | None, name: str | None, report: dict[str, Any]) -> _Found:
+    if seen.stopped_for is not None:
+        return _STOPPED[seen.stopped_for]
+    if seen.over_output:
+        return _STOPPED["output_limit"]
     if name is not None:
         return _status_of_signal(seen, name)
     if exit_code:
         if not seen.started and report.get("phase") == "compile" and report.get("error_type") != "MemoryError":
-            return "syntax_error", None
+            return "syntax_error", "compile", None
         if report.get("error_type") == "MemoryError":
-            return "memory", None
+            return "memory", "exit", None
         if seen.out_of_memory:
-            return "memory", "The program used up its memory."
-        return "exception", f"The program ended with exit code {exit_code}."
+            return "memory", "memory", "The program used up its memory."
+        return "exception", "exit", f"The program ended with exit code {exit_code}."
     shown = seen.output or report.get("value") is not None
-    return ("ok" if shown else "empty"), None
+    return ("ok" if shown else "empty"), None, None
 
 
-def _status_of_cell(seen: Seen, report: dict[str, Any]) -> tuple[str, str | None]:
+def _status_of_cell(seen: Seen, report: dict[str, Any]) -> _Found:
     if seen.stopped_for == "timeout":
-        return "timeout", "The cell ran past its wall-clock limit and was interrupted."
+        return "timeout", "wall_clock", "The cell ran past its wall-clock limit and was interrupted."
     if seen.stopped_for == "output_limit":
-        return "output_limit", "The cell wrote more than its output limit and was interrupted."
+        return "output_limit", "output", "The cell wrote more than its output limit and was interrupted."
     if seen.over_output:
-        return "output_limit", "The cell wrote more than its output limit."
+        return "output_limit", "output", "The cell wrote more than its output limit."
     if "error_type" in report:
         if report["error_type"] == "MemoryError" or seen.out_of_memory:
-            return "memory", None
-        return ("syntax_error" if report.get("phase") == "compile" else "exception"), None
+            return "memory", "memory" if seen.out_of_memory else "raised", None
+        return ("syntax_error", "compile", None) if report.get("phase") == "compile" else ("exception", "raised", None)
     shown = seen.output or report.get("value") is not None
-    return ("ok" if shown else "empty"), None
+    return ("ok" if shown else "empty"), None, None
 
 
-def _status_of_signal(seen: Seen, name: str) -> tuple[str, str]:
+def _status_of_signal(seen: Seen, name: str) -> _Found:
     if name == "SIGKILL" and seen.out_of_memory:
-        return "memory", "The program used up its memory and was ended by the kernel."
+        return "memory", "memory", "The program used up its memory and was ended by the kernel."
     used_up = seen.cpu_s >= seen.cpu_limit_s * (_OWN_SHARE if name == "SIGXCPU" else 1.0)
     if name in ("SIGXCPU", "SIGKILL") and used_up:
-        return "timeout", "The program used up its CPU time and was ended."
+        return "timeout", "cpu", "The program used up its CPU time and was ended."
     if name == "SIGSYS":
-        return "blocked", "The program made a system call that the sandbox refuses, and was ended."
-    return "exception", f"The program was ended by {name}."
+        return "blocked", "system_call", "The program made a system call that the sandbox refuses, and was ended."
+    return "exception", "signal", f"The program was ended by {name}."
 
 
 def read_report(messages: list[bytes]) -> dict[str, Any]:

@@ -58,6 +58,7 @@ class ZygoteServer:
         self._tend_at = 0.0
         self._poll = select.poll()
         self._bell = -1 if linux.has_pidfds() else _ring_on_ends()  # readable when any child ends, used without pidfds
+        self._own_nets = "net" in plan.namespaces
         self._pausing = linux.Pausing(plan.flags("pid", "mount", "ipc", "uts")) if "pid" in plan.namespaces else None
         self._own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC) if self._pausing else -1
 
@@ -115,7 +116,7 @@ class ZygoteServer:
                     os.kill(tree.main, signal.SIGINT)
                 self._say(orders.pack_reply(orders.INTERRUPTED, order.number))
             else:
-                tree.watch = Watch(order.slot, order.value, order.files, order.workdir)
+                tree.watch = Watch(order.slot, order.value, order.files, order.workdir, self._own_nets)
                 self._tended.add(tree.number)
         return True
 

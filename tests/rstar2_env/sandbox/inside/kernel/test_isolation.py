@@ -75,6 +75,16 @@ def test_every_place_but_the_working_folder_is_read_only(run: Run) -> None:
     assert run(dedent(code), limits=Limits(wall_s=60)).value == "[]"
 
 
+def test_no_two_calls_in_flight_share_a_namespace(local: LocalSandbox) -> None:
+    look = "import os, time\ntime.sleep(0.5)\n"
+    look += "[os.readlink(f'/proc/self/ns/{name}') for name in ('pid', 'mnt', 'net', 'ipc', 'uts')]"
+    local.run(Job("import os", session="beside"))
+    jobs = [Job(look), Job(look), Job(look, session="beside")]
+    seen = [set(eval(str(outcome.value))) for outcome in local.run_many(jobs)]
+    local.end_session("beside")
+    assert len(set.union(*seen)) == 15, seen
+
+
 def test_proc_shows_the_call_alone(run: Run) -> None:
     shown = eval(str(run("import os\nos.listdir('/proc')").value))
     assert [name for name in shown if not name.isdigit() and name not in ("self", "thread-self")] == []

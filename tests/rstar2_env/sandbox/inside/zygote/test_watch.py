@@ -58,7 +58,10 @@ def test_a_process_that_is_gone_is_no_tree() -> None:
     ],
 )
 def test_the_bound_that_was_passed_is_named(tree: int, bounds: dict[str, int], passed: str | None) -> None:
-    assert Watch(**{"tasks": 0, "memory": 0, "files": 0, **bounds}, workdir="/nowhere").overdrawn([tree]) == passed
+    bounded = Watch(**{"tasks": 0, "memory": 0, "files": 0, **bounds}, workdir="/nowhere")
+    # On a busy machine one check may have time for one process alone.
+    assert passed in {bounded.overdrawn([tree]) for _ in range(2)}
+    assert {bounded.overdrawn([tree]) for _ in range(4)} <= {passed, None}
 
 
 def test_files_count_by_what_they_take_and_not_by_what_they_say(tmp_path: Path) -> None:
@@ -77,3 +80,63 @@ def test_too_many_files_are_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert Watch(0, 0, 1 << 30, str(tmp_path)).overdrawn([]) is None
         (tmp_path / str(number)).touch()
     assert Watch(0, 0, 1 << 30, str(tmp_path)).overdrawn([]) == "files"
+
+
+NAMELESS = """
+import mmap, os, sys
+os.chdir(sys.argv[2])
+held = os.open("held", os.O_RDWR | os.O_CREAT)
+os.write(held, bytes(1 << 20))
+os.unlink("held")
+if sys.argv[1] == "mapped":
+    import ctypes
+    ctypes.CDLL(None).mmap(None, ctypes.c_size_t(4096), 1, 1, held, ctypes.c_long(0))
+    os.close(held)
+stdin = os.memfd_create("stdin")
+os.write(stdin, bytes(8 << 20))
+shared = mmap.mmap(-1, 8 << 20)
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize(("how", "most", "passed"), [("open", 2, None), ("open", 0.5, "files"), ("mapped", 2, "files")])
+def test_files_without_a_name_count_while_they_are_held(
+    tmp_path: Path, how: str, most: float, passed: str | None
+) -> None:
+    command = [sys.executable, "-c", NAMELESS, how, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        assert Watch(0, 0, int(most * (1 << 20)), str(tmp_path)).overdrawn([process.pid]) == passed
+        process.kill()
+
+
+SOCKETS = """
+import socket, sys
+kept = [socket.socketpair() for _ in range(20)]
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_what_the_kernel_may_hold_for_sockets_counts_as_memory() -> None:
+    with subprocess.Popen([sys.executable, "-c", SOCKETS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        bounds = [int(40 * (320 << 10) * share) for share in (0.9, 10)]
+        assert [Watch(0, bound, 0, "/").overdrawn([process.pid]) for bound in bounds] == ["memory", None]
+        process.kill()
+
+
+def test_a_check_reads_for_a_bounded_time_and_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "_BUDGET_S", -1.0)
+    read: list[int] = []
+
+    def slow(pid: int) -> dict[int, int]:
+        read.append(pid)
+        return {pid: 10}
+
+    tally = watch._Tally(slow)
+    assert [tally.total([1, 2, 3]) for _ in range(4)] == [10, 20, 30, 10]
+    assert read == [1, 2, 3, 1]

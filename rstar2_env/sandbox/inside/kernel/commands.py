@@ -1,0 +1,83 @@
+"""What a program may ask of the calls whose arguments decide: commands, options and flags, by allow-list.
+
+Each was seen in a trace of the test suites of CPython, NumPy and SymPy (``tools/trace_calls.py``), or is the same by
+another name. The numbers are the kernel's own interface, and the same on x86-64 and arm64. Left out, among others:
+typing into a terminal and line disciplines (TIOCSTI, TIOCLINUX, TIOCSETD), flags of files (FS_IOC_SETFLAGS), signals by
+way of a descriptor's owner (F_SETOWN, FIOSETOWN), larger pipes and socket buffers, which nothing counts without a
+control group (F_SETPIPE_SZ, SO_SNDBUF), and hiding from the watch (PR_SET_DUMPABLE).
+"""
+
+from __future__ import annotations
+
+IOCTL = {
+    0x5401: "TCGETS",
+    0x540F: "TIOCGPGRP",
+    0x5413: "TIOCGWINSZ",
+    0x541B: "FIONREAD",
+    0x5421: "FIONBIO",
+    0x5450: "FIONCLEX",
+    0x5451: "FIOCLEX",
+}
+"""Other commands answer ENOTTY, as for a descriptor that does not know them."""
+FCNTL = {
+    0: "F_DUPFD",
+    1: "F_GETFD",
+    2: "F_SETFD",
+    3: "F_GETFL",
+    4: "F_SETFL",
+    5: "F_GETLK",
+    6: "F_SETLK",
+    7: "F_SETLKW",
+    9: "F_GETOWN",
+    36: "F_OFD_GETLK",
+    37: "F_OFD_SETLK",
+    38: "F_OFD_SETLKW",
+    1030: "F_DUPFD_CLOEXEC",
+    1032: "F_GETPIPE_SZ",
+}
+PRCTL = {
+    1: "PR_SET_PDEATHSIG",
+    2: "PR_GET_PDEATHSIG",
+    3: "PR_GET_DUMPABLE",
+    15: "PR_SET_NAME",
+    16: "PR_GET_NAME",
+    21: "PR_GET_SECCOMP",
+    23: "PR_CAPBSET_READ",
+    38: "PR_SET_NO_NEW_PRIVS",
+    39: "PR_GET_NO_NEW_PRIVS",
+    0x53564D41: "PR_SET_VMA",
+}
+"""Other options answer EINVAL, as on a kernel that does not know them."""
+ARCH_PRCTL = {0x1002: "ARCH_SET_FS", 0x1003: "ARCH_GET_FS", 0x3001: "ARCH_CET_STATUS"}
+SETSOCKOPT = {2: "SO_REUSEADDR", 9: "SO_KEEPALIVE", 13: "SO_LINGER", 20: "SO_RCVTIMEO", 21: "SO_SNDTIMEO"}
+"""Options of the level SOL_SOCKET."""
+
+AF_UNIX = 1
+SOCKET_PAIRS = {1: "SOCK_STREAM", 5: "SOCK_SEQPACKET"}
+"""A pair of datagrams can send to any name, and the kernel makes one of SOCK_RAW too."""
+SOCKET_FLAGS = 0o2000000 | 0o4000
+"""SOCK_CLOEXEC and SOCK_NONBLOCK."""
+
+CLONE = {0x0D0F00: "a thread", 0x11: "fork", 0x4111: "vfork and posix_spawn"}
+"""Whole sets of flags: with any other, a child would have a table of descriptors of its own within a process, another
+parent, another signal at its end, or new namespaces."""
+CLONE_FREE = 0x01300000 | 0x00400000
+"""Flags without effect on isolation: where thread ids are written to, and CLONE_DETACHED, which does nothing."""
+
+SEEN_AND_REFUSED = {
+    "ioctl": {
+        0x5402: "TCSETS",
+        0x5404: "TCSETSF",
+        0x540E: "TIOCSCTTY",
+        0x5410: "TIOCSPGRP",
+        0x5441: "TIOCGPTPEER",
+        0x5452: "FIOASYNC",
+        0x40045431: "TIOCSPTLCK",
+        0x80045430: "TIOCGPTN",
+    },
+    "fcntl": {1031: "F_SETPIPE_SZ", 1033: "F_ADD_SEALS", 1034: "F_GET_SEALS"},
+    "prctl": {},
+    "arch_prctl": {},
+}
+"""What the suites ask for and programs do not get: terminals of their own, of which there are none here, and larger
+pipes."""
