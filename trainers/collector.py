@@ -86,14 +86,15 @@ class Collector:
         one_queue: Let any process play an episode that another has no room for.
         limits: Says how many episodes may play at the same time, over all processes that share a queue; ``None`` is
             ``player.max_in_flight`` for each.
+        patience_s: Seconds that a process waits for a word of the others while episodes are played.
         on_groups: Called with the groups of this process and the round, whenever a round has been played and scored.
         judge: For reward components that need one.
         measure: Measures the policy, for an advantage that needs it.
 
     Raises:
         ConfigurationError: ``problems_per_step`` is no multiple of the number of processes, groups are too small for
-            the advantage, or it needs what nobody measures, the reward cannot be computed, or ``early_stop`` is on and
-            the selector has no ``settled``.
+            the advantage, or it needs what nobody measures, the reward cannot be computed, ``early_stop`` is on and
+            the selector has no ``settled``, or there are ``limits`` and every process has a queue of its own.
     """
 
     def __init__(
@@ -112,6 +113,7 @@ class Collector:
         early_stop: bool = False,
         one_queue: bool = True,
         limits: Limits | None = None,
+        patience_s: float = 1800.0,
         on_groups: Callable[[Sequence[Sequence[Episode]], int], None] | None = None,
         judge: Judge | None = None,
         measure: Measure | None = None,
@@ -120,6 +122,11 @@ class Collector:
             raise ConfigurationError(
                 f"problems_per_step={problems_per_step} groups cannot be shared by {ranks.size} processes without "
                 f"splitting one; use a multiple of {ranks.size}."
+            )
+        if limits is not None and ranks.size > 1 and not one_queue:
+            raise ConfigurationError(
+                "One limit for the episodes of all processes needs one queue of them",
+                option="rollout.one_queue",
             )
         if early_stop and not isinstance(parts.selector, Settles):
             raise ConfigurationError(
@@ -141,7 +148,7 @@ class Collector:
         self.parts, self.player, self.sampler = parts, player, sampler
         self._wanted, self._keep, self._size = problems_per_step, group_size, group_size * oversample
         self._refill, self._seed, self._ranks, self._early_stop = refill, seed, ranks, early_stop
-        self._one_queue, self._limits = one_queue, limits
+        self._one_queue, self._limits, self._patience_s = one_queue, limits, patience_s
         self._queue: EpisodeQueue | None = None
         self._enough = problems_per_step if replace is None else replace * problems_per_step
         self._on_groups, self._judge, self._measure = on_groups, judge, measure
@@ -265,7 +272,7 @@ class Collector:
         """The queue, which all processes connect to in their first step."""
         if self._queue is None:
             wire = Wire.connect(ranks) if self._one_queue else Wire()
-            self._queue = EpisodeQueue(self.player, wire, self._limits)
+            self._queue = EpisodeQueue(self.player, wire, self._limits, patience_s=self._patience_s)
         return self._queue
 
     def _play_round(

@@ -175,6 +175,8 @@ class RolloutOptions:
         early_stop: Cancel the remaining episodes of a group once its selector has enough; this favours short episodes,
             see docs/rollout.md#early-stop.
         max_in_flight: Largest number of episodes played concurrently in one process.
+        adaptive_in_flight: Play as many as the caches of the vLLM engines have room for, over all processes together;
+            see docs/rollout.md.
         one_queue: Let any process of a run play episodes that another has no room for; see docs/rollout.md.
         max_failed: Largest share of a step's episodes that may end as ``unavailable``; a larger share stops the run.
         max_staleness: Hand-overs of weights by which those that draw a turn may be older than those that first train on
@@ -207,6 +209,7 @@ class RolloutOptions:
     max_episode_seconds: float | None = option(None, above=0)
     early_stop: bool = False
     max_in_flight: int = option(512, least=1)
+    adaptive_in_flight: bool = False
     one_queue: bool = True
     max_failed: float = option(0.5, least=0, most=1)
     max_staleness: int = option(0, least=0)

@@ -35,6 +35,7 @@ MAY_CHANGE = (
     "model.gradient_checkpointing",
     "rollout.engine_options",
     "rollout.max_in_flight",
+    "rollout.adaptive_in_flight",
     "rollout.one_queue",
     "rollout.handover_tolerance",
     "optim.tokens_per_device",

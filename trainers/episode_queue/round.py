@@ -55,10 +55,18 @@ class EpisodeQueue:
         wire: Connects the processes.
         limits: Says how many episodes may play at the same time; only that of the first process is asked. ``None`` is
             ``player.max_in_flight`` for each process.
+        patience_s: Seconds that a process which has nothing to do waits for a word of the others.
     """
 
-    def __init__(self, player: Player, wire: Wire | None = None, limits: Limits | None = None) -> None:
-        self._player, self._wire, self._limits = player, wire or Wire(), limits
+    def __init__(
+        self,
+        player: Player,
+        wire: Wire | None = None,
+        limits: Limits | None = None,
+        *,
+        patience_s: float = 1800.0,
+    ) -> None:
+        self._player, self._wire, self._limits, self._patience_s = player, wire or Wire(), limits, patience_s
         self._rounds = 0
 
     async def run(self, work: Callable[[Round], Coroutine[Any, Any, T]], *, groups: int | None = None) -> T:
@@ -73,10 +81,10 @@ class EpisodeQueue:
             What ``work`` returned.
 
         Raises:
-            AbandonedError: Another process failed.
+            AbandonedError: Another process failed, or was not heard of for ``patience_s``.
         """
         self._rounds += 1
-        one = Round(self._player, self._wire, self._rounds, groups)
+        one = Round(self._player, self._wire, self._rounds, groups, self._patience_s)
         return await one.run(work, self._limits if self._wire.rank == 0 else None)
 
     def fail(self, error: BaseException) -> None:
@@ -96,13 +104,15 @@ class Round:
         wire: Connects the processes.
         number: Which round it is.
         groups: See ``EpisodeQueue.run``.
+        patience_s: See ``EpisodeQueue``.
 
     Attributes:
         halted: Whether enough groups have ended.
     """
 
-    def __init__(self, player: Player, wire: Wire, number: int, groups: int | None) -> None:
+    def __init__(self, player: Player, wire: Wire, number: int, groups: int | None, patience_s: float) -> None:
         self.halted = False
+        self._patience_s, self._heard, self._waits = patience_s, 0.0, False
         self._player, self._wire, self._number, self._groups = player, wire, number, groups
         self._jobs: dict[int, Job] = {}
         self._results: dict[int, asyncio.Future[Episode | Unfinished]] = {}
@@ -145,6 +155,7 @@ class Round:
     async def run(self, work: Callable[[Round], Coroutine[Any, Any, T]], limits: Limits | None) -> T:
         """See ``EpisodeQueue.run``."""
         working = self._working = asyncio.create_task(work(self))
+        waiting = asyncio.create_task(self._be_patient()) if self._wire.size > 1 else None
         watching = None
         if limits is not None:
             self._desk.limit = 0  # until it is said
@@ -160,6 +171,7 @@ class Round:
             except asyncio.CancelledError:
                 self._raise_if_abandoned()
                 raise
+            self._waits = True
             self._tell(Finished())
             await self._over.wait()
             self._raise_if_abandoned()
@@ -170,7 +182,7 @@ class Round:
             raise
         finally:
             self._wire.shut()
-            await _ended(working, watching, *self._tasks.values())
+            await _ended(working, watching, waiting, *self._tasks.values())
 
     async def _follow(self, limits: Limits) -> None:
         """Let the limit change, and give out what it has room for."""
@@ -181,6 +193,19 @@ class Round:
         except Exception as error:
             self._trouble = error
             self._leave()
+
+    async def _be_patient(self) -> None:
+        """Leave the round when others are not heard of: one that is stopped, or out of reach, says no goodbye."""
+        loop, patience_s = asyncio.get_running_loop(), self._patience_s
+        self._heard = loop.time()
+        while (left := self._heard + patience_s - loop.time()) > 0:
+            await asyncio.sleep(left)
+            if self._tasks or not (self._waits or self._results):
+                self._heard = loop.time()  # there was something to do here
+        why = f"process {self._wire.rank} has waited {patience_s:g} s for a word of the others (run.process_timeout_s)"
+        self._trouble = AbandonedError(f"{why[0].upper()}{why[1:]}.")
+        self._wire.fail(why)
+        self._leave()
 
     def _tell(self, message: Any) -> None:
         """Tell the desk."""
@@ -193,6 +218,8 @@ class Round:
             self._wire.send(to, self._number, message)
 
     def _handle(self, sender: int, message: Any) -> None:
+        if sender != self._wire.rank:
+            self._heard = asyncio.get_running_loop().time()
         if isinstance(message, Gone):
             if not self._over.is_set():
                 self._abandon(sender, message.why)

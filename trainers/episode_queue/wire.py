@@ -102,7 +102,6 @@ class Wire:
                 f"The processes cannot share one queue of episodes: {'; '.join(errors)}. Open the ports between the "
                 "machines, or let each process play its own episodes",
                 option="rollout.one_queue",
-                value="False",
             )
         return cls(ranks.rank, found, ranks.size)
 

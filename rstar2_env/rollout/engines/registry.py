@@ -173,6 +173,7 @@ def _vllm_server(
     # The servers have the model, the tokenizer, and a queue for requests that do not run at once.
     options = dict(options)
     policy, bases = options.pop("scheduler", None), options.get("base_urls")
+    shared_by = int(options.pop("shared_by", 1))
     if policy is None:
         return _with("vllm-server", VllmServerEngine, {"seed": seed}, options)
     # The scheduler moves an episode to another engine, once one has said that its server is gone.
@@ -187,7 +188,7 @@ def _vllm_server(
             own = {**options, "base_urls": base}
             each.append(_with("vllm-server", VllmServerEngine, {"seed": seed + number}, own))
             made.callback(each[-1].close)
-        scheduler = Scheduler(each, policy)
+        scheduler = Scheduler(each, policy, shared_by=shared_by)
         made.pop_all()
     return scheduler
 
@@ -196,9 +197,14 @@ def _vllm_server_takes() -> Callable[..., Any]:
     from rstar2_env.rollout.engines.vllm_server_engine import VllmServerEngine
 
     class Served:
-        """The options of the servers' engine, and the policy that divides episodes between several."""
+        """The options of the servers' engine, and the policy that divides episodes between several.
 
-        def __init__(self, *, scheduler: str | None = None) -> None: ...
+        Args:
+            scheduler: Name of the policy; ``None`` goes by requests in flight.
+            shared_by: Number of processes whose schedulers share the servers; a trainer sets it.
+        """
+
+        def __init__(self, *, scheduler: str | None = None, shared_by: int = 1) -> None: ...
 
         @staticmethod
         def more_options() -> tuple[Callable[..., Any], ...]:

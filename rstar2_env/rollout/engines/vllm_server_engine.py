@@ -195,6 +195,10 @@ class VllmServerEngine:
 
         return stats_of([line for lines in self._http.run_now(every()) for line in lines])
 
+    async def loads(self) -> list[EngineStats]:
+        """The load of each server that is there, requested from them now; see ``loads_of``."""
+        return await self._http.run(self._fleet.loads())
+
     def close(self) -> None:
         """Cancel requests in flight and close the connections; the servers keep running."""
         self._http.close()

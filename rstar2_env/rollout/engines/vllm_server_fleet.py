@@ -20,7 +20,8 @@ from dataclasses import dataclass
 
 from rstar2_env.core.errors import ConfigurationError, ServiceError
 from rstar2_env.core.http import HttpClient
-from rstar2_env.rollout.engines.vllm_server_facts import ServerFacts
+from rstar2_env.rollout.engine import EngineStats
+from rstar2_env.rollout.engines.vllm_server_facts import ServerFacts, read_metrics, stats_of
 
 _log = logging.getLogger(__name__)
 
@@ -89,6 +90,12 @@ class Fleet:
     def up(self) -> list[Server]:
         """The servers that may get requests."""
         return [server for server in self.servers if server.up]
+
+    async def loads(self) -> list[EngineStats]:
+        """The load of each server that is up and says it."""
+        read = (read_metrics(self._http, server.base) for server in self.up)
+        found = await asyncio.gather(*read, return_exceptions=True)
+        return [stats_of(lines) for lines in found if not isinstance(lines, BaseException)]
 
     def watch(self) -> None:
         """Begin to ask every server, from time to time, whether it is there."""

@@ -61,6 +61,8 @@ class Scheduler:
         max_strikes: Number of consecutive requests that failed on an engine and succeeded elsewhere, after which the
             engine is excluded. It is included again when it loads new weights, or when all others have failed a
             request.
+        shared_by: Number of schedulers, one in each process of a run, that share the engines. Each gives away its part
+            of their caches, and no more.
         **policy_options: Options of the policy.
 
     Raises:
@@ -69,14 +71,21 @@ class Scheduler:
     """
 
     def __init__(
-        self, engines: Sequence[Engine], policy: str = "kv_aware", *, max_strikes: int = 3, **policy_options: Any
+        self,
+        engines: Sequence[Engine],
+        policy: str = "kv_aware",
+        *,
+        max_strikes: int = 3,
+        shared_by: int = 1,
+        **policy_options: Any,
     ) -> None:
-        if not engines or max_strikes < 1:
+        if not engines or max_strikes < 1 or shared_by < 1:
             raise ConfigurationError(
-                f"A scheduler needs one or more engines and max_strikes >= 1, not {len(engines)} and {max_strikes}."
+                "A scheduler needs one or more engines, max_strikes >= 1 and shared_by >= 1, not "
+                f"{len(engines)}, {max_strikes} and {shared_by}."
             )
         self.engines = list(engines)
-        capacities = [engine.capacity() for engine in self.engines]
+        capacities = [max(1, engine.capacity() // shared_by) for engine in self.engines]
         make = POLICIES.get(policy)
         chosen = call_with_options(f"scheduling policy {policy!r}", make, {"capacities": capacities, **policy_options})
         # Episodes may come from several event loops; the lock guards everything below.
@@ -146,8 +155,8 @@ class Scheduler:
         return min(known, default=None)
 
     def capacity(self) -> int:
-        """Total number of tokens that fit into the caches of the engines."""
-        return sum(self._admission.capacities)
+        """Total number of tokens that fit into the caches of the engines, whoever shares them."""
+        return sum(engine.capacity() for engine in self.engines)
 
     def stats(self) -> SchedulerStats:
         """The present load."""

@@ -199,6 +199,34 @@ def test_nobody_waits_for_a_process_that_is_gone():
     assert "process 1 is gone" in str(errors[0])
 
 
+@pytest.mark.parametrize("lent", [False, True])
+def test_nobody_waits_for_ever_for_a_process_that_says_nothing(lent):
+    """One that is stopped, say: its connection stands. It may hold an episode of another."""
+    stopped = threading.Event()
+
+    class Stops(SmallPlayer):
+        async def episode(self, **arguments):
+            stopped.wait(60)
+            return await super().episode(**arguments)
+
+    def work(ranks):
+        async def ask(queue):
+            count = (4 if lent else 0) if ranks.rank == 0 else (0 if lent else 1)
+            return await asyncio.gather(*(queue.play(job(number)) for number in range(count)))
+
+        player = Stops(max_in_flight=1) if ranks.rank else SmallPlayer(max_in_flight=1, delay_s=lambda rng: 0.05)
+        wire = Wire.connect(ranks)
+        try:
+            return asyncio.run(EpisodeQueue(player, wire, patience_s=0.5).run(ask))
+        finally:
+            stopped.set()
+            wire.close()
+
+    first, _ = in_each(2, work)
+    assert isinstance(first, AbandonedError)
+    assert "Process 0 has waited 0.5 s for a word of the others (run.process_timeout_s)" in str(first)
+
+
 def test_the_groups_of_a_collector_are_whole_wherever_their_episodes_were_played():
     """With room for one each, the process whose episodes are short plays those of the other."""
     players = []

@@ -58,6 +58,9 @@ class PolicyEngine:
                     'engine="vllm" is for one process; with several, start `vllm serve` and use engine="vllm-server".'
                 )
             options.setdefault("dtype", str(dtype_of(config.model)).removeprefix("torch."))
+        if options.get("scheduler") is not None:
+            # Without a share each, the processes would give away the same caches.
+            options.setdefault("shared_by", processes().num_processes)
         self.engine: Engine = kind.make(
             self._module(), tokenizer, max_rows=config.rollout.max_in_flight, seed=config.run.seed, options=options
         )

@@ -24,6 +24,7 @@ from ...batch import Batch
 from ...checkpoints import newest_checkpoint, step_of
 from ...collector import Collector
 from ...config import TrainConfig
+from ...episode_queue.adaptive import adaptive
 from ...metrics import metrics
 from ...model_card import write_cards
 from ...parts import correction_of, make_parts
@@ -138,6 +139,15 @@ class TrlRun:
             prepare=self._policy.rest,
         )
         ahead = config.rollout.max_staleness > 0
+        self._limits = None
+        if config.rollout.adaptive_in_flight:
+            self._limits = adaptive(
+                self.engine,
+                config.rollout.engine,
+                longest=config.rollout.max_episode_tokens,
+                most=config.rollout.max_in_flight,
+                processes=self._ranks.size,
+            )
         self.collector = Collector(
             parts,
             self._players["train"],
@@ -151,6 +161,8 @@ class TrlRun:
             sampler=parts.sampler_factory(problem_source(config, "train"), config.run.seed),
             early_stop=config.rollout.early_stop,
             one_queue=config.rollout.one_queue,
+            limits=self._limits,
+            patience_s=config.run.process_timeout_s,
             measure=lambda part, groups: self._rollouts.on_trainer(lambda: measuring(part, groups)),
         )
         self._state = TrlRunState(
@@ -240,6 +252,8 @@ class TrlRun:
     def collect(self, step: int) -> Batch:
         """Return the batch that begins to train at a step, and write it down; called by the trainer."""
         batch = self._rollouts.collect(step)
+        if self._limits is not None:
+            self.trl.sums.add("engine/in_flight", self._limits.in_flight.number, float(not self._ranks.rank))
         self._files.train(step + 1, batch.groups, batch.decisions)
         if not self._ranks.rank:
             self._samples.show(sampled(step + 1, batch.groups, batch.decisions))
