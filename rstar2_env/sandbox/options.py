@@ -16,6 +16,8 @@ from rstar2_env.sandbox.warmups import WARMUPS
 LAYERS = ("pid", "mount", "net", "ipc", "uts", "cgroup", "user", "users", "seccomp", "landlock", "scope", "cgroups")
 """Short names of the layers, for ``without``."""
 Isolation = Literal["strict", "best", "none"]
+PACKAGES = ("numpy", "sympy", "mpmath", "scipy", "pandas", "networkx")
+"""What programs may import by default, as far as it is installed."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,8 @@ class LocalOptions(CheckedOptions):
     """How the ``local`` provider runs.
 
     Attributes:
+        packages: Installed packages that programs may import, by their names for pip, with all that they require; the
+            others are out of sight. Those that are not installed are left out. ``("*",)`` shows all.
         preload: Modules that the zygote imports ahead of time, so that calls need not.
         workers: Programs that run at once; the default is the number of usable cores.
         waiting: Children kept ready ahead of the calls; the default is ``workers``.
@@ -43,6 +47,7 @@ class LocalOptions(CheckedOptions):
 
     provider: ClassVar[str] = "local"
 
+    packages: tuple[str, ...] = PACKAGES
     preload: tuple[str, ...] = ("numpy", "sympy")
     workers: int | None = option(None, least=1)
     waiting: int | None = option(None, least=1)
@@ -99,6 +104,7 @@ class LocalOptions(CheckedOptions):
         """The options as the first message to a warden."""
         return {
             "op": "start",
+            "packages": [*self.packages, *(name.partition(".")[0] for name in self.preload)],
             "preload": list(self.preload),
             "warmup": self.warmup if self.warmup is not None else self._default_warmup(),
             "readable": [os.path.realpath(path) for path in self.readable],

@@ -62,8 +62,7 @@ class NotebookTool(SandboxTool):
         name=NOTEBOOK_TOOL_NAME,
         description=(
             "Run a cell of Python in a notebook and return what it printed, followed by the value of its last "
-            "expression. Variables and imports of earlier cells are kept. NumPy and SymPy are installed. There is no "
-            "network."
+            "expression. Variables and imports of earlier cells are kept. There is no network."
         ),
         parameters={
             "type": "object",

@@ -22,7 +22,7 @@ class PythonTool(SandboxTool):
         name=PYTHON_TOOL_NAME,
         description=(
             "Run a Python program in a fresh process and return what it printed, followed by the value of its last "
-            "expression. NumPy and SymPy are installed. There is no network."
+            "expression. There is no network."
         ),
         parameters={
             "type": "object",

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +17,7 @@ import numpy as np
 from rstar2_env.core.options import Count, checked
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox.job import Limits, Outcome, Sandbox
+from rstar2_env.sandbox.packages import declared, installed
 from rstar2_env.tools.base import CallContext, ToolResult, ToolSpec
 from rstar2_env.tools.cut import Tokenizer, cut_middle, make_tokenizer
 
@@ -33,7 +36,7 @@ class SandboxTool(ABC):
         traceback: Whether to show the traceback of an exception, or only its type and message.
 
     Attributes:
-        schema: The tool's schema.
+        schema: The tool's schema, without the packages that programs may import, which ``spec`` adds.
         noun: The word for the policy's code in messages, such as "program".
 
     Raises:
@@ -60,10 +63,10 @@ class SandboxTool(ABC):
         self._tokenizer = make_tokenizer(tokenizer)
         self._traceback = traceback
 
-    @property
+    @cached_property
     def spec(self) -> ToolSpec:
-        """The tool's schema."""
-        return self.schema
+        """The tool's schema; its description names the packages that programs may import."""
+        return replace(self.schema, description=f"{self.schema.description} {_packages_of(self._choice)}")
 
     @abstractmethod
     def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
@@ -160,3 +163,12 @@ def call_seed(context: CallContext) -> int:
 
 def _marked(text: str, left_out: int) -> str:
     return f"{text}\n[... {left_out} bytes left out ...]" if left_out else text
+
+
+def _packages_of(choice: Sandbox | str | Mapping[str, Any]) -> str:
+    """What the policy is told of the packages: those that the sandbox shows, as far as this machine knows."""
+    names = declared(choice)
+    if names is None:
+        return "NumPy and SymPy are installed."
+    found = installed(names)
+    return f"Installed packages: {', '.join(found)}." if found else "There is the standard library, and no package."

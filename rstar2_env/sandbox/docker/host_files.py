@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
@@ -70,8 +70,11 @@ def collect(packages: Sequence[str]) -> Tree:
     paths = sysconfig.get_paths()
     for folder in dict.fromkeys((paths["stdlib"], paths["platstdlib"])):
         _add(tree, folder, f"/usr/local/lib/{name}")
-    for package in _with_dependencies(packages):
+    owners = importlib.metadata.packages_distributions()
+    for package in _with_dependencies(packages, owners):
         _add_package(tree, package, f"/usr/local/lib/{name}/site-packages")
+        for distribution in owners.get(package, ()):
+            _add_description(tree, distribution, f"/usr/local/lib/{name}/site-packages")
     for folder in ("bin", "sbin", "lib", "lib32", "lib64"):
         if os.path.islink(f"/{folder}"):
             tree.links[f"/{folder}"] = os.readlink(f"/{folder}").lstrip("/")
@@ -120,9 +123,15 @@ def _add_package(tree: Tree, name: str, place: str) -> None:
             _add(tree, libraries, f"{place}/{name}.libs")
 
 
-def _with_dependencies(packages: Sequence[str]) -> list[str]:
+def _add_description(tree: Tree, distribution: str, place: str) -> None:
+    """Add what says which files a distribution has and what it requires: ``packages=`` goes by it."""
+    for path in importlib.metadata.files(distribution) or ():
+        if path.name in ("METADATA", "RECORD") and path.parent.suffix == ".dist-info":
+            tree.files[f"{place}/{path}"] = os.fspath(path.locate())
+
+
+def _with_dependencies(packages: Sequence[str], owners: Mapping[str, Sequence[str]]) -> list[str]:
     """Top-level modules, and those of the distributions that theirs require."""
-    owners = importlib.metadata.packages_distributions()
     modules: dict[str, list[str]] = {}
     for module, names in owners.items():
         for name in names:

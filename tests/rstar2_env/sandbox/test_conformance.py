@@ -39,31 +39,15 @@ def test_keeps_the_contract(provider: SandboxHarness, check: str) -> None:
     SANDBOX_CHECKS[check](provider)
 
 
-_UNSHARED = ("local-without-namespaces", "local-older-kernel")
-OPEN: dict[str, tuple[str, ...]] = {
-    "installed_packages_visible": ("local", *_UNSHARED, "ray", "remote"),
-}
-"""Programs of the corpus that are known not to be survived yet, and where. Who mends one takes its line away."""
-
-
-def expect_known_failures(request: pytest.FixtureRequest, case: HostileProgram, provider: str) -> None:
-    """Mark the test of a program that is known not to be survived."""
-    if provider in OPEN.get(case.name, ()):
-        request.applymarker(pytest.mark.xfail(reason=f"{case.name} is not survived yet", raises=AssertionError))
-
-
 @pytest.mark.parametrize("case", [*corpus(), *hostile_programs()], ids=lambda case: case.name.replace(" ", "_"))
-def test_survives(request: pytest.FixtureRequest, any_sandbox: Sandbox, case: HostileProgram) -> None:
-    expect_known_failures(request, case, request.node.callspec.params["provider"])
+def test_survives(any_sandbox: Sandbox, case: HostileProgram) -> None:
     survive(any_sandbox, case)
 
 
 @pytest.mark.slow
 @pytest.mark.deadlines
 @pytest.mark.parametrize("case", [*corpus(), *HARNESS, *PROCESSES], ids=lambda case: case.name.replace(" ", "_"))
-def test_survives_in_a_session(request: pytest.FixtureRequest, local: Sandbox, case: HostileProgram) -> None:
-    if case.name == "installed_packages_visible":  # the other words are acceptable of a session
-        expect_known_failures(request, case, "local")
+def test_survives_in_a_session(local: Sandbox, case: HostileProgram) -> None:
     local.run(Job("x = 1", session="beside"))
     outcome = local.run(Job(case.code, limits=replace(HOSTILE_LIMITS, wall_s=1.0), session="attacked"))
     # One that takes the harness's descriptors away ends its session with it.

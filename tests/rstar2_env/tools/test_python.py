@@ -6,6 +6,7 @@ import pytest
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
+from rstar2_env.sandbox import LocalSandbox
 from rstar2_env.sandbox.job import Limits, Outcome
 from rstar2_env.testing import StubSandbox
 from rstar2_env.tools import PYTHON_TOOL_NAME, CallContext, PythonTool, Tool, ToolCall, ToolChain
@@ -197,3 +198,12 @@ class TestTheSandboxBehindIt:
         tool = PythonTool(StubSandbox("one"))
         tool.call(ARGUMENTS, WHERE)
         assert pickle.loads(pickle.dumps(tool)).call(ARGUMENTS, WHERE).text == "one"
+
+
+def test_the_policy_is_told_which_packages_there_are():
+    said = PythonTool({"provider": "local", "packages": ["sympy", "no-such-package"]}).spec.description
+    assert said.endswith("Installed packages: sympy.")
+    assert PythonTool({"provider": "local", "packages": []}).spec.description.endswith("and no package.")
+    assert PythonTool("docker").spec.description.endswith("NumPy and SymPy are installed.")
+    with LocalSandbox(workers=1, preload=(), packages=("mpmath",)) as sandbox:
+        assert PythonTool(sandbox).spec.description.endswith("Installed packages: mpmath.")

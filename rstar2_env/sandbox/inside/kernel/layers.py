@@ -16,9 +16,10 @@ from typing import Any
 from . import landlock, linux, seccomp
 from .attempt import attempt
 from .cgroups import Groups
+from .packages import EVERYTHING
 from .plan import NAMESPACES, SCOPED, Plan
 from .users import INSIDE_USER, become, enter_user_namespace, free_users, try_process_limit
-from .view import FOLDER, View, build, plain_view, private_view
+from .view import FOLDER, View, build, link, plain_view, private_view
 
 _MARGIN = 512
 
@@ -128,32 +129,36 @@ def find(options: dict[str, Any]) -> Layers:
     """Try every layer and plan with those that work.
 
     Args:
-        options: ``isolation``, ``without`` (layers to leave out, by their short names), ``site_dirs``, ``readable``,
-            ``scratch``.
+        options: ``isolation``, ``without`` (layers to leave out, by their short names), ``packages``, ``site_dirs``,
+            ``readable``, ``scratch``.
     """
-    plain = plain_view(options["site_dirs"], options["readable"])
+    named = None if options["isolation"] == "none" or EVERYTHING in options["packages"] else options["packages"]
+    plain = partial(plain_view, options["site_dirs"], options["readable"], named, options["scratch"])
     if options["isolation"] == "none":
         off = dict.fromkeys([*NAMESPACES, "user", "users", "seccomp", "landlock", "cgroups"], "switched off")
-        return Layers(Plan(isolated=False), plain, missing=off)
+        return Layers(Plan(isolated=False), plain(), missing=off)
     without: list[str] = options["without"]
     missing = dict.fromkeys(without, "disabled by the option without")
     groups = _groups(missing)
     plan = Plan(memory_group=groups is not None and "memory" in groups.controllers)
     _find_namespaces(plan, missing)
-    view = plain
+    view: View | None = None
     if "mount" in plan.namespaces:
         try:
-            view = private_view(options["site_dirs"], options["readable"])
-            failure = attempt(lambda: _rehearse(plan, view, options["scratch"]))
+            view = private_view(options["site_dirs"], options["readable"], named)
+            failure = attempt(partial(_rehearse, plan, view, options["scratch"]))
         except OSError as error:
             failure = str(error)
         if failure is not None:
-            missing["mount"], view = failure, plain
+            missing["mount"], view = failure, None
             plan.namespaces = tuple(name for name in plan.namespaces if name != "mount")
     if "mount" not in plan.namespaces and "pid" in plan.namespaces:
         # The zygote would see the processes of another namespace in /proc, by other numbers, and watch over those.
         missing["pid"] = "there is no mount namespace for a /proc of its own"
         plan.namespaces = tuple(name for name in plan.namespaces if name != "pid")
+    if view is None:
+        view = plain()
+        link(view)
     if os.geteuid() == 0:
         _find_users(plan, view, missing)
     plan.counted = attempt(partial(try_process_limit, plan)) is None

@@ -2,7 +2,8 @@
 
 Covered: which folders are shown and where, and building that root in a new mount namespace. Not covered: the private
 ``/tmp`` and ``/proc`` of each call, which the child mounts (``child``). Nothing of the user's home is shown: an
-interpreter or packages that live there appear under ``/python`` and ``/packages``.
+interpreter or packages that live there appear under ``/python`` and ``/packages``. Of the installed packages those that
+were named are shown, and the others are out of sight (``packages``).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import shutil
 import sys
 from dataclasses import dataclass, field
 
-from . import linux
+from . import linux, packages
 
 _SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/nix/store", "/gnu/store")
 _ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "mime.types")
@@ -25,6 +26,7 @@ _FILES = {
     "etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
 }
 HARNESS = "/sandbox"
+PACKAGES = "/packages"
 FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 """The folder of these programs: ``inside``, with all of its subfolders."""
 
@@ -40,6 +42,9 @@ class View:
         library_path: ``LD_LIBRARY_PATH``, or empty.
         readable: Everything that is visible, read-only.
         binds: Mounts: pairs of the path outside and the path inside.
+        covered: Paths inside that are to be empty folders.
+        copies: Files to copy, likewise.
+        links: Links to make in the one folder of ``site_dirs``: names, and the paths that they lead to.
     """
 
     python: str
@@ -48,21 +53,44 @@ class View:
     library_path: str = ""
     readable: list[str] = field(default_factory=list)
     binds: list[tuple[str, str]] = field(default_factory=list)
+    covered: list[str] = field(default_factory=list)
+    copies: list[tuple[str, str]] = field(default_factory=list)
+    links: dict[str, str] = field(default_factory=dict)
 
 
-def plain_view(site_dirs: list[str], readable: list[str]) -> View:
-    """The machine's own paths, for use without a mount namespace."""
+def plain_view(site_dirs: list[str], readable: list[str], named: list[str] | None, scratch: str) -> View:
+    """The machine's own paths, for use without a mount namespace.
+
+    Args:
+        site_dirs: Folders of installed packages, real paths.
+        readable: Additional paths.
+        named: The packages to show; ``None`` shows all.
+        scratch: A folder of the warden's own, for links to the packages.
+    """
     prefix = os.path.realpath(sys.base_prefix)
-    shown = [prefix, *site_dirs, *readable, *_SYSTEM, *(f"/etc/{name}" for name in _ETC), FOLDER]
-    return View(sys.executable, _launch_file(), site_dirs, readable=[path for path in shown if os.path.exists(path)])
+    system = [prefix, *_SYSTEM, *(f"/etc/{name}" for name in _ETC)]
+    view = View(sys.executable, _launch_file(), site_dirs)
+    if named is not None:
+        links = os.path.join(scratch, "packages")
+        view.site_dirs, view.links = [links], packages.shown(named, site_dirs)
+        left_out = packages.hidden(site_dirs, readable)
+        system = [path for one in system if os.path.exists(one) for path in packages.without(one, left_out)]
+        system += [links, *map(os.path.realpath, view.links.values())]
+    else:
+        system += site_dirs
+    view.readable = [
+        path for path in dict.fromkeys([*system, *readable, FOLDER]) if os.path.exists(path) or path in view.site_dirs
+    ]
+    return view
 
 
-def private_view(site_dirs: list[str], readable: list[str]) -> View:
+def private_view(site_dirs: list[str], readable: list[str], named: list[str] | None) -> View:
     """The layout of the small root.
 
     Args:
         site_dirs: Folders of installed packages, real paths.
         readable: Additional paths, visible at the same place.
+        named: The packages to show; ``None`` shows all.
     """
     base = os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable)
     prefix = os.path.realpath(sys.base_prefix)
@@ -78,13 +106,33 @@ def private_view(site_dirs: list[str], readable: list[str]) -> View:
             view.library_path = "/python/lib"  # built to find its library by the path it no longer has
     if not _shown(base, view):
         raise OSError(0, f"the interpreter {base} lies outside its own prefix {prefix}; name its folder in readable")
-    for number, folder in enumerate(site_dirs):
-        if not _shown(folder, view):
-            view.binds.append((folder, f"/packages/{number}"))
     view.python = _inside(base, view)
-    view.site_dirs = [_inside(folder, view) for folder in site_dirs]
     view.readable = ["/"]
+    if named is None:
+        for number, folder in enumerate(site_dirs):
+            if not _shown(folder, view):
+                view.binds.append((folder, f"{PACKAGES}/{number}"))
+        view.site_dirs = [_inside(folder, view) for folder in site_dirs]
+        return view
+    view.covered = [inside for path in packages.hidden(site_dirs, readable) if (inside := _inside(path, view))]
+    view.site_dirs = [PACKAGES]
+    for name, source in packages.shown(named, site_dirs).items():
+        if name.endswith((".dist-info", ".egg-info")):  # of a folder the text alone: each mount costs every call
+            text = os.path.join(source, "METADATA")
+            view.copies.append((text, f"{PACKAGES}/{name}/METADATA"))
+        else:
+            view.binds.append((source, f"{PACKAGES}/{name}"))
     return view
+
+
+def link(view: View) -> None:
+    """Make the folder of links of a plain view, in the warden's scratch folder."""
+    if view.links:
+        (folder,) = view.site_dirs
+        os.makedirs(folder, exist_ok=True)
+        os.chmod(folder, 0o755)
+        for name, source in view.links.items():
+            os.symlink(source, os.path.join(folder, name))
 
 
 def build(view: View, root: str, user: int) -> None:
@@ -106,6 +154,14 @@ def build(view: View, root: str, user: int) -> None:
         else:
             _touch(place)
         linux.bind_read_only(source, place)
+    os.makedirs(root + PACKAGES, exist_ok=True)
+    for source, target in view.copies:
+        if os.path.isfile(source):
+            os.makedirs(os.path.dirname(root + target), exist_ok=True)
+            shutil.copyfile(source, root + target)
+    for target in view.covered:
+        flags = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_RDONLY
+        linux.mount("tmpfs", root + target, "tmpfs", flags, "size=4k,mode=755")
     for folder in _SYSTEM:
         if os.path.islink(folder):
             os.symlink(os.readlink(folder), root + folder)

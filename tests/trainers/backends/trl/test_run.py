@@ -180,10 +180,13 @@ def test_a_run_that_resumes_leaves_nothing_of_lost_steps_behind(letter_options):
 def test_a_run_that_fails_or_is_interrupted_says_so_in_its_events(letter_options, letter_env):
     class Interrupted(letter_env):
         def reset(self, **options):
+            if not self.begun:  # before the run begins, one prompt is looked at for its length
+                type(self).begun = True
+                return super().reset(**options)
             raise self.why
 
     for number, (why, event) in enumerate([(RuntimeError("no"), "failed"), (SystemExit(143), "interrupted")]):
-        Interrupted.why = why
+        Interrupted.why, Interrupted.begun = why, False
         folder = Path(letter_options["output_dir"]) / str(number)
         with pytest.raises((RolloutError, SystemExit)):
             train("grpo", letter_options, env=Interrupted, output_dir=str(folder))

@@ -1,0 +1,38 @@
+"""Which packages programs may import, for those who describe a sandbox to a policy.
+
+Covered: what the options of a sandbox on this machine declare. Not covered: what a container, a server or another node
+has installed, and hiding the others (``inside/kernel/packages``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import Distribution
+from typing import Any
+
+from rstar2_env.sandbox.inside.kernel.packages import EVERYTHING
+from rstar2_env.sandbox.job import Sandbox
+from rstar2_env.sandbox.options import PACKAGES, LocalOptions, site_dirs
+
+
+def declared(sandbox: Sandbox | str | Mapping[str, Any]) -> tuple[str, ...] | None:
+    """The packages that a sandbox declares; ``None`` where only those who run it know what it has.
+
+    Args:
+        sandbox: A sandbox, the name of a provider, or its options with its name under ``"provider"``.
+    """
+    if isinstance(sandbox, Sandbox):
+        options = getattr(sandbox, "options", None)
+        provider = getattr(options, "provider", None) if isinstance(options, LocalOptions) else None
+        names = options.packages if isinstance(options, LocalOptions) else ()
+    else:
+        given = {"provider": sandbox} if isinstance(sandbox, str) else sandbox
+        provider, names = given.get("provider", "local"), tuple(given.get("packages", PACKAGES))
+    return None if provider != "local" or EVERYTHING in names else names
+
+
+@cache
+def installed(packages: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of these packages that are installed on this machine, in their order."""
+    return tuple(name for name in packages if any(Distribution.discover(name=name, path=site_dirs())))
