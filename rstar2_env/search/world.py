@@ -16,16 +16,18 @@ from .tree import Node
 
 S = TypeVar("S")
 A = TypeVar("A")
+S_contra = TypeVar("S_contra", contravariant=True)
+A_contra = TypeVar("A_contra", contravariant=True)
 
 
-class WorldModel(Protocol[S, A]):
+class WorldModel(Protocol[S, A_contra]):
     """Says what becomes of a state. Steps may draw or ask a model; a search takes each of them once."""
 
     def init_state(self) -> S:
         """The state where the search begins."""
         ...
 
-    def step(self, state: S, action: A) -> S:
+    def step(self, state: S, action: A_contra) -> S:
         """The state after an action."""
         ...
 
@@ -34,27 +36,27 @@ class WorldModel(Protocol[S, A]):
         ...
 
 
-class SearchConfig(Protocol[S, A]):
+class SearchConfig(Protocol[S_contra, A]):
     """Says what may be tried, and how good it is."""
 
-    def get_actions(self, state: S) -> Sequence[A]:
+    def get_actions(self, state: S_contra) -> Sequence[A]:
         """The actions to try in a state; none ends that branch."""
         ...
 
-    def fast_reward(self, state: S, action: A) -> float:
+    def fast_reward(self, state: S_contra, action: A) -> float:
         """How good an action looks before it is taken; cheap, or 0 for every action."""
         ...
 
-    def reward(self, state: S, action: A, after: S) -> float:
+    def reward(self, state: S_contra, action: A, after: S_contra) -> float:
         """How good a step was, now that its outcome is known."""
         ...
 
 
 @runtime_checkable
-class RatesStates(Protocol[S]):
+class RatesStates(Protocol[S_contra]):
     """A guide with a value model: what can still be earned from a state on."""
 
-    def value(self, state: S) -> float:
+    def value(self, state: S_contra) -> float:
         """The value of a state that was not searched further."""
         ...
 
