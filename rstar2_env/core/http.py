@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, Any, TypeVar
 
@@ -65,9 +66,13 @@ class HttpClient:
         """Run a coroutine in the client's loop; cancelling the awaiting task cancels it."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._running_loop()))
 
+    def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Start a coroutine in the client's loop; for threads that do something else meanwhile."""
+        return asyncio.run_coroutine_threadsafe(work, self._running_loop())
+
     def run_now(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the client's loop, and wait; for threads without a loop of their own."""
-        future = asyncio.run_coroutine_threadsafe(work, self._running_loop())
+        future = self.start(work)
         try:
             return future.result()
         except BaseException:

@@ -194,3 +194,22 @@ def open_episode(engine: Engine, prompt_tokens: int, max_tokens: int) -> Abstrac
     if isinstance(engine, EpisodeEngine):
         return engine.episode(prompt_tokens, max_tokens)
     return nullcontext(engine)
+
+
+@runtime_checkable
+class UpdatesTogether(Protocol):
+    """An engine that can hand weights over to others of its kind at the same time."""
+
+    def goes_with(self, engines: Sequence[Engine]) -> bool:
+        """Whether all these engines can be given weights in one hand-over."""
+        ...
+
+    def update_together(self, engines: Sequence[Engine], version: int, weights: Any) -> None:
+        """Give weights to these engines, as ``update_weights`` does to one.
+
+        Args:
+            engines: The engines, this one among them.
+            version: Reported by every generation sent from now on.
+            weights: As for ``update_weights``; an iterator is walked once.
+        """
+        ...

@@ -185,7 +185,7 @@ def _vllm_server(
     with ExitStack() as made:
         each: list[Engine] = []
         for number, base in enumerate(bases):
-            own = {**options, "base_urls": base}
+            own = {**options, "base_urls": base, "fleet": list(bases)}
             each.append(_with("vllm-server", VllmServerEngine, {"seed": seed + number}, own))
             made.callback(each[-1].close)
         scheduler = Scheduler(each, policy, shared_by=shared_by)

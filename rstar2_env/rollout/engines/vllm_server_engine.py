@@ -2,9 +2,8 @@
 
 Covered: several servers, balanced by requests in flight, with the turns of an episode going to the server that holds
 its prefix; lost connections, overload, servers that die and come back, which get the newest weights before any request
-(``vllm_server_fleet``); log-probabilities as the protocol promises them, or a refusal; new weights through a folder
-that trainer and servers share (a tmpfs is enough). Not covered: weights sent over NCCL or RCCL, servers other than vLLM
-(they return no token ids), starting the servers.
+(``vllm_server_fleet``); log-probabilities as the protocol promises them, or a refusal; new weights, in one of several
+ways (``transports``). Not covered: servers other than vLLM (they return no token ids), starting the servers.
 """
 
 from __future__ import annotations
@@ -12,23 +11,24 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-import shutil
 import time
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError, ServiceError
 from rstar2_env.core.http import HttpClient
 from rstar2_env.core.retries import delay
-from rstar2_env.rollout.engine import EngineStats, Generation, SamplingParams, TurnTimeoutError
+from rstar2_env.rollout.engine import Engine, EngineStats, Generation, SamplingParams, TurnTimeoutError
+from rstar2_env.rollout.engines.transports.base import Setting, Takes
+from rstar2_env.rollout.engines.transports.make import make_transport
+from rstar2_env.rollout.engines.transports.servers import Servers, ServersOfSeveral
 from rstar2_env.rollout.engines.vllm_engine import SEED_BITS, check_temperature
 from rstar2_env.rollout.engines.vllm_server_facts import NEUTRAL, ServerFacts, find_facts, read_metrics, stats_of
 from rstar2_env.rollout.engines.vllm_server_fleet import Fleet, Server, chain_of
-from rstar2_env.rollout.engines.weights import write_weights
 
 
 class VllmServerEngine:
@@ -37,10 +37,18 @@ class VllmServerEngine:
     Args:
         base_urls: Address of each server, without ``/v1``; a single one may be a string. All must serve the same model.
         model: The name under which they serve it; ``None`` takes the first.
-        weights_dir: Folder that trainer and servers see under the same path, preferably on a tmpfs: ``update_weights``
-            writes there, and the servers read it; the newest weights stay there for servers that restart, until
-            ``close``. The servers must run in development mode (``VLLM_SERVER_DEV_MODE=1``), in which anyone who can
-            reach them can control them: keep them on a private network.
+        transport: How new weights reach the servers: through a ``folder``; broadcast in a process ``group`` with the
+            servers' workers; or LoRA adapters alone, as an ``adapter`` in a folder. The servers must run in
+            development mode (``VLLM_SERVER_DEV_MODE=1``), in which anyone who can reach them can control them: keep
+            them on a private network.
+        weights_dir: Folder that trainer and servers see under the same path, preferably on a tmpfs, for the transports
+            ``folder`` and ``adapter``; the newest weights stay there for servers that restart, until ``close``. With
+            ``group`` they are written there beside the broadcast if it is given; without, a server that restarts gets
+            no requests before the next hand-over.
+        bucket_mib: Most MiB that are sent or written at once, except for a larger tensor.
+        group_address: Address at which the servers' machines reach this process, for ``group``; ``None`` takes that of
+            the network that leads to the first server.
+        fleet: Addresses of all servers that get the same weights, where several engines have some of them each.
         api_key_env: Environment variable that holds the servers' API key, if they require one.
         timeout_s: Maximum time for one turn, in seconds.
         retries: Further attempts when a server is lost or overloaded.
@@ -60,7 +68,11 @@ class VllmServerEngine:
         base_urls: str | Sequence[str],
         *,
         model: str | None = None,
+        transport: Literal["folder", "group", "adapter"] = "folder",
         weights_dir: str | Path | None = None,
+        bucket_mib: int = 256,
+        group_address: str | None = None,
+        fleet: Sequence[str] | None = None,
         api_key_env: str = "VLLM_API_KEY",
         timeout_s: float = 600.0,
         retries: int = 4,
@@ -73,15 +85,14 @@ class VllmServerEngine:
             raise ConfigurationError(
                 f"base_urls must be one or more addresses such as http://127.0.0.1:8000, not {base_urls!r}."
             )
-        bases = [base.rstrip("/").removesuffix("/v1") for base in bases]
-        self._weights_dir = None if weights_dir is None else Path(weights_dir).resolve()
+        bases = [_base(base) for base in bases]
+        if bucket_mib < 1:
+            raise ConfigurationError(f"bucket_mib must be at least 1, not {bucket_mib}.")
         self._seeds = np.random.SeedSequence(seed)
         self._run_id = uuid.uuid4().hex
-        self._version = 0
+        self._version: int = 0
+        self._renewed = False
         self._retries = retries
-        # The same in every process of a run, so that each finds the weights that the first one wrote.
-        self._fleet_id = hashlib.sha256("\n".join(sorted(bases)).encode()).hexdigest()[:12]
-        self._written: Path | None = None
         self._losses = 0
         self._http = HttpClient(
             needed_for="The engine 'vllm-server'",
@@ -90,6 +101,19 @@ class VllmServerEngine:
             retries=retries,
             api_key=os.environ.get(api_key_env),
         )
+        # The same in every process of a run, so that each finds the weights that the first one wrote.
+        every = sorted(map(_base, bases if fleet is None else fleet))
+        self._fleet_id = hashlib.sha256("\n".join(every).encode()).hexdigest()[:12]
+        setting = Setting(
+            self._http,
+            self._fleet_id,
+            lambda: self._version,
+            None if weights_dir is None else Path(weights_dir).resolve(),
+            bucket_bytes=bucket_mib << 20,
+            address=group_address,
+            timeout_s=timeout_s,
+        )
+        self._transport = make_transport(transport, setting)
         try:
             facts = self._http.run_now(self._find(bases, model, wait_s))
         except BaseException:
@@ -100,6 +124,12 @@ class VllmServerEngine:
         self._fleet = Fleet(self._http, servers, self._readmit, patience_s=patience_s)
         self._ready = asyncio.Event()
         self._ready.set()
+        self._servers = Servers(self._http, self._fleet, self._ready, self._renew)
+
+    @property
+    def takes(self) -> Takes:
+        """What ``update_weights`` takes of a policy with an adapter: all its weights, or the adapter alone."""
+        return self._transport.takes
 
     @property
     def max_model_len(self) -> int:
@@ -129,44 +159,38 @@ class VllmServerEngine:
         return await self._http.run(self._generate(list(ids), params, seed % (1 << SEED_BITS)))
 
     def update_weights(self, version: int, weights: Any = None) -> None:
-        """Record the version; with ``weights``, write them to ``weights_dir`` and make every server load them.
+        """Record the version; with ``weights``, hand them over to every server.
 
         Returns when all servers that can be reached have loaded them; new requests wait meanwhile. A server that is
         lost loads them when it comes back, before any request. Requests in flight continue with the new weights and the
-        cache of the old ones; later requests do not reuse a prefix cache of the old weights.
+        cache of the old ones (with adapters: with the old ones); later requests do not reuse a prefix cache of the old
+        weights.
 
         Args:
             version: Reported by every generation sent from now on.
             weights: A module, or the contents of its ``state_dict``: a mapping or an iterable of names and tensors,
-                with tied ones under both names.
+                with tied ones under both names, each valid until the next one is taken. For the transport ``adapter``
+                an ``Adapter``.
 
         Raises:
-            ConfigurationError: There is no ``weights_dir``.
-            ServiceError: A server refused them, or none has answered for ``patience_s``.
+            ConfigurationError: The transport lacks an option, or cannot hand this over.
+            ServiceError: A server refused them, or none has answered for ``patience_s``; with a ``cause``, servers were
+                lost in the middle, and another attempt may succeed.
         """
         if weights is None:
-            self._version = version
-            return
-        if self._weights_dir is None:
-            raise ConfigurationError(
-                "The servers can load new weights only from a folder: pass weights_dir=, a folder that they see "
-                "under the same path (/dev/shm on one machine), and start them with VLLM_SERVER_DEV_MODE=1."
-            )
-        before, self._written = self._written, self._folder(version)
-        try:
-            shutil.rmtree(self._written, ignore_errors=True)  # of a run that was killed
-            part = self._written.with_name(f"{self._written.name}.part")
-            shutil.rmtree(part, ignore_errors=True)
-            write_weights(weights, part)
-            part.rename(self._written)
-            self._http.run_now(self._push(version))
-        except BaseException:
-            shutil.rmtree(self._written, ignore_errors=True)
-            self._written = None if before == self._written else before
-            raise
-        for old in self._weights_dir.glob(self._folder("*").name):
-            if old != self._written:
-                shutil.rmtree(old, ignore_errors=True)
+            # Another process of the run hands them over.
+            self._version, self._renewed = version, True
+        else:
+            self._transport.send(version, weights, self._servers)
+
+    def goes_with(self, engines: Sequence[Engine]) -> bool:
+        """Whether these engines get the same weights in one hand-over (``fleet``)."""
+        return all(isinstance(engine, VllmServerEngine) and engine._fleet_id == self._fleet_id for engine in engines)
+
+    def update_together(self, engines: Sequence[Engine], version: int, weights: Any) -> None:
+        """Hand weights over to the servers of several engines at once; see ``update_weights``."""
+        every = [engine._servers for engine in engines if isinstance(engine, VllmServerEngine)]
+        self._transport.send(version, weights, ServersOfSeveral(every))
 
     def capacity(self) -> int:
         """Total number of tokens that fit into the servers' KV caches.
@@ -201,14 +225,13 @@ class VllmServerEngine:
 
     def close(self) -> None:
         """Cancel requests in flight and close the connections; the servers keep running."""
+        self._transport.close()
         self._http.close()
-        if self._written is not None:
-            shutil.rmtree(self._written, ignore_errors=True)
-            self._written = None
 
-    def _folder(self, version: int | str) -> Path:
-        assert self._weights_dir is not None  # whoever asks has checked it
-        return self._weights_dir / f"rstar2-weights-{self._fleet_id}-{version}"
+    def _renew(self, version: int) -> None:
+        """Every server has the weights of a version; called in the client's loop."""
+        self._version, self._renewed = version, True
+        self._fleet.forget_prefixes()
 
     async def _find(self, bases: Sequence[str], model: str | None, wait_s: float) -> list[ServerFacts]:
         async def one(base: str) -> ServerFacts:
@@ -255,7 +278,6 @@ class VllmServerEngine:
         self._fleet.watch()
         body = {
             **NEUTRAL,
-            "model": self._fleet.servers[0].facts.model,
             "prompt": ids,
             "max_tokens": min(params.max_tokens, self.max_model_len - len(ids)),
             "temperature": params.temperature,
@@ -291,10 +313,13 @@ class VllmServerEngine:
                 if not server.up:
                     continue
             version = self._version
+            served = self._fleet.servers[0].facts.model
+            body["model"] = self._transport.served_as(served, version) if self._renewed else served
             # Separates the prefix cache of this version of the weights from those of others.
             body["cache_salt"] = f"{self._run_id} {version}"
             self._fleet.remember(chain, server)
             server.in_flight += 1
+            losses = server.losses
             try:
                 answer = await self._http.ask("POST", server.base, "/v1/completions", body, retries=0)
             except ServiceError as error:
@@ -311,37 +336,13 @@ class VllmServerEngine:
                     raise ServiceError(f"{error} ({len(failed)} attempts)", cause=error.cause) from error
                 after_s = error.after_s
             else:
-                return answer, server, version
+                if server.losses == losses:
+                    return answer, server, version
+                # Sent before it was lost, and answered by one that has begun anew, without the newest weights.
+                failed.append(server.base)
+                after_s = None
             finally:
                 server.in_flight -= 1
-
-    async def _push(self, version: int) -> None:
-        self._ready.clear()
-        try:
-            self._fleet.watch()
-            await self._fleet.any_up()
-            outcomes = await asyncio.gather(*map(self._load, self._fleet.up), return_exceptions=True)
-            for outcome in outcomes:
-                if isinstance(outcome, BaseException):
-                    raise outcome
-            # Those that were lost meanwhile get the new weights when they are readmitted.
-            await self._fleet.any_up()
-            self._version = version
-            self._fleet.forget_prefixes()
-        finally:
-            self._ready.set()
-
-    async def _load(self, server: Server) -> None:
-        """Make a server load the newest weights; one that is lost on the way is taken out."""
-        order = {"method": "reload_weights", "kwargs": {"weights_path": str(self._newest())}}
-        try:
-            await self._http.ask("POST", server.base, "/collective_rpc", order)
-        except ServiceError as error:
-            if error.cause == "lost":
-                self._fleet.lost(server, str(error))
-                return
-            hint = " Was the server started with VLLM_SERVER_DEV_MODE=1?" if "404" in str(error) else ""
-            raise ServiceError(f"A server did not load the new weights.{hint} {error}") from error
 
     async def _readmit(self, server: Server) -> None:
         """Look at a server that has come back, and give it the newest weights: it may have begun with others.
@@ -351,28 +352,12 @@ class VllmServerEngine:
             ConfigurationError: It serves another model.
         """
         facts = await find_facts(self._http, server.base, server.facts.model, retries=0)
-        newest = self._newest()
-        if newest is not None:
-            order = {"method": "reload_weights", "kwargs": {"weights_path": str(newest)}}
-            await self._http.ask("POST", server.base, "/collective_rpc", order, retries=0)
-            if newest != self._newest():
-                raise ServiceError("Newer weights were written meanwhile.")
+        await self._transport.restore(server)
         server.facts = facts
 
-    def _newest(self) -> Path | None:
-        """The folder of the newest weights; ``None`` if the servers keep those that they were started with.
 
-        Raises:
-            ServiceError: Another process of the run is still writing them.
-        """
-        if self._written is not None or self._weights_dir is None:
-            return self._written
-        shared = self._folder(self._version)
-        if shared.exists():
-            return shared
-        if self._version:
-            raise ServiceError(f"The weights of version {self._version} are not in {self._weights_dir} yet.")
-        return None
+def _base(address: str) -> str:
+    return address.rstrip("/").removesuffix("/v1")
 
 
 def _generation(answer: Any, base: str, version: int) -> Generation:

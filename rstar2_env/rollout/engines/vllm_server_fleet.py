@@ -157,6 +157,40 @@ class Fleet:
             except TimeoutError:
                 continue
 
+    async def alive(self, *, wait: bool) -> list[Server]:
+        """The servers that answer, up or not.
+
+        Args:
+            wait: Wait until there is one.
+
+        Raises:
+            ServiceError: None answered for ``patience_s``; the message says why of each.
+        """
+        until = time.monotonic() + self._patience_s
+        while True:
+            answers = await asyncio.gather(
+                *(
+                    self._http.ask("GET", server.base, "/health", timeout_s=_ANSWER_S, retries=0)
+                    for server in self.servers
+                ),
+                return_exceptions=True,
+            )
+            alive = []
+            for server, answer in zip(self.servers, answers, strict=True):
+                if isinstance(answer, ServiceError):
+                    if answer.cause:
+                        self.lost(server, str(answer))
+                elif isinstance(answer, BaseException):
+                    raise answer
+                else:
+                    alive.append(server)
+            if alive or not wait:
+                return alive
+            if time.monotonic() >= until:
+                whys = "; ".join(f"{server.base}: {server.why}" for server in self.servers)
+                raise ServiceError(f"No vLLM server has answered for {self._patience_s:g} s (patience_s): {whys}")
+            await asyncio.sleep(_SLOWEST_ASK_S)
+
     def lost(self, server: Server, why: str) -> None:
         """Take a server out until it answers again and has been readmitted."""
         server.why = why

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import groupby
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
@@ -172,31 +171,3 @@ def check_names(names: Set[str], expected: Set[str] | None) -> None:
             f"The weights are not those of this model's state_dict; {len(odd)} names are missing or unknown, for "
             f"example {odd[0]!r}."
         )
-
-
-def write_weights(weights: Any, folder: Path, *, shard_bytes: int = 4 << 30) -> None:
-    """Write weights as safetensors files, for a program that reads checkpoints.
-
-    Args:
-        weights: A module, a mapping or an iterable of names and tensors.
-        folder: Created if it does not exist.
-        shard_bytes: Size, in bytes, above which a new file is started.
-    """
-    from safetensors.torch import save_file
-
-    folder.mkdir(parents=True, exist_ok=True)
-    shard: dict[str, Tensor] = {}
-    size = number = 0
-    seen: set[int] = set()
-    for name, tensor in named_weights(weights):
-        tensor = tensor.detach().contiguous()
-        # Tied weights are one tensor with two names. A checkpoint has it once, but then vLLM on a CPU, which keeps a
-        # packed copy for the second name, would continue with the old weights (seen with 0.32).
-        shard[name] = tensor.clone() if tensor.data_ptr() in seen else tensor
-        seen.add(tensor.data_ptr())
-        size += tensor.nbytes
-        if size >= shard_bytes:
-            save_file(shard, str(folder / f"model-{number:05d}.safetensors"))
-            shard, size, number = {}, 0, number + 1
-    if shard:
-        save_file(shard, str(folder / f"model-{number:05d}.safetensors"))

@@ -26,6 +26,7 @@ from rstar2_env.rollout.engine import (
     SamplingParams,
     Seat,
     TurnTimeoutError,
+    UpdatesTogether,
     longest_conversation,
     open_episode,
 )
@@ -128,9 +129,20 @@ class Scheduler:
     def update_weights(self, version: int, weights: Any = None) -> None:
         """Pass the weights to all engines in parallel; an engine that cannot load them is excluded until it can.
 
+        Engines that can be given weights in one hand-over are: they are then walked, written and sent once.
+
         Raises:
             Exception: No engine loaded them; the exception of the first one.
         """
+        first = self.engines[0]
+        if weights is not None and isinstance(first, UpdatesTogether) and first.goes_with(self.engines):
+            first.update_together(self.engines, version, weights)
+            with self._lock:
+                self._outdated = set()
+                for number in range(len(self.engines)):
+                    self._take_back(number)
+                self._admit()
+            return
         # An iterator can be read only once, and would reach only the first engine.
         shared = list(weights) if isinstance(weights, Iterator) else weights
         with ThreadPoolExecutor(len(self.engines), thread_name_prefix="rstar2-weights") as threads:
@@ -153,6 +165,11 @@ class Scheduler:
         """Most tokens of a conversation that every engine accepts; ``None`` where none knows a limit."""
         known = [longest for engine in self.engines if (longest := longest_conversation(engine)) is not None]
         return min(known, default=None)
+
+    @property
+    def takes(self) -> str:
+        """What ``update_weights`` takes of a policy with an adapter; see ``VllmServerEngine``."""
+        return str(getattr(self.engines[0], "takes", "weights"))
 
     def capacity(self) -> int:
         """Total number of tokens that fit into the caches of the engines, whoever shares them."""

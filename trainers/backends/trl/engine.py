@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from accelerate.utils import gather_object
+from peft import PeftModel
 from transformers import PreTrainedTokenizerBase
 
 from rstar2_env.core.errors import ConfigurationError, ServiceError
@@ -22,7 +23,7 @@ from .fsdp2 import hold, release
 from .handover import TOLERANCE, FloatArray, HandoverError, HandoverProbe, known_prompt, trainer_logprobs
 from .model import codec, dtype_of, processes
 from .sharding import check_engine, sharding_of
-from .whole_weights import is_sharded, whole_weights
+from .whole_weights import is_sharded, whole_adapter, whole_weights
 
 _ATTEMPTS = 3
 """How often weights are sent while servers are lost in the middle of it."""
@@ -64,6 +65,13 @@ class PolicyEngine:
         self.engine: Engine = kind.make(
             self._module(), tokenizer, max_rows=config.rollout.max_in_flight, seed=config.run.seed, options=options
         )
+        self._takes = str(getattr(self.engine, "takes", "weights"))
+        if self._takes == "adapter" and not isinstance(self._module(), PeftModel):
+            self.engine.close()
+            raise ConfigurationError(
+                "transport='adapter' hands LoRA adapters over, and the policy has none: set lora_rank, or choose "
+                "transport='folder' or 'group'."
+            )
         chat = codec(config.model, tokenizer, self._module())
         tolerance = config.rollout.handover_tolerance or TOLERANCE[dtype_of(config.model)]
         self._probe = HandoverProbe(self.engine, known_prompt(chat), self._score, tolerance=tolerance)
@@ -126,16 +134,21 @@ class PolicyEngine:
 
     def _attempt(self, step: int) -> Exception | None:
         """One attempt of this process; every process gathers every layer, also after an error of its own."""
-        sharded = is_sharded(self._module())
-        weights = whole_weights(self._module(), dtype=self._dtype)
+        policy = self._module()
+        sent: Any
+        if self._takes == "adapter":
+            sent = whole_adapter(policy, dtype=self._dtype)
+            walked = sent.tensors
+        else:
+            sent = walked = whole_weights(policy, dtype=self._dtype)
         error: Exception | None = None
         try:
             if processes().is_main_process:
-                self.engine.update_weights(step, weights)
+                self.engine.update_weights(step, sent)
         except Exception as failed:
             error = failed
         try:
-            for _ in weights if sharded else ():
+            for _ in walked if is_sharded(policy) else ():
                 pass
         except Exception as failed:
             error = error or failed

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 
+from rstar2_env.rollout.engines.transports.adapter import Adapter, adapter_state
 from rstar2_env.rollout.engines.weights import Cast, checkpoint_weights
 
 
@@ -45,6 +46,27 @@ def whole_weights(module: nn.Module, *, dtype: torch.dtype | None = None) -> Ite
         NotImplementedError: The module has adapters that cannot be merged.
     """
     yield from checkpoint_weights(module, dtype=dtype, gather=_gathered)
+
+
+@torch.no_grad()
+def whole_adapter(policy: Any, *, dtype: torch.dtype | None = None) -> Adapter:
+    """The LoRA adapter of a policy, whole; its tensors are gathered as those of ``whole_weights``, layer by layer.
+
+    Args:
+        policy: A ``peft.PeftModel`` with one adapter, named ``default``.
+        dtype: Precision of its tensors; ``None`` leaves them as they are.
+    """
+    return Adapter(policy.peft_config["default"], _adapter_tensors(policy, dtype))
+
+
+@torch.no_grad()
+def _adapter_tensors(policy: Any, dtype: torch.dtype | None) -> Iterator[tuple[str, Tensor]]:
+    def cast(name: str, tensor: Tensor) -> Tensor:
+        return tensor if dtype is None else tensor.to(dtype)
+
+    for name, tensor in adapter_state(policy).items():
+        with _gathered({name: tensor}, cast) as whole:
+            yield name, whole[name].detach()
 
 
 @contextmanager

@@ -24,7 +24,6 @@ from rstar2_env.core.errors import ServiceError
 from rstar2_env.rollout import Generation, SamplingParams, VllmServerEngine
 from rstar2_env.rollout.engine import TurnTimeoutError
 from rstar2_env.rollout.engines import vllm_server_fleet
-from rstar2_env.rollout.engines.weights import write_weights
 
 pytest.importorskip("httpx", reason="servers need the extra 'remote'")
 
@@ -224,8 +223,10 @@ def test_weights_that_become_old_while_it_loads_them_are_not_the_last(serve: Ser
 
     def newer() -> None:
         server.on_load = lambda: None
-        write_weights(weights(8), engine._folder(8))
-        engine._written = engine._folder(8)
+        kept = engine._transport._kept
+        for _ in kept.writing(weights(8).items(), kept.path(8)):
+            pass
+        kept._written = kept.path(8)
 
     server.dead, server.on_load = True, newer
     later(0.2, server.start)
@@ -314,7 +315,7 @@ def test_counters_that_began_anew_are_not_subtracted(serve: Serve) -> None:
 
 def test_what_a_killed_run_left_is_cleared_away(serve: Serve, tmp_path: Path) -> None:
     engine = serve(Server())
-    left = engine._folder(9)
+    left = engine._transport._kept.path(9)
     left.mkdir()
     (tmp_path / "rstar2-weights-of-another-9").mkdir()
     engine.update_weights(7, weights(7))

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 from weakref import ReferenceType, ref
 
 import pytest
 import torch
 from peft import LoraConfig, get_peft_model
-from safetensors.torch import load_file
 from tiny_models import tiny_qwen3
 
-from rstar2_env.rollout.engines.weights import Cast, checkpoint_weights, write_weights
+from rstar2_env.rollout.engines.weights import Cast, checkpoint_weights
 
 
 def test_a_plain_modules_weights_are_its_own_and_not_copies() -> None:
@@ -64,13 +62,3 @@ def test_adapters_that_cannot_be_added_are_refused() -> None:
     policy = get_peft_model(tiny_qwen3(), LoraConfig(r=2, target_modules="all-linear", use_dora=True))
     with pytest.raises(NotImplementedError, match="plain LoRA"):
         list(checkpoint_weights(policy))
-
-
-def test_large_weights_are_written_in_several_files_and_nothing_is_lost(tmp_path: Path) -> None:
-    weights = {f"w{number}": torch.full((10, 10), float(number)).t() for number in range(7)}
-    write_weights(weights, tmp_path / "new" / "folder", shard_bytes=900)
-    files = sorted((tmp_path / "new" / "folder").iterdir())
-    assert len(files) > 2
-    found = {name: tensor for file in files for name, tensor in load_file(file).items()}
-    assert found.keys() == weights.keys()
-    assert all(torch.equal(found[name], weights[name]) for name in weights)

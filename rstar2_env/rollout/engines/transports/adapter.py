@@ -1,0 +1,133 @@
+"""``AdapterTransport``: LoRA adapters alone, through a folder: megabytes, where a merged model has gigabytes.
+
+Every version is an adapter of its own name on the servers, so that a request in flight ends with the weights that it
+began with. The servers hold the base model, and have to be started with ``--enable-lora --max-lora-rank RANK`` and
+``VLLM_ALLOW_RUNTIME_LORA_UPDATING=1``. The newest adapter stays in the folder for servers that restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from rstar2_env.core.errors import ConfigurationError, ServiceError
+from rstar2_env.rollout.engines.transports.base import Setting, Takes
+from rstar2_env.rollout.engines.transports.kept import KeptWeights
+from rstar2_env.rollout.engines.transports.servers import Servers
+from rstar2_env.rollout.engines.vllm_server_fleet import Server
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """A LoRA adapter.
+
+    Attributes:
+        config: Its configuration, a ``peft.LoraConfig``.
+        tensors: Names, as peft saves them, and tensors.
+    """
+
+    config: Any
+    tensors: Iterable[tuple[str, Tensor]]
+
+
+class AdapterTransport:
+    """Hands adapters over through a folder.
+
+    Args:
+        setting: What the engine says.
+
+    Raises:
+        ConfigurationError: There is no folder.
+    """
+
+    takes: ClassVar[Takes] = "adapter"
+
+    def __init__(self, setting: Setting) -> None:
+        if setting.folder is None:
+            raise ConfigurationError(
+                "transport='adapter' needs weights_dir=, a folder that the servers see under the same path."
+            )
+        self._setting = setting
+        self._kept = KeptWeights(setting, setting.folder, "adapter")
+        self._loaded: list[str] = []
+
+    def send(self, version: int, weights: Any, servers: Servers) -> None:
+        """See ``Transport``.
+
+        Raises:
+            ConfigurationError: The policy has no adapter, or the servers take none.
+            ServiceError: A server refused it, or none is there.
+        """
+        from safetensors.torch import save_file
+
+        if not isinstance(weights, Adapter):
+            raise ConfigurationError(
+                "transport='adapter' hands LoRA adapters over, and the policy has none: lora_rank."
+            )
+        with self._kept.new(version) as part:
+            weights.config.save_pretrained(str(part))
+            tensors = {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in weights.tensors}
+            save_file(tensors, str(part / "adapter_model.safetensors"))
+            newest = self._kept.there(version)
+            name = newest.name
+            with servers.held(version):
+                up = servers.up()
+                self._drop(name, up, servers)  # of a run before, at a server that is still the same
+                try:
+                    order = {"lora_name": name, "lora_path": str(newest)}
+                    servers.order(up, "/v1/load_lora_adapter", order).result()
+                except ServiceError as error:
+                    raise _refused(error) from error
+                servers.up()
+            # The one before may still draw; of those before it no request can be left.
+            while len(self._loaded) > 1:
+                self._drop(self._loaded.pop(0), servers.up(), servers)
+            self._loaded.append(name)
+
+    async def restore(self, server: Server) -> None:
+        """See ``Transport``."""
+        newest = self._kept.newest()
+        if newest is None:
+            return
+        models = await self._setting.http.ask("GET", server.base, "/v1/models", retries=0)
+        listed = models.get("data", []) if isinstance(models, Mapping) else []
+        if newest.name not in [one.get("id") for one in listed]:
+            order = {"lora_name": newest.name, "lora_path": str(newest)}
+            await self._setting.http.ask("POST", server.base, "/v1/load_lora_adapter", order, retries=0)
+
+    def served_as(self, model: str, version: int) -> str:
+        """See ``Transport``: the adapter of that version."""
+        return self._kept.path(version).name
+
+    def close(self) -> None:
+        """Remove the adapter from the folder."""
+        self._kept.remove()
+
+    @staticmethod
+    def _drop(name: str, up: list[Server], servers: Servers) -> None:
+        for server in up:
+            try:
+                servers.order([server], "/v1/unload_lora_adapter", {"lora_name": name}, retries=0).result()
+            except ServiceError:
+                continue  # it does not have it
+
+
+def _refused(error: ServiceError) -> Exception:
+    if "404" in str(error):
+        return ConfigurationError(
+            "A server takes no adapters: start it with --enable-lora --max-lora-rank RANK and "
+            f"VLLM_ALLOW_RUNTIME_LORA_UPDATING=1, or choose transport='folder'. {error}"
+        )
+    return error
+
+
+def adapter_state(policy: Any) -> dict[str, Tensor]:
+    """The tensors of a policy's adapter, its own or shards of them, with the names of a saved adapter."""
+    from peft import get_peft_model_state_dict
+
+    own = policy.state_dict(keep_vars=True)
+    state: dict[str, Tensor] = get_peft_model_state_dict(policy, state_dict=own, save_embedding_layers=False)
+    return state

@@ -1,0 +1,110 @@
+"""Weights in buckets of bounded size, so that handing them over needs the memory of one bucket, not of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+
+@dataclass
+class Bucket:
+    """Some tensors in one buffer.
+
+    Attributes:
+        data: Their bytes, one after the other, (bytes,); the buffer is used again for the next bucket.
+        names: Their names.
+        dtypes: Their precisions.
+        shapes: Their shapes.
+    """
+
+    data: Tensor
+    names: list[str] = field(default_factory=list)
+    dtypes: list[torch.dtype] = field(default_factory=list)
+    shapes: list[list[int]] = field(default_factory=list)
+
+    def add(self, name: str, tensor: Tensor) -> None:
+        """Note what the buffer holds."""
+        self.names.append(name)
+        self.dtypes.append(tensor.dtype)
+        self.shapes.append(list(tensor.shape))
+
+
+def buckets(
+    weights: Iterable[tuple[str, Tensor]], most_bytes: int, device: torch.device | None = None
+) -> Iterator[Bucket]:
+    """Pack weights into one buffer after the other.
+
+    A tensor that is larger than a bucket is one of its own, without being copied if it can be sent as it is.
+
+    Args:
+        weights: Names and tensors; each is valid until the next one is taken.
+        most_bytes: Size of a bucket.
+        device: Where the buffer is; ``None`` means where the first tensor is.
+
+    Yields:
+        The buckets, in order; one is valid until the next one is taken.
+    """
+    buffer: Tensor | None = None
+    bucket, used = None, 0
+    for name, tensor in weights:
+        tensor = tensor.detach()
+        where = device or tensor.device
+        # Bytes can be read as numbers only from a multiple of their size on.
+        if bucket is not None and (used + tensor.nbytes > most_bytes or used % tensor.itemsize):
+            bucket.data = bucket.data[:used]
+            yield bucket
+            bucket, used = None, 0
+        if tensor.nbytes > most_bytes:
+            large = Bucket(tensor.to(where).contiguous().view(-1).view(torch.uint8))
+            large.add(name, tensor)
+            yield large
+            continue
+        if bucket is None:
+            buffer = torch.empty(most_bytes, dtype=torch.uint8, device=where) if buffer is None else buffer
+            bucket = Bucket(buffer)
+        part = bucket.data[used : used + tensor.nbytes]
+        part.view(tensor.dtype).view(tensor.shape).copy_(tensor)
+        bucket.add(name, tensor)
+        used += tensor.nbytes
+    if bucket is not None:
+        bucket.data = bucket.data[:used]
+        yield bucket
+
+
+def writing(
+    weights: Iterable[tuple[str, Tensor]], folder: Path, *, bucket_bytes: int = 256 << 20
+) -> Iterator[tuple[str, Tensor]]:
+    """Pass weights on, and write them as safetensors files for a program that reads checkpoints.
+
+    Args:
+        weights: Names and tensors; each is valid until the next one is taken.
+        folder: Created if it does not exist.
+        bucket_bytes: Most bytes of a file, except for a larger tensor.
+
+    Yields:
+        The same names and tensors.
+    """
+    from safetensors.torch import save_file
+
+    folder.mkdir(parents=True, exist_ok=True)
+    held: dict[str, Tensor] = {}
+    size = number = 0
+    for name, tensor in weights:
+        if held and size + tensor.nbytes > bucket_bytes:
+            save_file(held, str(folder / f"model-{number:05d}.safetensors"))
+            held, size, number = {}, 0, number + 1
+        if tensor.nbytes > bucket_bytes:
+            save_file({name: tensor.detach().contiguous()}, str(folder / f"model-{number:05d}.safetensors"))
+            number += 1
+        else:
+            # A copy, since the next one may take its place. Tied weights are written under each of their names: vLLM
+            # on a CPU keeps a packed copy for the second one, and would continue with the old weights (seen with 0.32).
+            held[name] = torch.empty_like(tensor, device="cpu", memory_format=torch.contiguous_format).copy_(tensor)
+            size += tensor.nbytes
+        yield name, tensor
+    if held:
+        save_file(held, str(folder / f"model-{number:05d}.safetensors"))

@@ -1,0 +1,66 @@
+"""``FolderTransport``: weights through a folder that trainer and servers see under the same path.
+
+They are written once, in files of one bucket, and every server reads them. The newest stay there until the engine is
+closed, for servers that restart and for the other processes of a run. A tmpfs is enough on one machine.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.rollout.engines.transports.base import Setting, Takes
+from rstar2_env.rollout.engines.transports.kept import KeptWeights, reload_from
+from rstar2_env.rollout.engines.transports.servers import Servers
+from rstar2_env.rollout.engines.vllm_server_fleet import Server
+from rstar2_env.rollout.engines.weights import named_weights
+
+
+class FolderTransport:
+    """Hands weights over through a folder.
+
+    Args:
+        setting: What the engine says.
+    """
+
+    takes: ClassVar[Takes] = "weights"
+
+    def __init__(self, setting: Setting) -> None:
+        self._kept = None if setting.folder is None else KeptWeights(setting, setting.folder)
+
+    def send(self, version: int, weights: Any, servers: Servers) -> None:
+        """See ``Transport``; requests go on with the old weights while the new ones are written.
+
+        Raises:
+            ConfigurationError: There is no folder.
+            ServiceError: A server refused them, or none is there.
+        """
+        kept = self._kept
+        if kept is None:
+            raise ConfigurationError(
+                "The servers can load new weights only from a folder: pass weights_dir=, a folder that they see "
+                "under the same path (/dev/shm on one machine), and start them with VLLM_SERVER_DEV_MODE=1. Or choose "
+                "transport='group'."
+            )
+        with kept.new(version) as part:
+            for _ in kept.writing(named_weights(weights), part):
+                pass
+            newest = kept.there(version)
+            with servers.held(version):
+                servers.order(servers.up(), "/collective_rpc", reload_from(newest)).result()
+                # Those that were lost meanwhile get the new weights when they are readmitted.
+                servers.up()
+
+    async def restore(self, server: Server) -> None:
+        """See ``Transport``."""
+        if self._kept is not None:
+            await self._kept.reload(server)
+
+    def served_as(self, model: str, version: int) -> str:
+        """See ``Transport``: the weights of the served model itself change."""
+        return model
+
+    def close(self) -> None:
+        """Remove the weights."""
+        if self._kept is not None:
+            self._kept.remove()

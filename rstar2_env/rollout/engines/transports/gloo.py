@@ -1,0 +1,108 @@
+"""A process group of one trainer and the workers of its servers, over gloo: for servers on CPUs.
+
+Covered: joining through a store at the trainer's address, broadcasts from the trainer. A member that dies is an error
+for the others. Not covered: accelerators, which have NCCL and RCCL (``nccl``).
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from concurrent.futures import Future
+from datetime import timedelta
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._C._distributed_c10d import PrefixStore, TCPStore
+from torch.distributed import BroadcastOptions, ProcessGroupGloo
+
+
+class GlooGroup:
+    """One member of the group; made on all members at once.
+
+    Args:
+        address: Address of the trainer.
+        port: Port at which the trainer listens.
+        rank: This member, 0 for the trainer.
+        size: Number of members.
+        timeout_s: Seconds to wait for the others.
+        listener: The trainer's socket, already bound to the port.
+
+    Raises:
+        RuntimeError: The others did not come.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        port: int,
+        rank: int,
+        size: int,
+        *,
+        timeout_s: float,
+        listener: socket.socket | None = None,
+    ) -> None:
+        timeout = timedelta(seconds=timeout_s)
+        self._store = TCPStore(
+            address,
+            port,
+            is_master=rank == 0,
+            timeout=timeout,
+            wait_for_workers=False,
+            master_listen_fd=None if listener is None else listener.detach(),
+        )
+        gloo: Any = ProcessGroupGloo  # torch's stubs lack most of it
+        options = gloo._Options()
+        options._timeout = timeout
+        options._devices = [gloo.create_device(hostname=own_address(address, port))]
+        self._group: Any = gloo(PrefixStore("rstar2-weights", self._store), rank, size, options)
+
+    def broadcast(self, tensor: Tensor, receiving: Future[Any] | None = None) -> None:
+        """Send the trainer's tensor to all; returns when this member has done its part.
+
+        Args:
+            tensor: The tensor.
+            receiving: See ``Group``; the trainer has one.
+
+        Raises:
+            RuntimeError: A member is gone.
+        """
+        options = BroadcastOptions()
+        options.rootRank = 0
+        work = self._group.broadcast([tensor], options)
+        while receiving is not None and not work.is_completed():
+            check(receiving)
+            time.sleep(1e-4)
+        work.wait()
+
+    def close(self) -> None:
+        """Leave the group; the others' broadcasts fail."""
+        self._group.abort()
+        del self._group
+        del self._store
+
+
+def check(receiving: Future[Any]) -> None:
+    """Raise what a member said that ended before it had received.
+
+    Raises:
+        RuntimeError: Something failed at a member.
+    """
+    if receiving.done() and (error := receiving.exception()) is not None:
+        raise RuntimeError(f"a server did not receive the weights: {error}") from error
+
+
+def own_address(address: str, port: int) -> str:
+    """The address of this machine in the network that leads to another one; nothing is sent."""
+    found = socket.getaddrinfo(address, port, type=socket.SOCK_DGRAM)
+    family, kind, _, _, where = min(found, key=lambda one: one[0] != socket.AF_INET)
+    with socket.socket(family, kind) as asking:
+        asking.connect(where)
+        mine: str = asking.getsockname()[0]
+    return mine
+
+
+def empty(size: int) -> Tensor:
+    """A buffer of bytes for this kind of group."""
+    return torch.empty(size, dtype=torch.uint8)

@@ -1,0 +1,100 @@
+"""The server's side of a process group over gloo, through vLLM's interface for transfers of weights.
+
+vLLM itself has none for CPUs. Start a server with ``--worker-extension-cls
+rstar2_env.rollout.engines.transports.gloo_worker.GlooWorker --weight-transfer-config '{"backend": "gloo"}'``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from vllm.distributed.weight_transfer.base import (
+    WeightTransferEngine,
+    WeightTransferInitInfo,
+    WeightTransferUpdateInfo,
+)
+from vllm.distributed.weight_transfer.factory import WeightTransferEngineFactory
+from vllm.model_executor.model_loader.reload import finalize_layerwise_reload, initialize_layerwise_reload
+
+from rstar2_env.rollout.engines.transports.gloo import GlooGroup, empty
+from rstar2_env.rollout.engines.vllm_worker import FullLogprobs
+
+
+@dataclass(kw_only=True)
+class GlooInitInfo(WeightTransferInitInfo):
+    """How a worker joins: the fields that vLLM's own group over NCCL has too."""
+
+    master_address: str
+    master_port: int
+    rank_offset: int
+    world_size: int
+    timeout_s: float = 300.0
+
+
+@dataclass
+class GlooUpdateInfo(WeightTransferUpdateInfo):
+    """What one bucket holds, in its order."""
+
+    names: list[str]
+    dtype_names: list[str]
+    shapes: list[list[int]]
+
+
+class GlooTransfer(WeightTransferEngine[GlooInitInfo, GlooUpdateInfo]):
+    """Receives buckets of weights; the counterpart of vLLM's ``NCCLWeightTransferEngine`` with ``packed``."""
+
+    init_info_cls: ClassVar[Any] = GlooInitInfo
+    update_info_cls: ClassVar[Any] = GlooUpdateInfo
+    _group: GlooGroup | None = None
+
+    def init_transfer_engine(self, init_info: GlooInitInfo) -> None:
+        """Join the trainer's group."""
+        self.shutdown()
+        place = self.parallel_config.data_parallel_index * self.parallel_config.world_size + self.parallel_config.rank
+        self._group = GlooGroup(
+            init_info.master_address,
+            init_info.master_port,
+            init_info.rank_offset + place,
+            init_info.world_size,
+            timeout_s=init_info.timeout_s,
+        )
+
+    def start_weight_update(self) -> None:
+        """Let the layers collect their weights."""
+        initialize_layerwise_reload(self.model)
+
+    def finish_weight_update(self) -> None:
+        """Let the layers compute with what they collected."""
+        finalize_layerwise_reload(self.model, self.model_config)
+
+    def receive_weights(self, update_info: GlooUpdateInfo) -> None:
+        """Receive one bucket and load it."""
+        if self._group is None:
+            raise RuntimeError("The worker is in no group: call init_weight_transfer_engine first.")
+        dtypes = [getattr(torch, name) for name in update_info.dtype_names]
+        sizes = [math.prod(shape) * dtype.itemsize for shape, dtype in zip(update_info.shapes, dtypes, strict=True)]
+        bucket = empty(sum(sizes))
+        self._group.broadcast(bucket)
+        parts = zip(update_info.names, update_info.shapes, dtypes, bucket.split(sizes), strict=True)
+        self.model.load_weights((name, part.view(dtype).view(shape)) for name, shape, dtype, part in parts)
+
+    def update_weights(self, update_info: dict[str, Any]) -> None:
+        """Receive one bucket; there is no accelerator to wait for."""
+        self.receive_weights(self.parse_update_info(update_info))
+
+    def shutdown(self) -> None:
+        """Leave the group."""
+        if self._group is not None:
+            self._group.close()
+            self._group = None
+
+
+class GlooWorker(FullLogprobs):
+    """The class to pass to ``vllm serve --worker-extension-cls``; loading it makes the backend known."""
+
+
+if "gloo" not in WeightTransferEngineFactory._registry:
+    WeightTransferEngineFactory.register_engine("gloo", GlooTransfer)

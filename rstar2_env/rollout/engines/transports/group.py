@@ -1,0 +1,215 @@
+"""``GroupTransport``: weights broadcast to the servers' workers, through vLLM's own interface for transfers of weights.
+
+One process group has this process and every worker of every server; all get each bucket at once. Over NCCL or RCCL on
+accelerators (``nccl``), over gloo on CPUs (``gloo``). Requests in flight are frozen meanwhile, and go on with the new
+weights. With a folder the weights are written there too, for servers that restart; without one, such a server gets its
+weights at the next hand-over, and no requests before.
+
+A server that dies in the middle cuts the hand-over: no server gets requests until another attempt has given its
+weights to all that are left, in a group of their own. Not covered: workers that wait over NCCL in a broadcast from a
+trainer that died, which NCCL never ends; such servers have to be restarted.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from contextlib import ExitStack, suppress
+from itertools import accumulate
+from typing import Any, ClassVar, Protocol
+from urllib.parse import urlsplit
+
+import torch
+from torch import Tensor
+
+from rstar2_env.core.errors import ServiceError
+from rstar2_env.rollout.engines.transports.base import Setting, Takes
+from rstar2_env.rollout.engines.transports.buckets import Bucket, buckets
+from rstar2_env.rollout.engines.transports.gloo import GlooGroup, own_address
+from rstar2_env.rollout.engines.transports.kept import KeptWeights
+from rstar2_env.rollout.engines.transports.nccl import NcclGroup
+from rstar2_env.rollout.engines.transports.servers import Servers
+from rstar2_env.rollout.engines.vllm_server_fleet import Server
+from rstar2_env.rollout.engines.weights import named_weights
+
+_JOIN_S = 120.0
+"""Seconds for which the members of a new group wait for one another."""
+
+
+class Group(Protocol):
+    """The trainer's end of a process group."""
+
+    def broadcast(self, tensor: Tensor, receiving: Future[Any]) -> None:
+        """Send a tensor to all; returns when it may be overwritten.
+
+        Args:
+            tensor: The tensor, on the group's device.
+            receiving: Done before the tensor has arrived only if a member failed, which may leave the others waiting.
+
+        Raises:
+            RuntimeError: A member is gone, or has failed.
+        """
+        ...
+
+    def close(self) -> None:
+        """Leave the group."""
+        ...
+
+
+class GroupTransport:
+    """Hands weights over in a process group.
+
+    Args:
+        setting: What the engine says.
+    """
+
+    takes: ClassVar[Takes] = "weights"
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+        self._group: Group | None = None
+        self._members: list[tuple[str, int]] = []
+        self._sent: int | None = None
+        self._cut = False
+        self._kept = None if setting.folder is None else KeptWeights(setting, setting.folder)
+
+    def send(self, version: int, weights: Any, servers: Servers) -> None:
+        """See ``Transport``."""
+        with ExitStack() as done, servers.held(version):
+            pairs = named_weights(weights)
+            if self._kept is not None:
+                pairs = self._kept.writing(pairs, done.enter_context(self._kept.new(version)))
+            members = servers.alive()
+            try:
+                self._deliver(version, pairs, members, servers)
+                if self._kept is not None:
+                    self._kept.there(version)
+            except BaseException as error:
+                # Some of them may have half of the new weights: none may answer before it has all.
+                self._cut = True
+                self._leave()
+                servers.lose(members, f"the hand-over of version {version} was cut")
+                if isinstance(error, ServiceError):
+                    said = f"The hand-over of version {version} was cut: {error}"
+                    raise ServiceError(said, cause=error.cause) from error
+                raise
+            self._sent, self._cut = version, False
+
+    async def restore(self, server: Server) -> None:
+        """See ``Transport``."""
+        version = self._setting.version()
+        found = await self._setting.http.ask("GET", server.base, "/weight_info", retries=0)
+        label = found.get("weight_version") if isinstance(found, Mapping) else None
+        if label == self._label(version) and not self._cut:
+            return
+        if self._sent is None and not version and not self._cut:
+            return  # it keeps the weights that it was started with, as the others do
+        if self._kept is not None and not self._cut:
+            await self._kept.reload(server)
+            named = {"new_version": self._label(version)}
+            await self._setting.http.ask("POST", server.base, "/update_weight_version", named, retries=0)
+            return
+        raise ServiceError("It has not the newest weights, and gets them with the next hand-over.")
+
+    def served_as(self, model: str, version: int) -> str:
+        """See ``Transport``: the weights of the served model itself change."""
+        return model
+
+    def close(self) -> None:
+        """Leave the group, and remove the weights."""
+        self._leave()
+        if self._kept is not None:
+            self._kept.remove()
+
+    def _deliver(
+        self, version: int, weights: Iterable[tuple[str, Tensor]], members: list[Server], servers: Servers
+    ) -> None:
+        def order(path: str, body: Any = None) -> None:
+            self._whole(servers.order(members, path, body, timeout_s=self._setting.timeout_s), members)
+
+        order("/pause?mode=keep")
+        self._join(members, servers)
+        order("/start_weight_update")
+        assert self._group is not None
+        receiving: Future[list[Server]] | None = None
+        for bucket in buckets(weights, self._setting.bucket_bytes, _device()):
+            if receiving is not None:
+                self._whole(receiving, members)
+            # The servers load this bucket while the next one is gathered.
+            body = {"update_info": _said(bucket)}
+            receiving = servers.order(members, "/update_weights", body, timeout_s=self._setting.timeout_s)
+            try:
+                self._group.broadcast(bucket.data, receiving)
+            except RuntimeError as error:
+                raise ServiceError(f"a member of the group is gone: {error}", cause="lost") from error
+        if receiving is not None:
+            self._whole(receiving, members)
+        order("/finish_weight_update", {"weight_version": self._label(version)})
+        order("/resume")
+
+    def _whole(self, asked: Future[list[Server]], members: list[Server]) -> None:
+        """Wait for all members to have done something."""
+        done = asked.result()
+        missing = [server.base for server in members if server not in done]
+        if missing:
+            raise ServiceError(f"{', '.join(missing)} was lost.", cause="lost")
+
+    def _join(self, members: list[Server], servers: Servers) -> None:
+        """Make a group of these members, unless there is one; ends what an earlier cut has left of them."""
+        named = [(server.base, server.losses) for server in members]
+        if self._group is not None and named == self._members:
+            return
+        self._leave()
+        timeout_s = self._setting.timeout_s
+        # A session that is still open cannot be opened again, and one that failed is closed though its layers wait for
+        # weights: opened if possible and closed, it is as before in both cases.
+        for path in ("/start_weight_update", "/finish_weight_update"):
+            for server in members:
+                with suppress(ServiceError):
+                    servers.order([server], path, timeout_s=timeout_s).result()
+        counts = [int(servers.ask(server, "/get_world_size")["world_size"]) for server in members]
+        offsets = dict(zip((server.base for server in members), accumulate([1, *counts[:-1]]), strict=True))
+        parts = urlsplit(members[0].base)
+        address = self._setting.address or own_address(parts.hostname or "127.0.0.1", parts.port or 80)
+        listener = socket.create_server((address, 0), family=socket.AF_INET6 if ":" in address else socket.AF_INET)
+        port, size = listener.getsockname()[1], 1 + sum(counts)
+        on_accelerator = _device().type == "cuda"
+        with listener:
+
+            def join(server: Server) -> dict[str, Any]:
+                info = {"master_address": address, "master_port": port, "world_size": size}
+                most = {"packed": True, "packed_buffer_size_bytes": self._setting.bucket_bytes, "packed_num_buffers": 1}
+                own = most if on_accelerator else {"timeout_s": timeout_s}
+                return {"init_info": {**info, "rank_offset": offsets[server.base], **own}}
+
+            joining = servers.order(members, "/init_weight_transfer_engine", join, timeout_s=_JOIN_S)
+            try:
+                if on_accelerator:
+                    listener.close()  # vLLM listens itself
+                    self._group = NcclGroup(address, port, size)
+                else:
+                    self._group = GlooGroup(address, port, 0, size, timeout_s=_JOIN_S, listener=listener)
+            except RuntimeError as error:
+                if joining.done():
+                    joining.result()  # says more
+                raise ServiceError(f"the servers did not join the group: {error}", cause="lost") from error
+        self._whole(joining, members)
+        self._members = named
+
+    def _leave(self) -> None:
+        group, self._group, self._members = self._group, None, []
+        if group is not None:
+            group.close()
+
+    def _label(self, version: int) -> str:
+        return f"{self._setting.run}-{version}"
+
+
+def _said(bucket: Bucket) -> dict[str, Any]:
+    precisions = [str(dtype).removeprefix("torch.") for dtype in bucket.dtypes]
+    return {"names": bucket.names, "dtype_names": precisions, "shapes": bucket.shapes}
+
+
+def _device() -> torch.device:
+    return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")

@@ -1,0 +1,106 @@
+"""``KeptWeights``: the newest weights of a run in a folder, for servers to read when they are told to, or come back."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from torch import Tensor
+
+from rstar2_env.core.errors import ServiceError
+from rstar2_env.rollout.engines.transports.base import Setting
+from rstar2_env.rollout.engines.transports.buckets import writing
+from rstar2_env.rollout.engines.vllm_server_fleet import Server
+
+
+class KeptWeights:
+    """Weights of one version at a time, found by every process of a run under the same path.
+
+    Args:
+        setting: What the engine says.
+        folder: Where they are kept, in a folder of their own: room for two copies.
+        kind: Begins the names of these folders.
+    """
+
+    def __init__(self, setting: Setting, folder: Path, kind: str = "weights") -> None:
+        self._setting, self._at, self._kind = setting, folder, kind
+        self._written: Path | None = None
+
+    @contextmanager
+    def new(self, version: int) -> Iterator[Path]:
+        """Take the place of the weights before; they stay the newest if there is an error.
+
+        Yields:
+            An empty folder for the new ones; ``there`` says when it is complete.
+        """
+        before, self._written = self._written, self.path(version)
+        part = self._part(version)
+        try:
+            for left in (self._written, part):  # of a run that was killed
+                shutil.rmtree(left, ignore_errors=True)
+            part.mkdir(parents=True)
+            yield part
+        except BaseException:
+            for left in (self._written, part):
+                shutil.rmtree(left, ignore_errors=True)
+            self._written = None if before == self._written else before
+            raise
+        for old in self._at.glob(self.path("*").name):
+            if old != self._written:
+                shutil.rmtree(old, ignore_errors=True)
+
+    def there(self, version: int) -> Path:
+        """Say that the new weights are complete, and return where they are."""
+        return self._part(version).rename(self.path(version))
+
+    def writing(self, weights: Iterable[tuple[str, Tensor]], part: Path) -> Iterator[tuple[str, Tensor]]:
+        """Pass weights on, and write them into the folder of the new ones."""
+        return writing(weights, part, bucket_bytes=self._setting.bucket_bytes)
+
+    def newest(self) -> Path | None:
+        """The folder of the newest weights; ``None`` if the servers keep those that they were started with.
+
+        Raises:
+            ServiceError: Another process of the run is still writing them.
+        """
+        if self._written is not None:
+            return self._written
+        version = self._setting.version()
+        shared = self.path(version)
+        if shared.exists():
+            return shared
+        if version:
+            raise ServiceError(f"The weights of version {version} are not in {self._at} yet.")
+        return None
+
+    async def reload(self, server: Server) -> None:
+        """Let a server that has come back read the newest weights; called in the loop of the servers' client.
+
+        Raises:
+            ServiceError: They are not there, or the server did not read them.
+        """
+        newest = self.newest()
+        if newest is not None:
+            await self._setting.http.ask("POST", server.base, "/collective_rpc", reload_from(newest), retries=0)
+            if newest != self.newest():
+                raise ServiceError("Newer weights were written meanwhile.")
+
+    def remove(self) -> None:
+        """Remove the newest weights."""
+        if self._written is not None:
+            shutil.rmtree(self._written, ignore_errors=True)
+            self._written = None
+
+    def path(self, version: int | str) -> Path:
+        """Where the weights of a version are."""
+        return self._at / f"rstar2-{self._kind}-{self._setting.run}-{version}"
+
+    def _part(self, version: int) -> Path:
+        return self.path(version).with_name(f"{self.path(version).name}.part")
+
+
+def reload_from(folder: Path) -> dict[str, object]:
+    """The order to read weights from a folder, for a server's ``/collective_rpc``."""
+    return {"method": "reload_weights", "kwargs": {"weights_path": str(folder)}}

@@ -1,0 +1,232 @@
+"""``Servers``: the servers of an engine, as a transport reaches them from the trainer's thread."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from rstar2_env.core.errors import ServiceError
+from rstar2_env.core.http import HttpClient
+from rstar2_env.rollout.engines.vllm_server_fleet import Fleet, Server
+
+
+class Servers:
+    """The servers of one engine, and the gate through which its requests go.
+
+    Args:
+        http: The client that asks them.
+        fleet: The servers.
+        ready: Set while requests may be sent.
+        renew: Called with the version of the weights that all servers have, before requests may be sent again.
+    """
+
+    def __init__(self, http: HttpClient, fleet: Fleet, ready: asyncio.Event, renew: Callable[[int], None]) -> None:
+        self._http, self._fleet, self._ready, self._renew = http, fleet, ready, renew
+
+    @contextmanager
+    def held(self, version: int) -> Iterator[None]:
+        """Let new requests wait; at the end, unless there was an error, they are of a new version."""
+
+        async def hold() -> None:
+            self._ready.clear()
+            self._fleet.watch()
+
+        async def let_go(done: bool) -> None:
+            if done:
+                self._renew(version)
+            self._ready.set()
+
+        self._http.run_now(hold())
+        done = False
+        try:
+            yield
+            done = True
+        finally:
+            self._http.run_now(let_go(done))
+
+    def known(self) -> list[Server]:
+        """All servers."""
+        return self._fleet.servers
+
+    def up(self) -> list[Server]:
+        """The servers that may get requests; waits until there is one.
+
+        Raises:
+            ServiceError: There was none for ``patience_s``.
+        """
+
+        async def found() -> list[Server]:
+            await self._fleet.any_up()
+            return self._fleet.up
+
+        return self._http.run_now(found())
+
+    def alive(self, *, wait: bool = True) -> list[Server]:
+        """The servers that answer, those that wait for weights too.
+
+        Args:
+            wait: Wait until there is one.
+
+        Raises:
+            ServiceError: There was none for ``patience_s``.
+        """
+        return self._http.run_now(self._fleet.alive(wait=wait))
+
+    def order(
+        self,
+        servers: Sequence[Server],
+        path: str,
+        body: Callable[[Server], Any] | Any = None,
+        *,
+        timeout_s: float | None = None,
+        retries: int | None = None,
+    ) -> Future[list[Server]]:
+        """Ask servers to do something, all at once.
+
+        Args:
+            servers: The servers.
+            path: Begins with a slash.
+            body: What each is sent, or a function of the server that returns it.
+            timeout_s: Seconds that a server may take, instead of the client's.
+            retries: Further attempts, instead of the client's.
+
+        Returns:
+            The servers that did it; one that was lost on the way is taken out. A ``ServiceError`` comes from the result
+            if a server refused.
+        """
+
+        async def one(server: Server) -> bool:
+            sent = body(server) if callable(body) else body
+            try:
+                await self._http.ask("POST", server.base, path, sent, timeout_s=timeout_s, retries=retries)
+            except ServiceError as error:
+                if error.cause != "lost":
+                    raise refused(error) from error
+                self._fleet.lost(server, str(error))
+                return False
+            return True
+
+        async def every() -> list[Server]:
+            outcomes = await asyncio.gather(*map(one, servers), return_exceptions=True)
+            for outcome in outcomes:
+                if isinstance(outcome, BaseException):
+                    raise outcome
+            return [server for server, done in zip(servers, outcomes, strict=True) if done]
+
+        return self._http.start(every())
+
+    def ask(self, server: Server, path: str) -> Any:
+        """Ask one server for something that it knows.
+
+        Raises:
+            ServiceError: It did not answer.
+        """
+        return self._http.run_now(self._http.ask("GET", server.base, path))
+
+    def lose(self, servers: Sequence[Server], why: str) -> None:
+        """Take servers out until they have been given weights."""
+
+        async def lose() -> None:
+            for server in servers:
+                self._fleet.lost(server, why)
+
+        self._http.run_now(lose())
+
+
+class ServersOfSeveral(Servers):
+    """The servers of several engines, in one hand-over.
+
+    Args:
+        parts: The servers of each engine.
+    """
+
+    def __init__(self, parts: Sequence[Servers]) -> None:
+        self._parts = list(parts)
+
+    @contextmanager
+    def held(self, version: int) -> Iterator[None]:
+        """See ``Servers``."""
+        with ExitStack() as all_held:
+            for part in self._parts:
+                all_held.enter_context(part.held(version))
+            yield
+
+    def known(self) -> list[Server]:
+        """See ``Servers``."""
+        return [server for part in self._parts for server in part.known()]
+
+    def up(self) -> list[Server]:
+        """See ``Servers``; waits for the first engine's servers if no other has one."""
+        return [server for server in self.known() if server.up] or self._parts[0].up()
+
+    def alive(self, *, wait: bool = True) -> list[Server]:
+        """See ``Servers``; waits for the first engine's servers if no other has one."""
+        found = [server for part in self._parts for server in part.alive(wait=False)]
+        return found if found or not wait else self._parts[0].alive()
+
+    def order(
+        self,
+        servers: Sequence[Server],
+        path: str,
+        body: Callable[[Server], Any] | Any = None,
+        *,
+        timeout_s: float | None = None,
+        retries: int | None = None,
+    ) -> Future[list[Server]]:
+        """See ``Servers``."""
+        asked = [
+            part.order(
+                [one for one in servers if one in part.known()], path, body, timeout_s=timeout_s, retries=retries
+            )
+            for part in self._parts
+        ]
+        return _joined(asked)
+
+    def ask(self, server: Server, path: str) -> Any:
+        """See ``Servers``."""
+        return next(part for part in self._parts if server in part.known()).ask(server, path)
+
+    def lose(self, servers: Sequence[Server], why: str) -> None:
+        """See ``Servers``."""
+        for part in self._parts:
+            part.lose([one for one in servers if one in part.known()], why)
+
+
+def _joined(asked: Sequence[Future[list[Server]]]) -> Future[list[Server]]:
+    """A future of what all futures return together, or of the first one's error, once one has an error."""
+    whole: Future[list[Server]] = Future()
+    lock = threading.Lock()
+    left = len(asked)
+
+    def one_done(future: Future[list[Server]]) -> None:
+        nonlocal left
+        with lock:
+            left -= 1
+            if whole.done():
+                return
+            error = future.exception()
+            if error is not None:
+                whole.set_exception(error)
+            elif not left:
+                whole.set_result([server for one in asked for server in one.result()])
+
+    for future in asked:
+        future.add_done_callback(one_done)
+    return whole
+
+
+def refused(error: ServiceError) -> ServiceError:
+    """The error of a server that did not take weights, with what may be the matter."""
+    hint = ""
+    if "404" in str(error):
+        hint = " Was the server started with VLLM_SERVER_DEV_MODE=1?"
+    elif "Weight transfer not configured" in str(error):
+        hint = (
+            " transport='group' needs servers that were started with --weight-transfer-config "
+            """'{"backend": "nccl"}' (docs/rollout.md); or choose transport='folder'."""
+        )
+    return ServiceError(f"A server did not load the new weights.{hint} {error}", cause="" if hint else error.cause)
