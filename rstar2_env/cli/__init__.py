@@ -21,6 +21,12 @@ _COMMANDS: dict[str, tuple[str, str, str, str]] = {
         "Train a model with a trainer, by name.",
         "rstar2 train grpo_roc --model start --problems train.jsonl --out run --set env.max_turns=4",
     ),
+    "launch": (
+        "launch",
+        "launch_command",
+        "Start servers and trainers on this machine, and end them together.",
+        "rstar2 launch --serve 0-3 --train 4-7 -- grpo_roc --model start --problems train.jsonl --out run",
+    ),
     "plan": (
         "plan",
         "plan_command",

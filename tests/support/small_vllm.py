@@ -26,6 +26,7 @@ class Model:
     def __init__(self, folder: str) -> None:
         self._lock = threading.Lock()
         self._model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+        self.longest = int(self._model.config.max_position_embeddings)
         self.loads = 0
 
     @torch.no_grad()
@@ -60,7 +61,7 @@ def answer(model: Model, path: str, body: Any) -> tuple[int, Any]:
     if path == "/health":
         return 200, ""
     if path == "/v1/models":
-        return 200, {"data": [{"id": "policy", "max_model_len": 2048}]}
+        return 200, {"data": [{"id": "policy", "max_model_len": model.longest}]}
     if path == "/metrics":
         return 200, 'vllm:cache_config_info{block_size="16",num_gpu_blocks="4096"} 1.0\n'
     if path == "/collective_rpc" and body["method"] == "reload_weights":

@@ -1,8 +1,6 @@
 """Every file of options is one that the trainers take."""
 
 import inspect
-import json
-from typing import Any
 
 import pytest
 from places import ROOT
@@ -34,34 +32,3 @@ def test_the_papers_numbers_are_in_its_recipe():
     rollout = trainers.read_config(CONFIGS[0].parent / "paper_stage1.toml")["rollout"]
     assert rollout["problems_per_step"] * rollout["group_size"] * rollout["oversample"] == 512 * 32
     assert (rollout["max_episode_tokens"], rollout["env_options"]["max_turns"]) == (8192, 10)
-
-
-SCALED: dict[str, Any] = {
-    "run": {"steps": 1, "threads": 1, "progress": False},
-    "rollout": {
-        "env": {"problems": "arithmetic:level=1"},
-        "engine": "transformers",
-        "problems_per_step": 2,
-        "group_size": 2,
-        "max_episode_tokens": 32,
-        "max_turn_tokens": 8,
-    },
-    "optim": {"tokens_per_device": 512},
-    "eval": {"every": 1, "episodes": 2, "max_episode_tokens": 48},
-}
-"""What makes a file's run one for a laptop: the rest of it stays as it is written."""
-
-
-@pytest.mark.train
-@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
-def test_a_file_of_options_runs_scaled_down(path, tiny_model, tmp_path):
-    trainer = trainers.make(str(path), model=str(tiny_model), output_dir=str(tmp_path / "run"), **SCALED)
-    try:
-        result = trainer.train()
-    finally:
-        trainer.close()
-    assert [line["step"] for line in result.history] == [0, 1]
-    written = trainers.read_config(path)
-    assert trainer.config.optim.warmup_steps == written["optim"]["warmup_steps"]
-    kept = json.loads((result.output_dir / "config.json").read_text())
-    assert (kept["trainer"], kept["rollout"]["oversample"]) == ("grpo_roc", 2)

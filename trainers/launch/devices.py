@@ -1,0 +1,95 @@
+"""``Devices``: some of a machine's accelerators, or some of its cores, for a process of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rstar2_env.core.errors import ConfigurationError
+
+VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
+"""Variables that say which accelerators a process sees; builds for ROCm read both, and vLLM wants them equal."""
+_PART = re.compile(r"(\d+)(?:-(\d+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Devices:
+    """Devices by their numbers.
+
+    Attributes:
+        numbers: The numbers, as this process counts them.
+        cores: Whether they are cores of the CPU.
+    """
+
+    numbers: tuple[int, ...]
+    cores: bool = False
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.numbers)
+
+    def __str__(self) -> str:
+        """As ``--serve`` takes them."""
+        return ",".join(map(str, self.numbers))
+
+    def split(self, size: int) -> list[Devices]:
+        """Groups of ``size`` devices, in order.
+
+        Raises:
+            ConfigurationError: They do not divide so.
+        """
+        if len(self) % size:
+            raise ConfigurationError(f"{len(self)} devices ({self}) do not make engines of {size} (--tensor-parallel).")
+        return [Devices(self.numbers[start : start + size], self.cores) for start in range(0, len(self), size)]
+
+    def environment(self, outer: Mapping[str, str]) -> dict[str, str]:
+        """Variables that show a process these devices alone.
+
+        Args:
+            outer: The variables of this process; where they hide devices, number 0 is the first that they show.
+
+        Raises:
+            ConfigurationError: There is no device of that number among those that are shown.
+        """
+        if self.cores:
+            threads = str(len(self))
+            return {"OMP_NUM_THREADS": threads, "VLLM_CPU_OMP_THREADS_BIND": "nobind", **dict.fromkeys(VISIBLE, "")}
+        found = {}
+        for name in VISIBLE:
+            if name != VISIBLE[0] and name not in outer:
+                continue
+            shown = [each.strip() for each in outer.get(name, "").split(",") if each.strip()]
+            if shown and max(self.numbers) >= len(shown):
+                raise ConfigurationError(
+                    f"Device {max(self.numbers)} is not there: {name}={outer[name]} shows {len(shown)} devices, "
+                    "counted from 0."
+                )
+            found[name] = ",".join(shown[number] if shown else str(number) for number in self.numbers)
+        return found
+
+
+def read_devices(text: str, *, cores: bool = False) -> Devices:
+    """Read numbers of devices: ``0-3``, ``0,2,5``, ``4``.
+
+    Args:
+        text: The numbers.
+        cores: Whether they are cores of the CPU.
+
+    Raises:
+        ConfigurationError: They are written in another way, one comes twice, or this process may not use a core.
+    """
+    numbers: list[int] = []
+    for part in text.split(","):
+        match = _PART.fullmatch(part.strip())
+        if match is None or (match[2] and int(match[2]) < int(match[1])):
+            raise ConfigurationError(f"{text!r} does not name devices: write 0-3, or 0,2,5.")
+        numbers += range(int(match[1]), int(match[2] or match[1]) + 1)
+    if len(numbers) != len(set(numbers)):
+        raise ConfigurationError(f"{text!r} names a device twice.")
+    if cores and (absent := set(numbers) - os.sched_getaffinity(0)):
+        raise ConfigurationError(
+            f"This process may not use core {min(absent)}; it may use {sorted(os.sched_getaffinity(0))}."
+        )
+    return Devices(tuple(numbers), cores)
