@@ -27,14 +27,18 @@ class LocalOptions(CheckedOptions):
     Attributes:
         packages: Installed packages that programs may import, by their names for pip, with all that they require; the
             others are out of sight. Those that are not installed are left out. ``("*",)`` shows all.
-        preload: Modules that the zygote imports ahead of time, so that calls need not.
+        preload: Modules that are imported ahead of time, so that calls need not. A program is forked from a parent that
+            has imported those of them that it names, and no others; a program that imports one without naming it (by
+            way of another module) takes the time for it itself.
+        parents: The largest number of parents, from 1: one has imported none of ``preload``, and others are made as
+            programs need them. With 1, there is one that has imported all.
         workers: Programs that run at once; the default is the number of usable cores.
         waiting: Children kept ready ahead of the calls; the default is ``workers``.
         isolation: ``"strict"`` refuses to start without a required layer, ``"best"`` runs with the available layers and
             warns once, ``"none"`` switches isolation off, for debugging.
         readable: Additional paths that programs may read, such as a folder with libraries.
-        warmup: A program that the zygote runs once to fill caches for every call; ``None`` exercises common functions
-            of numpy and sympy, where they are preloaded.
+        warmup: A program that each parent with preloaded modules runs once to fill caches for every call; ``None``
+            exercises common functions of numpy and sympy, where they are preloaded.
         limits: The limits that most jobs will have; children that wait for a call are prepared for these.
         without: Layers to leave out, by their short names; for tests of machines that lack them.
         retries: How many times a call is retried after a failure of the sandbox itself.
@@ -49,6 +53,7 @@ class LocalOptions(CheckedOptions):
 
     packages: tuple[str, ...] = PACKAGES
     preload: tuple[str, ...] = ("numpy", "sympy")
+    parents: int = option(4, least=1)
     workers: int | None = option(None, least=1)
     waiting: int | None = option(None, least=1)
     isolation: Isolation = "strict"
@@ -97,16 +102,14 @@ class LocalOptions(CheckedOptions):
         """Programs that run at once."""
         return self.workers if self.workers is not None else usable_cores()
 
-    def _default_warmup(self) -> str:
-        return "".join(WARMUPS.get(name, "") for name in self.preload)
-
     def for_warden(self, scratch: str) -> dict[str, Any]:
         """The options as the first message to a warden."""
         return {
             "op": "start",
             "packages": [*self.packages, *(name.partition(".")[0] for name in self.preload)],
             "preload": list(self.preload),
-            "warmup": self.warmup if self.warmup is not None else self._default_warmup(),
+            "warmup": WARMUPS if self.warmup is None else {"": self.warmup},
+            "parents": self.parents,
             "readable": [os.path.realpath(path) for path in self.readable],
             "without": list(self.without),
             "file_bytes": self.limits.file_mb << 20,

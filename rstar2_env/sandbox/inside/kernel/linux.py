@@ -6,13 +6,14 @@ they are used for. On other systems the module can be imported, and every call f
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import mmap
 import os
 import platform
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 IS_LINUX = sys.platform == "linux"
@@ -42,6 +43,7 @@ PR_SET_PDEATHSIG, PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 1, 4, 24
 _PR_SET_SECCOMP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 22, 36, 38
 _LAST_CAPABILITY = 63
 _STACK_BYTES = 1 << 16
+_REPLACED = ("syscall", "prctl", "unshare", "setns", "mount", "umount2", "chdir", "setgroups", "setresgid", "setresuid")
 _PF_EXITING = 0x4
 _SIG_SETMASK, _ALL_BITS = 2, (1 << 64) - 1
 
@@ -78,6 +80,21 @@ def syscall(name: str, number: int, *arguments: object) -> int:
 def prctl(option: int, *arguments: int) -> int:
     """Call ``prctl``."""
     return _call("prctl", ctypes.c_int(option), *(ctypes.c_ulong(value) for value in (*arguments, 0, 0, 0, 0)[:4]))
+
+
+@contextlib.contextmanager
+def inert() -> Iterator[None]:
+    """Meanwhile, the functions of the C library do nothing here and succeed, so that callers can be rehearsed."""
+    if _libc is None:
+        raise OSError(0, "getpid is replaced only on Linux")
+    kept = {name: getattr(_libc, name) for name in _REPLACED}
+    try:
+        for name in _REPLACED:
+            setattr(_libc, name, _libc.getpid)
+        yield
+    finally:
+        for name, function in kept.items():
+            setattr(_libc, name, function)
 
 
 def die_with_parent(sent: signal.Signals = signal.SIGKILL) -> None:

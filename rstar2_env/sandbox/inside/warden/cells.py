@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import os
 import time
-from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..orders import HALT, INTERRUPT, RESUME
 from .loop import IN
 from .sessions import Sessions
 from .verdict import signal_name
 
 if TYPE_CHECKING:
+    from .backlog import Backlog
     from .child import Call, Child, Session
     from .loop import Loop
-    from .zygote_link import ZygoteLink
 
 _HALT_AFTER_S = 0.1
 """Seconds that a session rests before it is halted: cells that follow at once do not pay for a halt."""
@@ -46,7 +46,6 @@ class Cells:
     Args:
         options: As for ``Sessions``.
         loop: The warden's loop.
-        zygote: Sends interrupts.
         queue: Where calls wait for a worker.
         kill: Ends a child.
         answer: Sends an outcome, unless it is no longer needed.
@@ -57,14 +56,12 @@ class Cells:
         self,
         options: dict[str, Any],
         loop: Loop,
-        zygote: ZygoteLink,
-        queue: deque[Call],
+        queue: Backlog,
         kill: Callable[[Child], None],
         answer: _Answer,
         lose: Callable[[Call, str], None],
     ) -> None:
         self._loop = loop
-        self._zygote = zygote
         self._queue = queue
         self._kill = kill
         self._answer = answer
@@ -82,7 +79,7 @@ class Cells:
             call.state, call.note, session.note = "kept", session.note, None
             if child.halted:
                 child.halted = False
-                self._zygote.resume(child)
+                child.order(RESUME)
             for descriptor in child.listening():
                 self._loop.rewatch(descriptor, IN)
         self._keep_time(session, child.started_at + call.limits["wall_s"])
@@ -135,7 +132,7 @@ class Cells:
             self._halt_later(child)
             return
         child.halted = True
-        self._zygote.halt(child)
+        child.order(HALT)
 
     def stop(self, child: Child, why: str) -> None:
         """Interrupt a cell, and end its session if it does not stop soon."""
@@ -144,7 +141,7 @@ class Cells:
             return
         child.stopped_for = why
         session.signalled = True
-        self._zygote.interrupt(child)
+        child.order(INTERRUPT)
         self._loop.at(time.monotonic() + _GRACE_S, lambda: self._kill(child) if child.call is call else None, child)
 
     def interrupted(self, child: Child) -> None:

@@ -16,14 +16,17 @@ import tempfile
 import termios
 import time
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..orders import BROKEN, Reply
+from ..orders import BROKEN, FORK, KILL, WATCH, Reply, pack_order
 from ..tidy import remove_tree
 from ..wire import STARTED
 from .slot import Slot
 from .stream import Stream
 from .verdict import Seen, verdict
+
+if TYPE_CHECKING:
+    from .parent import Parent
 
 _READ = 1 << 18
 _CREDENTIALS = struct.Struct("iii")
@@ -40,14 +43,28 @@ class Call:
         call_id: Id of the call.
         limits: The job's limits, as in its frame.
         raw: The job's frame.
+        parent: Which parent it shall have a child of.
 
     Raises:
         ValueError: The limits are none.
     """
 
-    __slots__ = ("cancelled", "child", "id", "limits", "note", "raw", "restarts", "session", "state")
+    __slots__ = (
+        "cancelled",
+        "child",
+        "id",
+        "limits",
+        "line",
+        "note",
+        "order",
+        "parent",
+        "raw",
+        "restarts",
+        "session",
+        "state",
+    )
 
-    def __init__(self, call_id: int, limits: dict[str, Any], raw: bytes) -> None:
+    def __init__(self, call_id: int, limits: dict[str, Any], raw: bytes, parent: Parent) -> None:
         numbers = [limits.get(name) for name in _LIMITS]
         if not all(isinstance(number, int | float) and 0 < number < _MOST for number in numbers):
             raise ValueError(
@@ -56,6 +73,9 @@ class Call:
         self.id = call_id
         self.limits = limits
         self.raw = raw
+        self.parent = parent
+        self.line: Parent | None = parent
+        self.order = 0  # when it came, beside others (see ``backlog``)
         self.child: Child | None = None
         self.session: Session | None = None
         self.state = "new"  # what its outcome will say of the session
@@ -88,11 +108,13 @@ class Child:
         number: Number of the child.
         slot: Its place.
         file_bytes: Size of its private file system in bytes.
+        parent: What it is forked from.
     """
 
-    def __init__(self, number: int, slot: Slot, file_bytes: int) -> None:
+    def __init__(self, number: int, slot: Slot, file_bytes: int, parent: Parent) -> None:
         self.number = number
         self.slot = slot
+        self.parent = parent
         self.file_bytes = file_bytes
         self.workdir = "/tmp" if slot.scratch is None else tempfile.mkdtemp(prefix="call-", dir=slot.scratch)
         job_r, self.job_fd = os.pipe()
@@ -126,6 +148,39 @@ class Child:
         self._pid = 0
         self._reports: list[bytes] = []
         self._reported = 0
+
+    def fork(self) -> None:
+        """Order its parent to fork it.
+
+        Raises:
+            OSError: The parent has ended.
+        """
+        order = pack_order(FORK, self.number, self.slot.index, self.file_bytes, 0, self.workdir)
+        self.parent.link.fork(order, [*self.theirs, *self.slot.entrances])
+        self.close_theirs()
+
+    def watch(self, tasks: int, memory: int, files: int) -> None:
+        """Order a watch on the resources of its whole tree; 0 is no bound.
+
+        Args:
+            tasks: Largest number of processes and threads.
+            memory: Largest memory in bytes.
+            files: Largest size of its files in bytes.
+
+        Raises:
+            OSError: The parent has ended.
+        """
+        self.parent.link.say(pack_order(WATCH, self.number, tasks, memory, files, self.workdir))
+
+    def order(self, kind: int) -> None:
+        """Order what needs no more than a number: ``KILL``, ``HALT`` and ``RESUME`` (its tree), ``INTERRUPT``.
+
+        Raises:
+            OSError: The parent has ended.
+        """
+        if kind == KILL:
+            self.must_end(time.monotonic())
+        self.parent.link.say(pack_order(kind, self.number))
 
     @property
     def output_limit(self) -> int:

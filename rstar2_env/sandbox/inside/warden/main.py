@@ -18,6 +18,7 @@ from functools import partial
 from ..kernel import layers, linux
 from ..tidy import remove_tree
 from .caller_link import CallerLink
+from .parents import Parents
 from .slot import Slot
 from .supervisor import Supervisor
 from .zygote_link import ZygoteLink
@@ -45,25 +46,32 @@ def main() -> None:
                 f"isolation='strict' needs layers that this machine does not provide: {'; '.join(broken)}."
             )
         zygote = ZygoteLink(options, found)
+        try:
+            parents = Parents(options, zygote)
+        except RuntimeError:
+            zygote.close()
+            raise
         if options.get("guard"):
             linux.set_dumpable(False)  # a program of the same user may not look into this process, nor open its files
         scratch = None if "mount" in found.plan.namespaces else options["scratch"]
         if scratch is not None:
             os.chmod(scratch, 0o711)  # the separate users must be able to reach their folders
-        count = options["workers"] + 2 * options["waiting"]
+        count = options["workers"] + 2 * options["waiting"] + options["parents"]
         make_slot = partial(Slot, groups=found.groups, scratch=scratch, counted=found.plan.counted)
         slots = [make_slot(index) for index in range(count)]
     except (OSError, RuntimeError) as error:
         caller.say({"op": "failed", "error": str(error)})
         return
-    greeting = {"op": "started", "zygote_pid": zygote.pid, "capabilities": found.capabilities()}
+    greeting = {"op": "started", "zygote_pid": parents.first.link.pid, "capabilities": found.capabilities()}
     gc.freeze()
     gc.set_threshold(50_000)  # calls come and go without cycles
-    supervisor = Supervisor(caller, options, zygote, slots, make_slot, greeting)
+    supervisor = Supervisor(caller, options, parents, slots, make_slot, greeting)
     signal.signal(signal.SIGTERM, lambda *_: supervisor.stop())  # then clean up: the caller is gone
     try:
         supervisor.serve()
     finally:
+        parents.close()
+        zygote.close()
         supervisor.close()
         if found.groups is not None:
             found.groups.close()

@@ -9,18 +9,20 @@ import contextlib
 import itertools
 import sys
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ..orders import KILL
 from .child import Child
 from .slot import Slot
 from .stream import Stream
 
 if TYPE_CHECKING:
     from .loop import Loop
-    from .zygote_link import ZygoteLink
+    from .parent import Parent
+    from .parents import Parents
 
 _RETRY_S = 0.2
 _MOST_WRITTEN_OFF = 16
@@ -35,10 +37,10 @@ class ChildPool:
     Args:
         options: ``waiting``, ``file_bytes`` (of the first children).
         loop: Receives their messages.
-        zygote: Forks them.
+        parents: Fork them.
         slots: A place for every child that may be alive at once, those of sessions aside.
         make_slot: Makes another place.
-        demand: How many calls could start now.
+        demand: How many calls could start now if there were children of a parent.
         on_report: Called with a child when it has sent a message.
         on_output: Called with a child and a stream when it has written.
         give_up: Called with the reason when no child at all can be made.
@@ -48,10 +50,10 @@ class ChildPool:
         self,
         options: dict[str, Any],
         loop: Loop,
-        zygote: ZygoteLink,
+        parents: Parents,
         slots: list[Slot],
         make_slot: Callable[[int], Slot],
-        demand: Callable[[], int],
+        demand: Callable[[Parent], int],
         on_report: Callable[[Child, int], None],
         on_output: Callable[[Child, Stream, int], None],
         give_up: Callable[[str], None],
@@ -59,7 +61,7 @@ class ChildPool:
         self._target: int = options["waiting"]
         self._file_bytes: int = options["file_bytes"]
         self._loop = loop
-        self._zygote = zygote
+        self._parents = parents
         self._slots = slots
         self._make_slot = make_slot
         self._demand = demand
@@ -68,20 +70,22 @@ class ChildPool:
         self._give_up = give_up
         self._free = deque(slots)
         self._base = len(slots)
-        self._waiting: deque[Child] = deque()
-        self._preparing = self._failures = self._written_off = 0
+        self._waiting: defaultdict[Parent, deque[Child]] = defaultdict(deque)
+        self._failures = self._written_off = 0
         self._proven = False
         self._numbers = itertools.count(1)
         self.children: dict[int, Child] = {}
 
-    def take(self, file_bytes: int) -> Child | None:
-        """A waiting child whose file system has this size; ``None`` when none is ready yet."""
-        if file_bytes != self._file_bytes:  # fixed when a child is prepared: discard those of another size
-            self._file_bytes = file_bytes
-            for child in self._waiting:
-                self.discard(child)
-            self._waiting.clear()
-        return self._waiting.popleft() if self._waiting else None
+    def take(self, parent: Parent, file_bytes: int) -> Child | None:
+        """A waiting child of a parent whose file system has this size; ``None`` when none is ready yet."""
+        self._file_bytes = file_bytes  # fixed when a child is prepared: those of another size are discarded
+        waiting = self._waiting[parent]
+        while waiting:
+            child = waiting.popleft()
+            if child.file_bytes == file_bytes:
+                return child
+            self.discard(child)
+        return None
 
     def make_places(self, sessions: int) -> None:
         """Ensure that this many sessions do not take places from other calls."""
@@ -96,10 +100,23 @@ class ChildPool:
 
     def refill(self) -> None:
         """Keep children waiting: as many as asked for, and one for each call that could start now."""
-        wanted = self._target + self._demand() - len(self._waiting) - self._preparing
-        for _ in range(min(wanted, len(self._free))):
-            if self._loop.running:
-                self._fork(self._free.popleft())
+        lacking = []
+        for parent in self._parents.all():
+            demand = 0
+            if parent.retiring:
+                self._let_go(parent)
+            elif parent.grown:
+                demand = self._demand(parent)
+                lacking.append((demand, parent))
+        if len(lacking) > 1:  # those first whose calls wait
+            lacking.sort(key=lambda entry: -entry[0])
+        for demand, parent in lacking:
+            wanted = self._kept(parent) + demand - len(self._waiting[parent]) - parent.preparing
+            if demand and not self._free and not parent.preparing:
+                self._spare_one(parent)
+            for _ in range(min(wanted, len(self._free))):
+                if self._loop.running:
+                    self._fork(self._free.popleft(), parent)
 
     def admit(self, child: Child, said: str) -> bool:
         """Handle a child's first message; returns whether it is ready."""
@@ -109,29 +126,26 @@ class ChildPool:
             return False
         child.become_ready(int(rest) / 1e9)
         self._proven = True
-        self._preparing -= 1
+        child.parent.preparing -= 1
         self._failures = 0
-        if child.file_bytes == self._file_bytes:
-            self._waiting.append(child)
-        else:
-            self.discard(child)
+        self._waiting[child.parent].append(child)
         return True
 
     def lose(self, child: Child) -> None:
         """Handle a child that ended before it had a job. Unless it was discarded, report this and slow down."""
         if not child.ready:
-            self._preparing -= 1
+            child.parent.preparing -= 1
         if child.discarded:
             return
         with contextlib.suppress(ValueError):
-            self._waiting.remove(child)
+            self._waiting[child.parent].remove(child)
         self._fail(child.failure or "it ended without a message")
 
     def discard(self, child: Child) -> None:
         """End a child that is no longer needed."""
         child.discarded = True
         try:
-            self._zygote.kill(child)
+            child.order(KILL)
         except OSError:
             self._loop.stop()
 
@@ -139,10 +153,7 @@ class ChildPool:
         """When nothing of a child is left: give its slot to the next."""
         if not (child.gone and child.settled) or child.number not in self.children:
             return
-        del self.children[child.number]
-        for descriptor in child.descriptors():
-            self._loop.forget(descriptor)
-        child.close()
+        self._forget(child)
         self._free.append(child.slot)
         if self._failures:
             self._loop.at(time.monotonic() + _RETRY_S, self.refill)
@@ -160,7 +171,7 @@ class ChildPool:
                 continue
             child.failure = f"it was not ready after {patience_s:g} seconds"
             try:
-                self._zygote.kill(child)
+                child.order(KILL)
             except OSError:
                 self._loop.stop()
         return found
@@ -175,10 +186,7 @@ class ChildPool:
         if self._written_off > _MOST_WRITTEN_OFF:
             self._loop.stop()
             return
-        del self.children[child.number]
-        for descriptor in child.descriptors():
-            self._loop.forget(descriptor)
-        child.close()
+        self._forget(child)
         try:
             self._slots.append(self._make_slot(len(self._slots)))
         except OSError as error:
@@ -195,21 +203,48 @@ class ChildPool:
         for slot in self._slots:
             slot.close()
 
-    def _fork(self, slot: Slot) -> None:
+    def _forget(self, child: Child) -> None:
+        del self.children[child.number]
+        child.parent.children -= 1
+        for descriptor in child.descriptors():
+            self._loop.forget(descriptor)
+        child.close()
+
+    def _kept(self, parent: Parent) -> int:
+        """How many children of a parent are kept waiting: by its share of the calls, and one at least."""
+        return max(1, round(self._target * self._parents.share(parent)))
+
+    def _spare_one(self, parent: Parent) -> None:
+        """No place is free for a child that a call waits for: end one that waits without need."""
+        others = [other for other in self._parents.all() if other is not parent and self._waiting[other]]
+        if others:
+            spare = max(others, key=lambda other: len(self._waiting[other]) - self._kept(other))
+            self.discard(self._waiting[spare].popleft())
+
+    def _let_go(self, parent: Parent) -> None:
+        """End the children that wait under a parent that shall end, and it, when it has no other."""
+        while waiting := self._waiting[parent]:
+            self.discard(waiting.popleft())
+        if not parent.children and not self._demand(parent):
+            del self._waiting[parent]
+            self._parents.drop(parent)
+
+    def _fork(self, slot: Slot, parent: Parent) -> None:
         try:
-            child = Child(next(self._numbers), slot, self._file_bytes)
+            child = Child(next(self._numbers), slot, self._file_bytes, parent)
         except OSError as error:  # out of descriptors, or of disk
             self._free.append(slot)
             self._fail(str(error))
             self._loop.at(time.monotonic() + _RETRY_S, self.refill)
             return
         self.children[child.number] = child
-        self._preparing += 1
+        parent.preparing += 1
+        parent.children += 1
         self._loop.watch(child.report.fileno(), partial(self._on_report, child), owner=child)
         for stream in child.streams:
             self._loop.watch(stream.descriptor, partial(self._on_output, child, stream), owner=child)
         try:
-            self._zygote.fork(child)
+            child.fork()
         except OSError:
             self._loop.stop()
 

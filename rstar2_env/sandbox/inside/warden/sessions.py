@@ -9,10 +9,13 @@ from __future__ import annotations
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .child import Call, Child, Session
 from .loop import Loop
+
+if TYPE_CHECKING:
+    from .backlog import Backlog
 
 _MOST_ENDS = 65_536
 
@@ -31,7 +34,7 @@ class Sessions:
         self,
         options: dict[str, Any],
         loop: Loop,
-        queue: deque[Call],
+        queue: Backlog,
         evict: Callable[[Child], None],
     ) -> None:
         self._most: int = options["max_sessions"]

@@ -2,7 +2,7 @@
 
 A single-threaded loop. It enforces the wall clock and the output limit, reads output as it comes, and makes the
 outcome from what it and the kernel observed. Covered: queueing, dispatch, deadlines, output, outcomes. Not covered: the
-start (``main``), forking (the zygote's ``server``) and the verdict (``verdict``).
+start (``main``), parents (``parents``), forking (their ``server``) and the verdict (``verdict``).
 """
 
 from __future__ import annotations
@@ -10,19 +10,21 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from .. import orders, wire
+from .backlog import Backlog
 from .caller_link import CallerLink
 from .cells import MAX_RESTARTS, Cells
 from .child import Call, Child
+from .imports import texts_of
 from .loop import ENDED, OUT, Loop, tell_of
+from .parent import Parent
+from .parents import Parents
 from .pool import ChildPool
 from .slot import Slot
 from .stream import Stream
-from .zygote_link import ZygoteLink
 
 _READ = 1 << 18
 _TICK_S = 1.0
@@ -36,7 +38,7 @@ class Supervisor:
     Args:
         caller: Where jobs come from.
         options: ``workers``, ``stall_s``, and the options of ``ChildPool`` and ``Sessions``.
-        zygote: Forks the children.
+        parents: Fork the children.
         slots: A place for every child that may be alive at once, those of sessions aside.
         make_slot: Makes another place.
         greeting: Message to the caller once a first child is ready, which proves that every layer could be applied.
@@ -46,7 +48,7 @@ class Supervisor:
         self,
         caller: CallerLink,
         options: dict[str, Any],
-        zygote: ZygoteLink,
+        parents: Parents,
         slots: list[Slot],
         make_slot: Callable[[int], Slot],
         greeting: dict[str, Any],
@@ -55,31 +57,31 @@ class Supervisor:
         self._greeting: dict[str, Any] | None = greeting
         self._workers: int = options["workers"]
         self._stall_s: float = options["stall_s"]
-        self._zygote = zygote
+        self._parents = parents
         self._loop = Loop(self._spoil)
         self._wants_to_write = False
-        self._queue: deque[Call] = deque()
+        self._queue = Backlog()
         self._calls: dict[int, Call] = {}
         self._running = 0
         self._pool = ChildPool(
             options,
             self._loop,
-            zygote,
+            parents,
             slots,
             make_slot,
-            demand=lambda: min(len(self._queue), self._workers - self._running),
+            demand=lambda parent: min(self._queue.waiting_for(parent), self._workers - self._running),
             on_report=self._on_report,
             on_output=self._on_output,
             give_up=self._give_up,
         )
-        self._cells = Cells(options, self._loop, zygote, self._queue, self._kill, self._tell, self._tell_lost)
+        self._cells = Cells(options, self._loop, self._queue, self._kill, self._tell, self._tell_lost)
 
     def serve(self) -> None:
         """Serve until the caller closes its end, or the zygote is gone."""
         self._caller.do_not_block()
         self._loop.watch(self._caller.incoming, self._on_caller)
         self._loop.watch(self._caller.outgoing, self._on_room, 0)
-        self._loop.watch(self._zygote.control.fileno(), self._on_zygote)
+        self._parents.attend(self._loop, self._on_parent, self._on_grown)
         self._tick()
         self._pool.refill()
         self._loop.run()
@@ -89,8 +91,7 @@ class Supervisor:
         self._loop.stop()
 
     def close(self) -> None:
-        """End every program and remove what it left."""
-        self._zygote.close()
+        """Remove what programs left, once all have ended."""
         self._pool.close()
 
     # The caller
@@ -115,9 +116,10 @@ class Supervisor:
     def _obey(self, frame: wire.Frame) -> None:
         header = frame.header
         if header["op"] == "run":
-            call = Call(header["id"], header["limits"], frame.raw)
-            self._calls[call.id] = call
             name = header.get("session")
+            parent = self._parents.of(texts_of(frame)) if name is None else self._parents.of_session()
+            call = Call(header["id"], header["limits"], frame.raw, parent)
+            self._calls[call.id] = call
             if name is None:
                 self._queue.append(call)
             else:
@@ -161,15 +163,8 @@ class Supervisor:
     # Giving jobs to children
 
     def _dispatch(self) -> None:
-        while self._queue and self._running < self._workers:
-            session = self._queue[0].session
-            if session is not None and session.child is not None:
-                self._give(session.child, self._queue.popleft())
-                continue
-            child = self._pool.take(self._queue[0].limits["file_bytes"])
-            if child is None:
-                break
-            self._give(child, self._queue.popleft())
+        while self._running < self._workers and (found := self._queue.next(self._pool.take)) is not None:
+            self._give(*found)
         self._pool.refill()
 
     def _give(self, child: Child, call: Call) -> None:
@@ -195,7 +190,7 @@ class Supervisor:
         child.begin(call)
         self._running += 1
         if any(watched := slot.unbounded(child.limits)):
-            self._zygote.watch(child, *watched)
+            child.watch(*watched)
         if call.session is not None:
             self._cells.begin(child, call)
             self._pool.make_places(self._cells.book.count)
@@ -265,15 +260,10 @@ class Supervisor:
         child.close_stream(stream)
         self._settle(child)
 
-    def _on_zygote(self, _: int) -> None:
-        try:
-            message = self._zygote.receive()
-        except BlockingIOError:
-            return
-        except OSError:
-            message = None
+    def _on_parent(self, parent: Parent, message: orders.Reply | None) -> None:
         if message is None:
-            print("the zygote is gone", file=sys.stderr)
+            names = ", ".join(parent.names) or "no module"
+            print(f"a parent of the zygote is gone (that with {names} preloaded)", file=sys.stderr)
             self._loop.stop()
             return
         child = self._pool.children.get(message.number)
@@ -305,6 +295,12 @@ class Supervisor:
             self._pool.lose(child)
             self._pool.release(child)
 
+    def _on_grown(self, parent: Parent) -> None:
+        """A parent can fork, or could not be made, and its calls go to another."""
+        if not parent.grown:
+            self._queue.move(parent, self._parents.first)
+        self._dispatch()
+
     # How children end
 
     def _stop(self, child: Child, why: str) -> None:
@@ -317,7 +313,7 @@ class Supervisor:
 
     def _kill(self, child: Child) -> None:
         try:
-            self._zygote.kill(child)
+            child.order(orders.KILL)
         except OSError:
             self._loop.stop()
 
@@ -385,9 +381,9 @@ class Supervisor:
     # Time
 
     def _tick(self) -> None:
-        """Check that the zygote still answers."""
-        if not self._zygote.check(self._stall_s):
-            print(f"the zygote did not respond for {self._stall_s:g} seconds", file=sys.stderr)
+        """Check that the parents still answer."""
+        if self._parents.stalled():
+            print(f"a parent did not respond for {self._stall_s:g} seconds", file=sys.stderr)
             self._loop.stop()
         for child in self._pool.overdue(self._stall_s):
             child.written_off = True

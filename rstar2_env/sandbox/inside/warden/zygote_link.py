@@ -1,4 +1,4 @@
-"""The warden's side of the zygote: start it, give it orders, check that it is alive."""
+"""The warden's side of the zygote: start it, have it make parents (``parent_link``), end it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import orders
 from ..kernel import linux
@@ -16,11 +16,10 @@ from ..kernel.isolation import PROC_FD
 from ..kernel.layers import Layers
 from ..kernel.users import INSIDE_USER, enter_user_namespace
 from ..kernel.view import build
+from .parent_link import ParentLink
 
-if TYPE_CHECKING:
-    from .child import Child
-
-_START_S = 120.0
+START_S = 120.0
+"""Seconds that the zygote or a parent may take to start."""
 
 ENVIRONMENT = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -42,18 +41,17 @@ ENVIRONMENT = {
 
 
 class ZygoteLink:
-    """A running zygote.
+    """A running zygote, which makes parents.
 
     Raises:
         RuntimeError: It did not start; the message says why.
     """
 
     def __init__(self, options: dict[str, Any], layers: Layers) -> None:
-        self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self.pid = _spawn(theirs.fileno(), layers, options["scratch"])
-        self._asked_at: float | None = None
-        self.control.settimeout(_START_S)
+        self._control.settimeout(START_S)
         start = {
             "preload": options["preload"],
             "warmup": options["warmup"],
@@ -62,98 +60,37 @@ class ZygoteLink:
             "plan": layers.plan.as_dict(),
         }
         try:
-            self.control.send(json.dumps(start).encode())
-            answer = self.receive()
+            self._control.send(json.dumps(start).encode())
+            message = self._control.recv(orders.MAX_BYTES)
+            answer = orders.unpack_reply(message) if message else None
             why = "it ended while it was starting" if answer is None else answer.text
         except OSError as error:
             answer, why = None, str(error)
         if answer is None or answer.kind != orders.READY:
             self.close()
             raise RuntimeError(f"The zygote did not start: {why}.")
-        self.control.settimeout(options["stall_s"])
 
-    def fork(self, child: Child) -> None:
-        """Order the zygote to fork a child.
-
-        Raises:
-            OSError: The zygote has ended.
-        """
-        order = orders.pack_order(orders.FORK, child.number, child.slot.index, child.file_bytes, 0, child.workdir)
-        socket.send_fds(self.control, [order], [*child.theirs, *child.slot.entrances])
-        child.close_theirs()
-
-    def watch(self, child: Child, tasks: int, memory: int, files: int) -> None:
-        """Order a watch on the resources of a child's whole tree; 0 is no bound.
+    def grow(self, names: list[str]) -> ParentLink:
+        """Order a parent. Its first message is ``READY`` or ``FAILED``.
 
         Args:
-            child: The child.
-            tasks: Largest number of processes and threads.
-            memory: Largest memory in bytes.
-            files: Largest size of its files in bytes.
+            names: The modules that it shall import.
 
         Raises:
-            OSError: The zygote has ended.
+            OSError: The zygote has ended, or there are no descriptors left.
         """
-        self.control.send(orders.pack_order(orders.WATCH, child.number, tasks, memory, files, child.workdir))
-
-    def halt(self, child: Child) -> None:
-        """Order that nothing of a child's tree runs until ``resume``.
-
-        Raises:
-            OSError: The zygote has ended.
-        """
-        self.control.send(orders.pack_order(orders.HALT, child.number))
-
-    def resume(self, child: Child) -> None:
-        """Order that a tree that was halted goes on.
-
-        Raises:
-            OSError: The zygote has ended.
-        """
-        self.control.send(orders.pack_order(orders.RESUME, child.number))
-
-    def kill(self, child: Child) -> None:
-        """Order the end of a child and of everything that it started.
-
-        Raises:
-            OSError: The zygote has ended.
-        """
-        child.must_end(time.monotonic())
-        self.control.send(orders.pack_order(orders.KILL, child.number))
-
-    def interrupt(self, child: Child) -> None:
-        """Order an interrupt, as Ctrl-C sends it, for a child's first process. ``INTERRUPTED`` says that it was sent.
-
-        Raises:
-            OSError: The zygote has ended.
-        """
-        self.control.send(orders.pack_order(orders.INTERRUPT, child.number))
-
-    def receive(self) -> orders.Reply | None:
-        """The next message; ``None`` when the zygote is gone."""
-        message = self.control.recv(orders.MAX_BYTES)
-        if not message:
-            return None
-        self._asked_at = None
-        return orders.unpack_reply(message)
-
-    def check(self, stall_s: float) -> bool:
-        """Send a ping; returns false when the last answer is more than ``stall_s`` seconds overdue."""
-        now = time.monotonic()
-        if self._asked_at is not None:
-            return now - self._asked_at < stall_s
-        self._asked_at = now
-        try:
-            self.control.send(orders.pack_order(orders.PING), socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-        return True
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            try:
+                socket.send_fds(self._control, [json.dumps(names).encode()], [theirs.fileno()])
+                return ParentLink(ours)
+            except OSError:
+                ours.close()
+                raise
 
     def close(self) -> None:
-        """End the zygote and, with it, every child."""
-        self.control.close()
+        """End the zygote and, with it, every parent and every child."""
+        self._control.close()
         deadline = time.monotonic() + 1.0
         while time.monotonic() < deadline:
             if os.waitpid(self.pid, os.WNOHANG)[0]:

@@ -30,7 +30,8 @@ EXAMPLE = {
     "files": [],
 }
 """The header of a job, as the caller sends it."""
-_OPEN_FILES = 256
+OPEN_FILES = 256
+"""Most files that a program may have open."""
 
 
 def main(descriptors: tuple[int, ...], order: Order, isolation: Isolation, init: int) -> NoReturn:
@@ -48,8 +49,8 @@ def main(descriptors: tuple[int, ...], order: Order, isolation: Isolation, init:
         os.setsid()
         try:
             isolation.enter(descriptors[4:], init, order.workdir, order.slot, order.value)
-            _arrange(descriptors[:4])
-            limit(resource.RLIMIT_NOFILE, _OPEN_FILES, _OPEN_FILES)
+            arrange(descriptors[:4])
+            limit(resource.RLIMIT_NOFILE, OPEN_FILES, OPEN_FILES)
             isolation.seal()
         except BaseException as error:
             os.write(descriptors[1], f"failed {type(error).__name__}: {error}".encode())
@@ -96,7 +97,7 @@ def _serve(isolation: Isolation) -> int:
     exit_now(code)
 
 
-def _arrange(descriptors: tuple[int, ...]) -> None:
+def arrange(descriptors: tuple[int, ...]) -> None:
     """Move the descriptors to their fixed numbers and close every other one."""
     # First to high numbers, so that no move overwrites one that is still to be moved.
     job, report, out, err = (fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 64) for descriptor in descriptors)

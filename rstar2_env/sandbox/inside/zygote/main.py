@@ -1,8 +1,9 @@
-"""The zygote: a warm interpreter that forks one child for each order, and reports how each ended.
+"""The zygote: a small interpreter that forks parents, which fork the children that run programs.
 
-It is single-threaded, holds the preloaded modules, and never sees a job or an output, since every child would inherit
-them. It communicates with the warden over a message socket on descriptor 0; when that closes it ends, and as it is pid
-1 of a pid namespace, the kernel ends every child with it. Covered: the start. Not covered: the loop (``server``).
+A parent is a copy of it that has imported some modules. The zygote itself imports none of them and does nothing but
+wait for the next order, so that a parent starts from clean memory. It communicates with the warden over a message
+socket on descriptor 0; when that closes it ends, and as it is pid 1 of a pid namespace, the kernel ends everything with
+it. Covered: the start, and forking parents. Not covered: what a parent does (``parent``).
 """
 
 from __future__ import annotations
@@ -11,16 +12,23 @@ import contextlib
 import json
 import os
 import resource
+import select
+import signal
 import socket
-import sys
+import time
+from typing import Any
 
 from .. import orders
 from ..kernel import linux
-from . import warm
+from . import parent
+from .bell import ring_on_ends, stop_ringing
+
+_PATIENCE_S, _LOOK_S = 0.8, 0.005
+"""How long parents may take to end their programs, which is less than the warden gives the zygote."""
 
 
 def main() -> None:
-    """Warm up as the first message says, then serve."""
+    """Prepare as the first message says, then fork a parent for each message."""
     control = socket.socket(fileno=os.dup(0))
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
@@ -37,27 +45,67 @@ def main() -> None:
         if options["plan"]["namespaces"]:
             linux.drop_bounding_capabilities()
         linux.set_dumpable(False)
-        warm.load(options["preload"], options["site_dirs"], options["warmup"])
-        warm.fill_gaps()
-        # The modules that run in every call are reimported now, to lie close together in memory (see ``warm``).
-        for module in (linux, orders):
-            package, _, name = module.__name__.rpartition(".")
-            delattr(sys.modules[package], name)  # otherwise `from . import` would find the old module there
-            del sys.modules[module.__name__]
-        from ..kernel.isolation import Isolation
-        from ..kernel.plan import Plan
-        from .server import ZygoteServer
-
-        plan = Plan(**options["plan"])
-        isolation = Isolation(plan, options["readable"])
-        server = ZygoteServer(control, plan, isolation)
-        warm.settle()
-        isolation.measure()
-    except BaseException as error:
+    except OSError as error:
         control.send(orders.pack_reply(orders.FAILED, text=f"{type(error).__name__}: {error}"))
         return
     control.send(orders.pack_reply(orders.READY))
+    parents = _serve(control, options)
+    if "pid" not in options["plan"]["namespaces"]:
+        _end(parents)
+
+
+def _serve(control: socket.socket, options: dict[str, Any]) -> set[int]:
+    """Fork a parent for each message until the warden is gone; returns the parents that are left."""
+    parents: set[int] = set()
+    bell, ringer = ring_on_ends()
+    poll = select.poll()
+    poll.register(control, select.POLLIN)
+    poll.register(bell, select.POLLIN)
+    while True:
+        for descriptor, _ in poll.poll():
+            if descriptor == bell:
+                os.read(bell, 4096)
+                _bury(parents)
+                continue
+            if (message := _next(control)) is None:
+                return parents
+            names, theirs = message
+            pid = os.fork()
+            if pid == 0:
+                stop_ringing()
+                for inherited in (control.detach(), bell, ringer):
+                    os.close(inherited)
+                parent.main(socket.socket(fileno=theirs), names, options)
+                os._exit(0)
+            os.close(theirs)
+            parents.add(pid)
+
+
+def _next(control: socket.socket) -> tuple[list[str], int] | None:
+    """What the next parent shall import, and its end of a socket to the warden; ``None`` when the warden is gone."""
     try:
-        server.serve()
-    finally:
-        server.close()
+        message, descriptors, _, _ = socket.recv_fds(control, 1 << 16, 1)
+    except ConnectionError:
+        return None
+    return (json.loads(message), descriptors[0]) if message else None
+
+
+def _bury(parents: set[int]) -> None:
+    """Reap what has ended, and end what a parent left: it would hold that parent's descriptors open."""
+    with contextlib.suppress(ChildProcessError):
+        while pid := os.waitpid(-1, os.WNOHANG)[0]:
+            parents.discard(pid)
+    for pid in set(linux.children()) - parents:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _end(parents: set[int]) -> None:
+    """Without a pid namespace: let the parents end what they forked, and end whatever is left."""
+    until = time.monotonic() + _PATIENCE_S
+    while parents and time.monotonic() < until:
+        time.sleep(_LOOK_S)
+        _bury(parents)
+    for pid in linux.children():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)

@@ -18,6 +18,7 @@ from ..kernel import linux
 from ..kernel.isolation import Isolation
 from ..kernel.plan import Plan
 from . import child
+from .bell import ring_on_ends, stop_ringing
 from .halt import Halt
 from .watch import INTERVAL_S, Watch
 
@@ -57,7 +58,7 @@ class ZygoteServer:
         self._halting: set[int] = set()  # trees that were told to stand still, and were not yet seen to
         self._tend_at = 0.0
         self._poll = select.poll()
-        self._bell = -1 if linux.has_pidfds() else _ring_on_ends()  # readable when any child ends, used without pidfds
+        self._bell = -1 if linux.has_pidfds() else ring_on_ends()[0]
         self._own_nets = "net" in plan.namespaces
         self._pausing = linux.Pausing(plan.flags("pid", "mount", "ipc", "uts")) if "pid" in plan.namespaces else None
         self._own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC) if self._pausing else -1
@@ -133,8 +134,7 @@ class ZygoteServer:
                 tree.main = self._fork()
                 if tree.main == 0:
                     if self._bell >= 0:
-                        signal.set_wakeup_fd(-1)
-                        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                        stop_ringing()
                     child.main(descriptors, order, self._isolation, init_fd)
             finally:
                 if self._pausing is not None:
@@ -268,12 +268,3 @@ class ZygoteServer:
             self._control.send(message)
         except BrokenPipeError:  # the warden is gone, and the next poll notices it
             pass
-
-
-def _ring_on_ends() -> int:
-    """A descriptor that can be read from when a child has ended."""
-    read, write = os.pipe()
-    os.set_blocking(write, False)
-    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    return read

@@ -14,34 +14,52 @@ import contextlib
 import ctypes
 import gc
 import importlib
-import linecache
+import importlib.util
 import os
 import sys
 import types
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..kernel.plan import Plan
 
 _HUGE = 2 << 20
 _MADV_COLLAPSE = 25
 _SMALLEST, _LARGEST, _BYTES_HEAD, _MOST_FILLERS = 48, 4096, 33, 20_000
 _FILLERS: list[bytes] = []
-_REHEARSALS = 20
 
 
-def load(preload: list[str], site_dirs: list[str], warmup: str) -> None:
+def find(names: list[str], site_dirs: list[str]) -> None:
+    """Put installed packages on the path, and see that modules are there, without importing them.
+
+    Args:
+        names: Names of modules.
+        site_dirs: Folders of installed packages.
+
+    Raises:
+        ModuleNotFoundError: One is not installed.
+    """
+    sys.path.extend(site_dirs)
+    for name in names:
+        package = name.partition(".")[0]
+        if package not in sys.modules and importlib.util.find_spec(package) is None:
+            raise ModuleNotFoundError(f"No module named {package!r}")
+
+
+def load(names: list[str], warmup: str) -> None:
     """Import what programs commonly use, and run the warm-up program once.
 
     Args:
-        preload: Names of modules to import.
-        site_dirs: Folders of installed packages.
+        names: Names of modules to import.
         warmup: The warm-up program.
 
     Raises:
         Exception: Whatever an import or the warm-up raises.
     """
-    sys.path.extend(site_dirs)
     site = importlib.import_module("site")
     for step in (site.setquit, site.setcopyright, site.sethelper):  # exit(), quit() and help(), absent with -S
         step()
-    for name in preload:
+    for name in names:
         importlib.import_module(name)
     if "numpy" in sys.modules:
         importlib.import_module("numpy.random")  # it loads lazily, and most programs that draw random numbers need it
@@ -63,43 +81,23 @@ def fill_gaps() -> None:
                 break
 
 
-def settle() -> None:
-    """Bring memory into the state that forks start from. Call it last."""
+def settle(plan: Plan, readable: list[str]) -> None:
+    """Bring memory into the state that forks start from. Call it last.
+
+    Args:
+        plan: The active layers.
+        readable: Paths that programs may read.
+    """
     from . import program
+    from .rehearsal import rehearse
 
     _set_the_stage()
     program.remember()
     sys._clear_type_cache()  # else each new entry in a child would write to the name that it displaces
-    _rehearse()
+    rehearse(plan, readable)
     fill_gaps()  # again: memory freed since then lies among the modules, and would be reused first
     gc.freeze()
     use_huge_pages()
-
-
-def _rehearse() -> None:
-    """Run what every child runs, as often as the interpreter needs to specialize it: here, once, not in each child."""
-    from .. import wire
-    from . import child, program, seeds
-
-    main = vars(sys.modules["__main__"])
-    pristine, lines = dict(main), dict(linecache.cache)
-    kept = os.dup(1)
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 1)
-    job = wire.pack(child.EXAMPLE, (b"print(1)", b""))
-    for _ in range(_REHEARSALS):
-        wire.unpack(job)
-        seeds.seed_everything(1)
-        for cell in ("print(1)", "x = 1\nx", "1 / 0", "x ="):
-            program.encode_report(program.run_cell(cell, main, bool)[1])
-            main.clear()
-            main.update(pristine)
-        program.flush()
-    os.dup2(kept, 1)
-    os.close(kept)
-    os.close(null)
-    linecache.cache.clear()
-    linecache.cache.update(lines)
 
 
 def _set_the_stage() -> None:

@@ -1,0 +1,91 @@
+"""The warden's side of one parent: orders to it, its answers, and whether it is alive."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from collections.abc import Sequence
+
+from .. import orders
+
+_CREDENTIALS = struct.Struct("iii")
+
+
+class ParentLink:
+    """A message socket to a parent.
+
+    Args:
+        control: This end of it.
+    """
+
+    def __init__(self, control: socket.socket) -> None:
+        self.control = control
+        self.pid = 0
+        """Its process id, once it has said that it is ready; 0 where the kernel does not tell."""
+        self._asked_at: float | None = None
+        control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+
+    def wait(self, seconds: float) -> orders.Reply | None:
+        """Its first message; ``None`` when it is gone.
+
+        Raises:
+            OSError: There was none in this time.
+        """
+        self.control.settimeout(seconds)
+        return self.greet()
+
+    def greet(self) -> orders.Reply | None:
+        """Receive its first message, and note which process it is from; ``None`` when it is gone."""
+        message, ancillary, _, _ = self.control.recvmsg(orders.MAX_BYTES, socket.CMSG_SPACE(_CREDENTIALS.size))
+        for level, kind, data in ancillary:
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
+                self.pid = _CREDENTIALS.unpack(data)[0]
+        self.control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 0)
+        return orders.unpack_reply(message) if message else None
+
+    def fork(self, order: bytes, descriptors: Sequence[int]) -> None:
+        """Order the parent to fork a child.
+
+        Args:
+            order: The packed order.
+            descriptors: The child's ends of its pipes, and the entrances of its control group.
+
+        Raises:
+            OSError: The parent has ended.
+        """
+        socket.send_fds(self.control, [order], descriptors)
+
+    def say(self, order: bytes) -> None:
+        """Give another order.
+
+        Raises:
+            OSError: The parent has ended.
+        """
+        self.control.send(order)
+
+    def receive(self) -> orders.Reply | None:
+        """The next message; ``None`` when the parent is gone."""
+        message = self.control.recv(orders.MAX_BYTES)
+        if not message:
+            return None
+        self._asked_at = None
+        return orders.unpack_reply(message)
+
+    def check(self, stall_s: float) -> bool:
+        """Send a ping; returns false when the last answer is more than ``stall_s`` seconds overdue."""
+        now = time.monotonic()
+        if self._asked_at is not None:
+            return now - self._asked_at < stall_s
+        self._asked_at = now
+        try:
+            self.control.send(orders.pack_order(orders.PING), socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """End the parent and, with it, every child."""
+        self.control.close()

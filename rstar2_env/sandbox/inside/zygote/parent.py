@@ -1,0 +1,69 @@
+"""A parent: a fork of the zygote that imports its modules once, and forks a child for each order of the warden.
+
+It is single-threaded and never sees a job or an output, since every child would inherit them. Covered: its start. Not
+covered: its loop (``server``), and how its memory is laid out (``warm``).
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from typing import Any
+
+from .. import orders
+from ..kernel import linux
+from . import warm
+
+_ROOM_TO_IMPORT = 256 << 20
+"""Bytes of address space that a program may use beyond its own to import what its parent lacks."""
+
+
+def main(control: socket.socket, names: list[str], options: dict[str, Any]) -> None:
+    """Import and warm up, then serve until the warden closes its end.
+
+    Args:
+        control: Message socket to the warden.
+        names: The modules of ``preload`` that this parent imports.
+        options: The warden's first message to the zygote: ``preload``, ``warmup`` (a program for each module, and under
+            the empty name one for every parent that imports any), ``site_dirs``, ``plan``, ``readable``.
+    """
+    zygote = os.getppid()
+    linux.die_with_parent()
+    linux.become_subreaper()
+    if os.getppid() != zygote:
+        return
+    preload: list[str] = options["preload"]
+    try:
+        warm.find(preload, options["site_dirs"])
+        warm.load(names, _warmup(names, preload, options["warmup"]))
+        warm.fill_gaps()
+        # The modules that run in every call are reimported now, to lie close together in memory (see ``warm``).
+        for module in (linux, orders):
+            package, _, name = module.__name__.rpartition(".")
+            delattr(sys.modules[package], name)  # otherwise `from . import` would find the old module there
+            del sys.modules[module.__name__]
+        from ..kernel.isolation import Isolation
+        from ..kernel.plan import Plan
+        from .server import ZygoteServer
+
+        plan = Plan(**options["plan"])
+        isolation = Isolation(plan, options["readable"])
+        server = ZygoteServer(control, plan, isolation)
+        warm.settle(plan, options["readable"])
+        isolation.measure()
+        if names != preload:
+            isolation.base_memory += _ROOM_TO_IMPORT
+    except BaseException as error:
+        control.send(orders.pack_reply(orders.FAILED, text=f"{type(error).__name__}: {error}"))
+        return
+    control.send(orders.pack_reply(orders.READY))
+    try:
+        server.serve()
+    finally:
+        server.close()
+
+
+def _warmup(names: list[str], preload: list[str], programs: dict[str, str]) -> str:
+    general = programs.get("", "") if names or not preload else ""
+    return "".join(programs.get(name, "") for name in names) + general
