@@ -1,5 +1,6 @@
 """Runs whose episodes are played ahead, on a server with weights of its own: versions, resuming, signals, hooks."""
 
+import json
 import os
 import signal
 import sys
@@ -14,6 +15,7 @@ from chain import Service, free_port
 from letter_env import LetterEnv
 from places import SUPPORT
 from transformers import AutoModelForCausalLM, TrainerCallback
+from two_launched import launch_two
 
 from rstar2_env import trainers
 from rstar2_env.core.errors import ConfigurationError
@@ -199,3 +201,65 @@ def test_rows_train_at_the_temperature_at_which_they_were_drawn(options):
 def test_what_cannot_play_ahead_is_refused(options, changes, says):
     with pytest.raises(ConfigurationError, match=says):
         trainers.make("grpo", **{**options, **changes})
+
+
+TWO = """
+import json, os, signal, sys, threading
+from letter_env import LetterEnv
+from transformers import TrainerCallback
+from rstar2_env import trainers
+
+RANK = int(os.environ["RANK"])
+
+class Stops(TrainerCallback):
+    def on_pre_optimizer_step(self, args, state, control, **kwargs):
+        if state.global_step == 1 and RANK == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+class TwoTurns(LetterEnv):
+    def __init__(self, split="train"):
+        super().__init__(turns=2)
+
+for name, options in json.loads(sys.argv[1]).items():
+    trainer = trainers.make("grpo", env=TwoTurns, **options, callbacks=[Stops()] if name == "stopped" else [])
+    try:
+        trainer.train()
+        how = "ended"
+    except KeyboardInterrupt as stop:
+        how = str(stop)
+    trainer.close()
+    norm = sum(float(weights.abs().sum()) for weights in trainer.trl.model.state_dict().values())
+    left = [thread.name for thread in threading.enumerate() if "ahead" in thread.name]
+    print("RESULT", json.dumps([name, RANK, how, norm, left]), flush=True)
+"""
+
+
+def test_two_processes_play_ahead_and_agree(options, tmp_path):
+    options = {**options, "max_episode_tokens": 64}
+    del options["env"]
+    cases = {
+        "drained": {},
+        "carried": {"max_staleness": 2, "handover": "carry"},
+        "stopped": {},
+    }
+    given = {name: {**options, "output_dir": str(tmp_path / name), **changes} for name, changes in cases.items()}
+    (tmp_path / "script.py").write_text(TWO)
+    said = launch_two(tmp_path / "script.py", json.dumps(given))
+    told = [json.loads(line.partition("RESULT ")[2]) for line in said.splitlines() if "RESULT " in line]
+    for name in cases:
+        (_, _, *one), (_, _, *other) = (found for found in told if found[0] == name)
+        assert one == other, "the same end, the same weights"
+        how, _, left = one
+        assert left == []
+        assert how == "ended" if name != "stopped" else "Stopped after step 2 of 4" in how
+    run = read_run(tmp_path / "drained")
+    assert [versions(run, step) for step in range(1, 5)] == [{0}, {0}, {1}, {2}]
+    assert all({entry.episode.group for entry in run.episodes(step)} == {0, 1, 2, 3} for step in range(1, 5))
+    run = read_run(tmp_path / "carried")
+    for step in range(1, 5):
+        entries = run.episodes(step)
+        assert len(entries) == 16
+        for entry in entries:
+            first, second = (turn.version for turn in entry.episode.steps)
+            assert step - 1 - 2 <= first <= second <= step - 1
+    assert not read_run(tmp_path / "stopped").episodes(3), "what was played ahead is in no file"
