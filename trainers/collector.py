@@ -10,12 +10,13 @@ beside them only outcomes and counts are exchanged. If one process raises, all d
 
 from __future__ import annotations
 
-import time
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -24,47 +25,39 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.row import FloatArray, Row
 from rstar2_env.rewards.base import Judge
-from rstar2_env.rewards.component import Component
 
-from .advantages.base import Advantage, Measure, as_number, check_advantages
+from .advantages.base import Measure, as_number, check_advantages
 from .batch import Batch, Group
+from .clock import Clock
+from .collector_parts import CollectorParts
+from .episode_queue.job import Carries
 from .episode_queue.round import AbandonedError, EpisodeQueue, Limits, Round
 from .episode_queue.wire import Wire
-from .play import GroupPlay, Player
+from .left_off import MOST_STEPS, LeftOff
+from .play import GroupPlay, Place, Player
 from .ranks import ONE, Ranks, Together
-from .rollouts.base import MakesRows, Rollout
+from .rollouts.base import MakesRows
 from .samplers.base import Sampler, Start
 from .scoring import check_components, score
 from .selection import select
-from .selectors.base import Observes, Selector, Settles
+from .selectors.base import Observes, Settles
 from .step_figures import step_figures, words_of
 
 SURPLUS = "surplus"
 """Reason of a group that came out of the last round of refill beyond ``problems_per_step``."""
 
 
-class CollectorParts(Protocol):
-    """The parts of a trainer that a collector works with."""
+TAIL = "tail"
+"""Reason of a group whose step did not wait for it."""
 
-    @property
-    def rollout(self) -> Rollout:
-        """Plays the groups."""
-        ...
 
-    @property
-    def rewards(self) -> Sequence[Component]:
-        """Score the episodes."""
-        ...
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A group of a round: where it starts, which one it is, and how many steps have left it off."""
 
-    @property
-    def selector(self) -> Selector:
-        """Chooses the episodes of a group that train."""
-        ...
-
-    @property
-    def advantage(self) -> Advantage:
-        """Turns rewards into advantages."""
-        ...
+    start: Start
+    place: Place
+    steps: int = 0
 
 
 class Collector:
@@ -84,6 +77,9 @@ class Collector:
         sampler: Draws the starts of the groups.
         early_stop: Cancel the rest of a group once its selector has enough episodes.
         one_queue: Let any process play an episode that another has no room for.
+        tail: What becomes of groups that have not ended when ``problems_per_step`` have, where ``spare`` more were
+            begun: ``wait`` for them, ``drop`` them, or ``carry`` them over to the next step.
+        spare: Groups begun beyond ``problems_per_step``, as a share of it.
         limits: Says how many episodes may play at the same time, over all processes that share a queue; ``None`` is
             ``player.max_in_flight`` for each.
         patience_s: Seconds that a process waits for a word of the others while episodes are played.
@@ -112,6 +108,8 @@ class Collector:
         ranks: Ranks = ONE,
         early_stop: bool = False,
         one_queue: bool = True,
+        tail: str = "wait",
+        spare: float = 0.25,
         limits: Limits | None = None,
         patience_s: float = 1800.0,
         on_groups: Callable[[Sequence[Sequence[Episode]], int], None] | None = None,
@@ -123,10 +121,16 @@ class Collector:
                 f"problems_per_step={problems_per_step} groups cannot be shared by {ranks.size} processes without "
                 f"splitting one; use a multiple of {ranks.size}."
             )
-        if limits is not None and ranks.size > 1 and not one_queue:
+        if (limits is not None or tail != "wait") and ranks.size > 1 and not one_queue:
             raise ConfigurationError(
-                "One limit for the episodes of all processes needs one queue of them",
+                "What holds for the episodes of all processes together (adaptive_in_flight, tail) needs one queue of "
+                "them",
                 option="rollout.one_queue",
+            )
+        if tail == "carry" and not isinstance(player, Carries):
+            raise ConfigurationError(
+                f"The player {type(player).__name__} cannot leave off in the middle of an episode: it has no `carry`",
+                option="rollout.tail",
             )
         if early_stop and not isinstance(parts.selector, Settles):
             raise ConfigurationError(
@@ -150,6 +154,10 @@ class Collector:
         self._refill, self._seed, self._ranks, self._early_stop = refill, seed, ranks, early_stop
         self._one_queue, self._limits, self._patience_s = one_queue, limits, patience_s
         self._queue: EpisodeQueue | None = None
+        self._tail, self._begin = tail, problems_per_step
+        if tail != "wait":
+            self._begin = math.ceil(problems_per_step * (1 + spare))
+        self._left: list[LeftOff] = []
         self._enough = problems_per_step if replace is None else replace * problems_per_step
         self._on_groups, self._judge, self._measure = on_groups, judge, measure
         self._counts = dict.fromkeys(("steps", "groups", "rejected", "refilled"), 0)
@@ -167,7 +175,7 @@ class Collector:
         Raises:
             OtherProcessError: Another process failed.
         """
-        clock = _Clock()
+        clock = Clock()
         with Together(self._ranks) as ranks, self._failing():
             groups, missing = self._play_rounds(step, ranks, clock)
             with clock.of("advantage"):
@@ -178,25 +186,27 @@ class Collector:
                     for _ in range(1 + group.copies)
                     for row in self._rows(group, values)
                 ]
-            told = ranks.gather(([group.outcome() for group in groups], words_of(groups)))
-            outcomes = sorted(chain.from_iterable(own for own, _ in told), key=lambda outcome: outcome.group)
-            self._words.update(*(words for _, words in told))
+            left = len(self._left)
+            refilled = sum(group.round > 0 for group in groups)
+            told = ranks.gather(([group.outcome() for group in groups], words_of(groups), refilled))
+            outcomes = sorted(chain.from_iterable(own for own, *_ in told), key=lambda outcome: outcome.group)
+            self._words.update(*(words for _, words, _ in told))
             self.sampler.observe(outcomes)
             if isinstance(self.parts.selector, Observes):
                 self.parts.selector.observe(outcomes)
             self._counts["steps"] += 1
             self._counts["groups"] += len(outcomes)
             self._counts["rejected"] += sum(not outcome.kept for outcome in outcomes)
-            self._counts["refilled"] += max(0, len(outcomes) - self._wanted)
+            self._counts["refilled"] += sum(of_one for *_, of_one in told)
             return Batch(
                 rows=rows,
                 groups=[group.episodes for group in groups],
                 decisions=[group.decisions() for group in groups],
                 rejected=sum(not group.kept for group in groups),
-                refilled=sum(group.round > 0 for group in groups),
+                refilled=refilled,
                 missing=missing,
                 seconds=clock.seconds,
-                figures=step_figures(groups, missing, self._words, first=ranks.rank == 0),
+                figures=step_figures(groups, missing, self._words, first=ranks.rank == 0, left=left),
             )
 
     def close(self) -> None:
@@ -208,7 +218,8 @@ class Collector:
     def state_dict(self) -> dict[str, Any]:
         """Return the sampler's cursor, the states of parts that have one, and counters, as JSON can hold them."""
         parts = {name: part.state_dict() for name, part in self._stateful()}
-        return {"sampler": self.sampler.state_dict(), "parts": parts, "counts": dict(self._counts)}
+        left = [one.state_dict() for one in self._left]
+        return {"sampler": self.sampler.state_dict(), "parts": parts, "counts": dict(self._counts), "left": left}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a state that ``state_dict`` returned."""
@@ -217,6 +228,7 @@ class Collector:
             if name in state["parts"]:
                 part.load_state_dict(state["parts"][name])
         self._counts.update(state["counts"])
+        self._left = [LeftOff.from_state(one) for one in state["left"]]
 
     @property
     def counts(self) -> dict[str, int]:
@@ -229,17 +241,24 @@ class Collector:
         named |= {f"reward.{component.name}": component.score for component in parts.rewards}
         return ((name, part) for name, part in named.items() if hasattr(part, "state_dict"))
 
-    def _play_rounds(self, step: int, ranks: Together, clock: _Clock) -> tuple[list[Group], int]:
+    def _play_rounds(self, step: int, ranks: Together, clock: Clock) -> tuple[list[Group], int]:
         """Play until there are enough groups; return this process's, and how many are missing on all together."""
         groups: list[Group] = []
         begun, kept = 0, 0
         for number in range(self._refill + 1):
+            left = self._left if number == 0 else []
+            wanted = self._begin if number == 0 else self._wanted - kept
             # As many on each process, so that none waits for another longer than for one group more.
-            each = -(-(self._wanted - kept) // ranks.size)
+            each = -(-max(wanted - len(left), 0) // ranks.size)
             starts = self.sampler.draw(each * ranks.size)
-            first = begun + ranks.rank * each
-            begun += len(starts)
-            groups += self._play_round(step, number, first, starts[ranks.rank * each :][:each], ranks, clock)
+            first = begun + len(left) + ranks.rank * each
+            own = [_Begun(one.start, one.place(begun + at), one.steps) for at, one in enumerate(left)]
+            own = own[ranks.rank :: ranks.size]
+            fresh = starts[ranks.rank * each :][:each]
+            own += [_Begun(start, Place(first + at, (step, first + at))) for at, start in enumerate(fresh)]
+            begun += len(left) + len(starts)
+            waits = self._tail == "wait" or number > 0 or any(one.steps >= MOST_STEPS for one in left)
+            groups += self._play_round(step, number, own, ranks, clock, None if waits else self._wanted)
             accepted = sorted(chain.from_iterable(ranks.gather([group.number for group in groups if group.kept])))
             kept = len(accepted)
             if kept >= self._enough:
@@ -276,9 +295,12 @@ class Collector:
         return self._queue
 
     def _play_round(
-        self, step: int, number: int, first: int, starts: Sequence[Start], ranks: Together, clock: _Clock
+        self, step: int, number: int, own: Sequence[_Begun], ranks: Together, clock: Clock, enough: int | None
     ) -> list[Group]:
-        async def play_and_score(queue: Round) -> list[list[Episode]]:
+        """Play groups of this process; where ``enough`` have ended on all of them, leave off the others."""
+        starts = [begun.start for begun in own]
+
+        async def play_and_score(queue: Round) -> tuple[GroupPlay, list[list[Episode]]]:
             selector = self.parts.selector
             settled = None
             if self._early_stop and isinstance(selector, Settles):
@@ -287,10 +309,12 @@ class Collector:
                 self.player,
                 seed=self._seed,
                 step=step,
-                first=first,
+                first=own[0].place.number if own else 0,
                 size=self._size,
                 settled=settled,
+                places=[begun.place for begun in own],
                 queue=queue,
+                carries=self._tail == "carry",
             )
             with clock.of("rollout"):
                 played = [list(group) for group in await self.parts.rollout(starts, self._size, play)]
@@ -302,27 +326,41 @@ class Collector:
             play.name_parents(played)
             self.player.check([episode for group in played for episode in group])
             with clock.of("reward"):
-                for group in played:
-                    await score(group, self.parts.rewards, play, self._judge)
-            return played
+                for at, group in enumerate(played):
+                    if play.left_off(at) is None or self._tail != "carry":
+                        await score(group, self.parts.rewards, play, self._judge)
+            return play, played
 
         queue = self._connected(ranks)
         try:
-            episodes = run_blocking(lambda: queue.run(play_and_score))
+            play, episodes = run_blocking(lambda: queue.run(play_and_score, groups=enough))
         except AbandonedError:
-            ranks.gather(None)  # which says why
+            ranks.gather(None)  # it says why
             raise
         if self._on_groups is not None:
             self._on_groups(episodes, number)
-        groups = []
+        groups, left = [], []
         with clock.of("select"):
-            for at, (start, group) in enumerate(zip(starts, episodes, strict=True)):
-                # A generator of its own, so that what a selector draws for one group does not affect the others.
-                rng = np.random.default_rng(np.random.SeedSequence([self._seed, step, first + at], spawn_key=(2,)))
-                least = getattr(self.parts.advantage, "least", 1)
-                kept, reasons = select(group, self.parts.selector, self._keep, rng, least)
-                groups.append(Group(first + at, number, start, group, kept, reasons))
+            for at, (begun, group) in enumerate(zip(own, episodes, strict=True)):
+                place = play.left_off(at)
+                if place is None:
+                    groups.append(self._selected(step, number, begun, group))
+                elif self._tail == "carry":
+                    left.append(LeftOff(begun.start, place.drawn, begun.steps + 1, place.ended, place.begun))
+                else:
+                    reasons = ["cancelled" if episode.cancelled else TAIL for episode in group]
+                    groups.append(Group(begun.place.number, number, begun.start, group, [], reasons))
+        if self._tail == "carry" and number == 0:
+            # The same on every process, so that any number of them can go on with it.
+            self._left = list(chain.from_iterable(ranks.gather(left)))
         return groups
+
+    def _selected(self, step: int, number: int, begun: _Begun, group: list[Episode]) -> Group:
+        # A generator of its own, so that what a selector draws for one group does not affect the others.
+        rng = np.random.default_rng(np.random.SeedSequence([self._seed, step, begun.place.number], spawn_key=(2,)))
+        least = getattr(self.parts.advantage, "least", 1)
+        kept, reasons = select(group, self.parts.selector, self._keep, rng, least)
+        return Group(begun.place.number, number, begun.start, group, kept, reasons)
 
     def _advantages(self, groups: Sequence[Group], missing: int, ranks: Together) -> list[list[float | FloatArray]]:
         """The advantages of each group's kept episodes; every process computes them, one without a group too."""
@@ -353,22 +391,6 @@ class Collector:
         for row in rows:
             row.columns.setdefault("accuracy", group.accuracy)
         return rows
-
-
-class _Clock:
-    """Adds up seconds of wall-clock time by name."""
-
-    def __init__(self) -> None:
-        self.seconds = dict.fromkeys(("rollout", "reward", "select", "advantage"), 0.0)
-
-    @contextmanager
-    def of(self, name: str) -> Iterator[None]:
-        """Add the time that the block takes."""
-        begun = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[name] += time.perf_counter() - begun
 
 
 def _usable(group: Sequence[Episode]) -> list[Episode]:

@@ -35,6 +35,8 @@ SHARDINGS = ("none", "fsdp2", "zero2", "zero3")
 DEFAULT_ENV = "rstar2/MathTool-v0"
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 HANDOVERS = ("drain", "carry")
+TAILS = ("wait", "drop", "carry")
+"""What a step does with the groups that end last."""
 LISTS = ("reward", "loss", "hook")
 """Slots that hold several parts."""
 
@@ -174,6 +176,11 @@ class RolloutOptions:
             ``None`` for no limit. A run with a limit is not reproducible.
         early_stop: Cancel the remaining episodes of a group once its selector has enough; this favours short episodes,
             see docs/rollout.md#early-stop.
+        tail: What becomes of the groups that end last: ``"wait"`` for them; begin ``spare_groups`` more and ``"drop"``
+            those that have not ended when ``problems_per_step`` have, or ``"carry"`` them over to the next step, which
+            goes on with them. The last two favour short episodes or train on turns of older weights, see
+            docs/rollout.md#the-long-tail.
+        spare_groups: Groups begun beyond ``problems_per_step``, as a share of it, where ``tail`` does not wait.
         max_in_flight: Largest number of episodes played concurrently in one process.
         adaptive_in_flight: Play as many as the caches of the vLLM engines have room for, over all processes together;
             see docs/rollout.md.
@@ -208,6 +215,8 @@ class RolloutOptions:
     max_turn_tokens: int | None = option(None, least=1)
     max_episode_seconds: float | None = option(None, above=0)
     early_stop: bool = False
+    tail: str = option("wait", choices=TAILS)
+    spare_groups: float = option(0.25, least=0, most=4)
     max_in_flight: int = option(512, least=1)
     adaptive_in_flight: bool = False
     one_queue: bool = True

@@ -121,7 +121,8 @@ def correction_of(config: TrainConfig, shares_weights: bool | None = None) -> Pa
         from rstar2_env.rollout.engines.registry import ENGINES
 
         shares_weights = ENGINES.get(config.rollout.engine).shares_weights
-    if shares_weights:
+    # What was carried over from an earlier step was drawn from older weights, by any engine.
+    if shares_weights and config.rollout.tail != "carry":
         return Part("none")
     return typed_part("correction", Part("truncate", {"level": "token", **part.options}))
 

@@ -18,7 +18,9 @@ def words_of(groups: Sequence[Group]) -> Words:
     return words | {("reason", reason) for group in groups for reason in group.reasons if reason}
 
 
-def step_figures(groups: Sequence[Group], missing: int, words: Collection[tuple[str, str]], *, first: bool) -> Figures:
+def step_figures(
+    groups: Sequence[Group], missing: int, words: Collection[tuple[str, str]], *, first: bool, left: int = 0
+) -> Figures:
     """Sum and count of each metric.
 
     Args:
@@ -26,12 +28,13 @@ def step_figures(groups: Sequence[Group], missing: int, words: Collection[tuple[
         missing: Groups that are missing over all processes.
         words: Every name that was seen on any process.
         first: Whether this is the first process; what is added up over processes counts once a step.
+        left: Groups that the step carried over to the next one, over all processes.
 
     Returns:
         ``rollout/...`` over all episodes and ``kept/...`` over those that train, named as in ``figures``, with
         ``episodes`` (that count), and ``kept/advantage`` (mean absolute one); ``dropped/<reason>``, shares of all
-        episodes; ``rollout/groups_rejected`` (a share), ``groups_refilled``, ``groups_replaced`` and ``groups_missing``
-        (numbers).
+        episodes; ``rollout/groups_rejected`` (a share), ``groups_refilled``, ``groups_replaced``, ``groups_missing``,
+        ``groups_carried`` (numbers).
     """
     ends, components, reasons = (
         sorted(word for kind, word in words if kind == wanted) for wanted in ("end", "component", "reason")
@@ -53,4 +56,5 @@ def step_figures(groups: Sequence[Group], missing: int, words: Collection[tuple[
     found["rollout/groups_refilled"] = (float(sum(group.round > 0 for group in groups)), once)
     found["rollout/groups_replaced"] = (float(sum(group.copies for group in groups)), once)
     found["rollout/groups_missing"] = (missing * once, once)
+    found["rollout/groups_carried"] = (left * once, once)
     return found

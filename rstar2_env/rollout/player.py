@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from types import TracebackType
 from typing import Annotated, Any, Self
 
@@ -189,6 +189,37 @@ class Player:
             raise BranchError(
                 f"The replay of an episode ended ({episode.end}) before the token {token} at which it was to branch."
             )
+        return episode
+
+    async def carry(
+        self,
+        episode: Episode,
+        *,
+        options: Mapping[str, Any] | None = None,
+        sampling_seed: int | None = None,
+        begun: Episode | None = None,
+    ) -> Episode:
+        """Play one episode into a record; where this is cancelled, the record holds the turns until then.
+
+        What was played of it before is played again without the engine: the environment gets the same turns, which
+        keep their log-probabilities and the versions of the weights that drew them. An environment that does not show
+        the same again begins anew.
+
+        Args:
+            episode: The record, with its group and its seed.
+            options: Options of ``reset``.
+            sampling_seed: Seeds the policy's draws.
+            begun: The record of an earlier call that was cancelled; ``None`` begins the episode.
+        """
+        request = EpisodeRequest(episode.group, episode.seed, options or {}, sampling_seed)
+        replay = None if begun is None or not begun.turns else Replay(begun, None)
+        try:
+            await self._play(episode, request, self.sampling, replay)
+        except BranchError:
+            anew = Episode(group=episode.group, seed=episode.seed)
+            for field in fields(Episode):
+                setattr(episode, field.name, getattr(anew, field.name))
+            await self._play(episode, request, self.sampling)
         return episode
 
     async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:

@@ -1,4 +1,4 @@
-"""``Replay``: begin an episode as another one did, and go on from any token of the policy's.
+"""``Replay``: begin an episode as another one did, and go on from any token of the policy's, or from its end.
 
 The turns before that token are given to the environment again instead of being generated, so the environment comes to
 the same place if it is deterministic for its seed and actions, as its contract says. That it did is checked before
@@ -20,15 +20,18 @@ class Replay:
 
     Args:
         parent: The other episode, played with the same chat template.
-        token: Number of tokens of ``parent.completion_ids`` to share.
+        token: Number of tokens of ``parent.completion_ids`` to share; ``None`` shares all turns, the last one too.
 
     Raises:
         BranchError: The parent has no turn of the policy there.
     """
 
-    def __init__(self, parent: Episode, token: int) -> None:
+    def __init__(self, parent: Episode, token: int | None) -> None:
         self._parent, self._turn = parent, 0
         turns = parent.steps
+        self._shared, self._prefix = len(turns), -1
+        if token is None:
+            return
         # At the end of a turn stands what the environment answered, which leads to the beginning of the next.
         self._shared = next((number for number, turn in enumerate(turns) if token < turn.stop), len(turns))
         after = turns[self._shared].start if self._shared < len(turns) else -1
@@ -44,7 +47,7 @@ class Replay:
     @property
     def over(self) -> bool:
         """Whether all shared turns have been given."""
-        return self._turn > self._shared
+        return self._turn >= self._shared + (self._prefix >= 0)
 
     def around(self, seat: Seat) -> Seat:
         """A seat that gives the shared turns, and then those of ``seat``."""
@@ -65,10 +68,11 @@ class Replay:
                 "branch only in environments that are deterministic for their seed and actions, whose tools print no "
                 "clocks or addresses."
             )
-        stop = turn.stop if self._turn < self._shared else self._prefix
+        whole = self._turn < self._shared
+        stop = turn.stop if whole else self._prefix
         given, logprobs = parent.completion_ids[turn.start : stop], parent.logprobs[turn.start : stop]
         self._turn += 1
-        if not self.over:
+        if whole:
             return Generation(given, logprobs, "stop", turn.version)
         rest = await seat.generate([*ids, *given], replace(params, max_tokens=max(1, params.max_tokens - len(given))))
         return replace(rest, ids=given + rest.ids, logprobs=logprobs + rest.logprobs)

@@ -39,6 +39,10 @@ from .wire import Gone, Wire
 T = TypeVar("T")
 
 
+class SilentProcessError(Rstar2Error, TimeoutError):
+    """Nothing was heard of the other processes for too long."""
+
+
 class AbandonedError(Rstar2Error, RuntimeError):
     """Another process failed in the round, so that it cannot end."""
 
@@ -81,7 +85,8 @@ class EpisodeQueue:
             What ``work`` returned.
 
         Raises:
-            AbandonedError: Another process failed, or was not heard of for ``patience_s``.
+            AbandonedError: Another process failed.
+            SilentProcessError: Nothing was heard of the others for ``patience_s``, and there was nothing to do here.
         """
         self._rounds += 1
         one = Round(self._player, self._wire, self._rounds, groups, self._patience_s)
@@ -203,7 +208,7 @@ class Round:
             if self._tasks or not (self._waits or self._results):
                 self._heard = loop.time()  # there was something to do here
         why = f"process {self._wire.rank} has waited {patience_s:g} s for a word of the others (run.process_timeout_s)"
-        self._trouble = AbandonedError(f"{why[0].upper()}{why[1:]}.")
+        self._trouble = SilentProcessError(f"{why[0].upper()}{why[1:]}.")
         self._wire.fail(why)
         self._leave()
 

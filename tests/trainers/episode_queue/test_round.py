@@ -13,7 +13,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import BranchError
 from rstar2_env.testing.training.processes import in_each, in_processes
 from rstar2_env.trainers.episode_queue.job import Job
-from rstar2_env.trainers.episode_queue.round import AbandonedError, EpisodeQueue
+from rstar2_env.trainers.episode_queue.round import AbandonedError, EpisodeQueue, SilentProcessError
 from rstar2_env.trainers.episode_queue.wire import Wire
 
 
@@ -223,7 +223,7 @@ def test_nobody_waits_for_ever_for_a_process_that_says_nothing(lent):
             wire.close()
 
     first, _ = in_each(2, work)
-    assert isinstance(first, AbandonedError)
+    assert isinstance(first, SilentProcessError)
     assert "Process 0 has waited 0.5 s for a word of the others (run.process_timeout_s)" in str(first)
 
 

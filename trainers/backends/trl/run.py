@@ -161,6 +161,8 @@ class TrlRun:
             sampler=parts.sampler_factory(problem_source(config, "train"), config.run.seed),
             early_stop=config.rollout.early_stop,
             one_queue=config.rollout.one_queue,
+            tail=config.rollout.tail,
+            spare=config.rollout.spare_groups,
             limits=self._limits,
             patience_s=config.run.process_timeout_s,
             measure=lambda part, groups: self._rollouts.on_trainer(lambda: measuring(part, groups)),
