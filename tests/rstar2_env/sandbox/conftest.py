@@ -51,6 +51,8 @@ def on_a_server(request: pytest.FixtureRequest) -> Callable[[], Sandbox]:
 
 PROVIDERS: dict[str, Factory] = {
     "local": local_without(),
+    # A machine that gives ordinary users a user namespace and no mounts in it, as Ubuntu's AppArmor does.
+    "local-without-mount": local_without("mount", "cgroups"),
     # A container's default profile, or a machine that keeps user namespaces from ordinary users.
     "local-without-namespaces": local_without(*NO_NAMESPACES),
     "local-older-kernel": local_without(*NO_NAMESPACES, "scope"),

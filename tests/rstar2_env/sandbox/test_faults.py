@@ -7,8 +7,6 @@ import os
 import random
 import resource
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import wait_for
 
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, Limits, LocalSandbox, Outcome
@@ -24,6 +23,7 @@ from rstar2_env.sandbox.inside import wire
 
 pytestmark = pytest.mark.deadlines
 
+FREEZER = Path("/sys/fs/cgroup/freezer")
 SLEEP = "import time\ntime.sleep(0.7)\n"
 
 
@@ -150,40 +150,46 @@ def test_a_machine_out_of_processes_delays_calls_and_loses_none(sandbox: LocalSa
         group.rmdir()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can hold on to a program that has ended")
+@pytest.mark.skipif(
+    not os.access(FREEZER, os.W_OK), reason="needs a writable freezer of version 1, which stops SIGKILL"
+)
 def test_a_program_that_cannot_be_ended_costs_its_place_and_no_call_waits_for_it(look: Any) -> None:
-    with LocalSandbox(workers=1, waiting=1, preload=(), stall_s=1.0) as sandbox, ThreadPoolExecutor(1) as pool:
-        call = pool.submit(sandbox.run, Job("import time\ntime.sleep(60)", limits=Limits(wall_s=3)))
-        look.wait_for(lambda: len(look.descendants(look.pids(sandbox)[1])) >= 4)
-        below = look.descendants(look.pids(sandbox)[1])
-        # A tracer is the first to hear of a death, and until it has, the parent does not.
-        with held(below):
+    with (
+        frozen() as freeze,
+        LocalSandbox(workers=1, waiting=1, preload=(), stall_s=1.0) as sandbox,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        warden, zygote = look.pids(sandbox)
+        for number in range(4):  # one more than there are places
+            name = f"frozen {number}"
+            code = f"import ctypes, time\nctypes.CDLL(None).prctl(15, b{name!r})\ntime.sleep(600)"
+            call = pool.submit(sandbox.run, Job(code, limits=Limits(wall_s=4)))
+            look.wait_for(lambda name=name: any(name_of(pid) == name for pid in look.descendants(zygote)))
+            freeze(next(pid for pid in look.descendants(zygote) if name_of(pid) == name))
             assert call.result(60).status is ToolStatus.TIMEOUT
-            assert sandbox.run(Job("6 * 7")).value == "42"
         assert sandbox.run(Job("6 * 7")).value == "42"
+        assert look.pids(sandbox) == (warden, zygote), "everything was started anew"
 
 
 @contextlib.contextmanager
-def held(pids: list[int]) -> Iterator[None]:
-    """Let these processes die without their parents being told, until the block is left."""
-    with subprocess.Popen(
-        [sys.executable, "-c", TRACER, *map(str, pids)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as tracer:
-        assert tracer.stdin is not None
-        assert tracer.stdout is not None
-        assert tracer.stdout.readline() == b"held\n"
-        yield
-        tracer.stdin.close()
+def frozen() -> Iterator[Callable[[int], None]]:
+    """Freeze processes so that not even SIGKILL ends them, until the block is left."""
+    group = FREEZER / f"rstar2-test-{os.getpid()}"
+    group.mkdir()
+    (group / "freezer.state").write_text("FROZEN")
+    try:
+        yield lambda pid: (group / "cgroup.procs").write_text(str(pid)) and None
+    finally:
+        (group / "freezer.state").write_text("THAWED")
+        wait_for(lambda: not (group / "cgroup.procs").read_text())
+        group.rmdir()
 
 
-TRACER = """
-import ctypes, sys
-ptrace = ctypes.CDLL(None, use_errno=True).ptrace
-for pid in sys.argv[1:]:
-    assert ptrace(0x4206, int(pid), None, None) == 0, ctypes.get_errno()
-print("held", flush=True)
-sys.stdin.read()
-"""
+def name_of(pid: int) -> str:
+    """The name that a process has given itself."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/comm") as file:
+        return file.read().strip()
+    return ""
 
 
 def test_a_message_that_makes_no_sense_costs_itself_alone(sandbox: LocalSandbox, look: Any) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from dataclasses import fields
 from textwrap import dedent
 
 import pytest
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import RULE
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, Limits, LocalSandbox, Outcome
 
@@ -136,3 +141,45 @@ def test_files_beyond_their_bound_are_refused(run: Run) -> None:
 def test_a_file_name_that_the_file_system_refuses_is_told(run: Run) -> None:
     outcome = run("1", files={"x" * 300: b""})
     assert (outcome.status, outcome.error_type) == (ToolStatus.EXCEPTION, "OSError")
+
+
+def test_the_largest_limits_are_limits_that_a_program_runs_under(run: Run) -> None:
+    most = {item.name: item.metadata[RULE].most for item in fields(Limits)}
+    bounded = {name: most[name] for name in ("memory_mb", "processes", "output_bytes", "file_mb")}
+    outcome = run("print(6 * 7)", limits=Limits(wall_s=60.0, cpu_s=1e9, **bounded))
+    assert (outcome.status, outcome.stdout) == (ToolStatus.OK, "42\n"), outcome
+    assert run("print(6 * 7)").stdout == "42\n"
+
+
+@pytest.mark.parametrize("name", ["memory_mb", "processes", "output_bytes", "file_mb"])
+@pytest.mark.parametrize("wrong", ["more", 2.5, 512.0, math.inf, math.nan, "512", True])
+def test_a_limit_that_is_no_whole_number_in_its_range_is_refused(name: str, wrong: object) -> None:
+    if wrong == "more":
+        wrong = next(item.metadata[RULE].most for item in fields(Limits) if item.name == name) + 1
+    with pytest.raises(ConfigurationError, match=name):
+        Limits(**{name: wrong})  # type: ignore[arg-type]  # wrong on purpose
+
+
+@pytest.mark.parametrize("name", ["wall_s", "cpu_s"])
+@pytest.mark.parametrize("wrong", [0, -1.0, math.inf, math.nan, "5"])
+def test_a_time_that_is_no_positive_number_is_refused(name: str, wrong: object) -> None:
+    with pytest.raises(ConfigurationError, match=name):
+        Limits(**{name: wrong})  # type: ignore[arg-type]  # wrong on purpose
+
+
+FEW_DESCRIPTORS = """
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+from rstar2_env.sandbox import Job, LocalSandbox
+with LocalSandbox(workers=16, waiting=8, preload=(), max_sessions=16) as sandbox:
+    calls = sandbox.run_many([Job(f"import time; time.sleep(0.2)\\n{n}") for n in range(32)])
+    cells = sandbox.run_many([Job(f"{n}", session=str(n)) for n in range(16)])
+    print([outcome.value for outcome in calls + cells] == [str(n) for n in (*range(32), *range(16))])
+"""
+
+
+def test_more_children_and_sessions_than_the_callers_soft_limit_on_descriptors_has_room_for() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FEW_DESCRIPTORS], capture_output=True, text=True, timeout=280, check=False
+    )
+    assert done.stdout == "True\n", done.stdout + done.stderr

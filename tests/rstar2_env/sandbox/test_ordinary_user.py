@@ -100,9 +100,18 @@ def test_a_session_keeps_its_state_and_is_interrupted() -> None:
     assert done.stdout == "new None\ninterrupted None\nkept 42\n", done.stderr
 
 
+@pytest.mark.parametrize("provider", ["local-without-mount", "local-without-namespaces"])
+def test_the_corpus_is_survived_as_an_ordinary_user_where_layers_are_missing(provider: str) -> None:
+    options = ["-p", "no:cacheprovider", "-q", "-n", "0", "-k", f"test_survives and {provider}"]
+    module = str(HERE / "test_conformance.py")
+    done = as_ordinary_user("-m", "pytest", module, *options, f"--rootdir={HERE.parents[2]}")
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+
+
 @pytest.mark.parametrize(
     "module",
     [
+        "test_blame",
         "test_conformance",
         "inside/kernel/test_isolation",
         "test_limits",

@@ -133,10 +133,7 @@ def build(machine: str, needs: Needs | None = None) -> list[Instruction]:
         decided[special["arch_prctl"]] = _allow_values(_AT_FIRST, commands.ARCH_PRCTL, _INVALID)
     for number in syscalls.numbers(syscalls.SETTING_LIMITS, machine):
         decided[number] = _refuse_values(_AT_FIRST, (_RLIMIT_CORE,))
-    known = actions(machine)
-    for number, block in _extra(machine, needs).items():
-        if known.get(number) == _ALLOW:
-            decided[number] = block
+    decided |= _extra(machine, needs)
     for number, block in decided.items():
         steps += [(_JUMP_EQUAL, 0, len(block), number), *block]
     for low, high, action in _runs(actions(machine), set(decided)):

@@ -95,10 +95,10 @@ def _mapped_from_outside(root: str, root_group: str, block: str) -> Iterator[Non
     finally:
         os.close(go)
         with os.fdopen(reads, "rb") as file:
-            said = file.read().decode()
+            failure = file.read().decode()
         os.waitpid(helper, 0)
-    if said:
-        raise OSError(1, f"the users of a user namespace could not be mapped: {said}")
+    if failure:
+        raise OSError(1, f"the users of a user namespace could not be mapped: {failure}")
 
 
 def become(user: int) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -120,3 +121,15 @@ def test_a_user_without_the_right_to_others_is_told() -> None:
         enter_user_namespace(free_users())
 
     assert "could not be mapped" in str(attempt(enter))
+
+
+def test_without_a_mount_namespace_no_file_of_the_user_changes_its_mode(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+    secret.chmod(0o600)
+    code = f"import os, shutil\nprint(os.path.exists({str(secret)!r}))\nos.chmod({str(secret)!r}, 0o777)"
+    layers, status, output, _ = as_container_root(("setfcap",), code, "mount")
+    assert "user namespace" in layers
+    assert "mount namespace" not in layers
+    assert (status, output) == ("exception", "True\n"), "the file is in sight, and its mode cannot be changed"
+    assert secret.stat().st_mode & 0o777 == 0o600
