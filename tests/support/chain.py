@@ -4,6 +4,7 @@ killed at any step and started again at the same address."""
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -97,6 +98,7 @@ class Chain:
         run: The run's folder.
         steps: Steps to train.
         model: The server of the model.
+        others: Further servers of it.
         sandbox: The server of the sandbox.
         trainer: The trainer.
     """
@@ -106,6 +108,7 @@ class Chain:
     model: Service
     sandbox: Service
     trainer: Service
+    others: Sequence[Service] = ()
 
     def play(self, kills: Mapping[int, str], *, down_s: float = 1.0) -> None:
         """Train to the end.
@@ -114,10 +117,10 @@ class Chain:
             kills: Which process is killed once so many steps are done: ``model``, ``sandbox`` or ``trainer``.
             down_s: Seconds until it is started again.
         """
-        self.model.start()
-        self.sandbox.start()
-        self.sandbox.ready()
-        self.model.ready()
+        for service in (self.model, *self.others, self.sandbox):
+            service.start()
+        for service in (self.sandbox, self.model, *self.others):
+            service.ready()
         self.trainer.start()
         for step, name in sorted(kills.items()):
             self._until(lambda step=step: self.done() >= step)  # type: ignore[misc]
@@ -148,7 +151,14 @@ class Chain:
 
 @contextlib.contextmanager
 def chain(
-    folder: Path, model: Path, serve: Callable[[int], Service], *, steps: int, options: Sequence[str] = ()
+    folder: Path,
+    model: Path,
+    serve: Callable[[int], Service],
+    *,
+    steps: int,
+    options: Sequence[str] = (),
+    servers: int = 1,
+    processes: int = 1,
 ) -> Iterator[Chain]:
     """Prepare the processes; all are killed at the end.
 
@@ -158,20 +168,23 @@ def chain(
         serve: Makes the model's server, of its port.
         steps: Steps to train.
         options: Further words for ``rstar2 train``.
+        servers: How many serve the model.
+        processes: How many train, started by torchrun.
     """
-    ports = free_port(), free_port()
+    port = free_port()
+    ports = [free_port() for _ in range(servers)]
     sandbox = Service(
         "sandbox",
-        [*_RSTAR2, "sandbox", "serve", "--port", str(ports[1]), "--isolation", "best", "--workers", "2"],
+        [*_RSTAR2, "sandbox", "serve", "--port", str(port), "--isolation", "best", "--workers", "2"],
         folder / "sandbox.log",
-        f"http://127.0.0.1:{ports[1]}/healthz",
+        f"http://127.0.0.1:{port}/healthz",
     )
     settings = {
         "engine": "vllm-server",
-        "engine.base_urls": f'["http://127.0.0.1:{ports[0]}"]',
+        "engine.base_urls": json.dumps([f"http://127.0.0.1:{one}" for one in ports]),
         "engine.weights_dir": str(folder / "weights"),
         "engine.wait_s": "300",
-        "env.sandbox_url": f"http://127.0.0.1:{ports[1]}",
+        "env.sandbox_url": f"http://127.0.0.1:{port}",
         "max_turn_tokens": "4",
         "max_episode_tokens": "96",
         "threads": "1",
@@ -182,10 +195,13 @@ def chain(
     words += ["--out", str(folder / "run"), "--steps", str(steps), "--save-every", "1", "--lr", "1e-3"]
     words += ["--group-size", "2", "--problems-per-step", "2", *options]
     words += [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
-    trainer = Service("trainer", [*_RSTAR2, *words], folder / "trainer.log")
-    made = Chain(folder / "run", steps, serve(ports[0]), sandbox, trainer)
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(processes)]
+    began = [*launcher, "--no-python", *_RSTAR2] if processes > 1 else _RSTAR2
+    trainer = Service("trainer", [*began, *words], folder / "trainer.log")
+    first, *others = [serve(one) for one in ports]
+    made = Chain(folder / "run", steps, first, sandbox, trainer, others)
     try:
         yield made
     finally:
-        for service in (trainer, made.model, sandbox):
+        for service in (trainer, first, *others, sandbox):
             service.kill()

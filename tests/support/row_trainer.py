@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
+from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback, TrainerCallback
 
 from rstar2_env.core.episode import Episode
@@ -74,6 +76,7 @@ def row_trainer(
     reference: Any = None,
     keep_checkpoints: int = 2,
     sharding: Sharding = "none",
+    lora: bool = False,
     **options: Any,
 ) -> tuple[CollectorTrainer, Followed]:
     """A trainer of a model in a folder, on the given rows, and what it shows.
@@ -87,9 +90,14 @@ def row_trainer(
         reference: Makes the reference model of the policy.
         keep_checkpoints: How many are kept.
         sharding: What several processes divide.
+        lora: Train adapters, which change the model from the start.
         **options: Fields of ``GRPOConfig``.
     """
-    policy = AutoModelForCausalLM.from_pretrained(model)
+    policy: Any = AutoModelForCausalLM.from_pretrained(model)
+    if lora:
+        torch.manual_seed(1)
+        adapters = LoraConfig(r=4, lora_alpha=4, target_modules="all-linear", init_lora_weights=False)
+        policy = get_peft_model(policy, adapters)
     followed, given = Followed(), Given(rollouts)
     defaults = {
         "max_steps": len(rollouts),

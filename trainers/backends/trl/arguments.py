@@ -40,8 +40,13 @@ def arguments(output_dir: str | os.PathLike[str], **options: Any) -> GRPOConfig:
         return GRPOConfig(output_dir=os.fspath(output_dir), **{**_FIXED, **options})
 
 
-def run_arguments(config: TrainConfig) -> GRPOConfig:
-    """Make the arguments of a run; ``optim.trl_options`` go over what the other options say."""
+def run_arguments(config: TrainConfig, **sharding: Any) -> GRPOConfig:
+    """Make the arguments of a run; ``optim.trl_options`` go over what the other options say.
+
+    Args:
+        config: Options of the run.
+        **sharding: Fields that its sharding needs otherwise than one process does.
+    """
     run, optim = config.run, config.optim
     options: dict[str, Any] = {
         "seed": run.seed,
@@ -57,5 +62,6 @@ def run_arguments(config: TrainConfig) -> GRPOConfig:
         "save_steps": run.checkpoint_every,
         "report_to": run.report_to,
         **precision_options(config.model),
+        **sharding,
     }
     return arguments(run.output_dir, **{**options, **optim.trl_options})

@@ -49,6 +49,7 @@ from .samples import SampledEpisodes, sampled
 from .sharding import chosen_sharding
 from .stopping import RolloutAbortedError, Stopping
 from .trainer import CollectorTrainer
+from .zero import zero_arguments
 
 FINAL_DIR = "final"
 _EVAL_SEED = 1_000_003
@@ -113,7 +114,7 @@ class TrlRun:
                 on_trained=self._write_tokens if config.run.keep_tokens else None,
                 model=model,
                 processing_class=self.tokenizer,
-                args=run_arguments(config),
+                args=run_arguments(config, **zero_arguments(sharding, self._ranks.size)),
                 callbacks=[
                     self._console,
                     RunEvents(self._files, lambda: self._rollouts.state_dict()),

@@ -31,6 +31,7 @@ from .passes import Reference
 from .ranks import AccelerateRanks
 from .sharding import Sharding
 from .torch_state import TorchState
+from .zero_state import ZeroState
 
 _REFERENCE = "reference.pt"
 """File of the reference model in a checkpoint without shards; there is none while it is what the run began with."""
@@ -141,7 +142,10 @@ class ShardedTrainer(GRPOTrainer):
                 self.reference.load_state_dict(moved)
             return
         state = self._state()
-        state.take(shards.read(checkpoint, state.wanted))
+        if isinstance(state, ZeroState):
+            state.read(checkpoint)
+        else:
+            state.take(shards.read(checkpoint, state.wanted))
         if self.reference is not None:
             read = shards.read(checkpoint, self._wanted_of_reference)
             if read:
@@ -168,7 +172,9 @@ class ShardedTrainer(GRPOTrainer):
             if f"{shards.REFERENCE}{name}" in held
         }
 
-    def _state(self) -> TorchState:
+    def _state(self) -> TorchState | ZeroState:
+        if self.is_deepspeed_enabled:
+            return ZeroState(self.model, self.deepspeed, self.ranks.rank, self.ranks.size)
         return TorchState(self.model, self._optimizer(), self.masters)
 
     def _optimizer(self) -> Any:

@@ -8,7 +8,9 @@ transformers can load (``CollectorTrainer.save_model``).
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,7 +59,8 @@ def write(checkpoint: str | Path, tensors: Mapping[str, Tensor]) -> None:
         checkpoint: Folder of the checkpoint.
         tensors: By name. A whole tensor that several processes have is written by one of them.
     """
-    save(dict(tensors), checkpoint_id=str(Path(checkpoint) / FOLDER), no_dist=_alone())
+    with _quiet():
+        save(dict(tensors), checkpoint_id=str(Path(checkpoint) / FOLDER), no_dist=_alone())
 
 
 def listing(checkpoint: str | Path) -> dict[str, Wanted]:
@@ -101,10 +104,19 @@ def read(
                 "expected: it is a checkpoint of another model."
             )
     if tensors:
-        load(tensors, checkpoint_id=str(Path(checkpoint) / FOLDER), no_dist=alone or _alone())
+        with _quiet():
+            load(tensors, checkpoint_id=str(Path(checkpoint) / FOLDER), no_dist=alone or _alone())
     return tensors
 
 
 def _alone() -> bool:
     """Whether this process has no others to talk to."""
     return not (torch.distributed.is_available() and torch.distributed.is_initialized())
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep back torch's warning that one process is alone, and those about its own deprecated calls."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

@@ -1,0 +1,230 @@
+"""Sharded training on two processes: the losses and gradients of one, checkpoints that one process reads, exports.
+
+One pair of processes takes all cases.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from row_trainer import row_trainer
+from torch import Tensor
+from torch.distributed.tensor import DTensor
+from training_rows import few_rows, row
+from transformers import AutoModelForCausalLM, TrainerCallback
+from two_launched import launch_two
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.trainers.backends.trl.pending import Shape
+from rstar2_env.trainers.backends.trl.zero import zero_arguments
+
+pytestmark = [pytest.mark.train, pytest.mark.slow]
+
+SCRIPT = """
+import os, sys
+import torch
+from torch.distributed.tensor import DTensor
+from transformers.integrations.deepspeed import unset_hf_deepspeed_config
+from test_sharded import CASES, played, share
+from rstar2_env.trainers.backends.trl.model import processes
+
+torch.set_num_threads(1)
+RANK, model, folder = int(os.environ["RANK"]), sys.argv[1], sys.argv[2]
+for name in CASES:
+    processes()
+    lines, weights, gradients, trainer = played(name, model, f"{folder}/{name}", RANK, 2)
+    trainer.save_model(f"{folder}/{name}/export")
+    parts = {type(one).__name__ for one in trainer.model.parameters()}
+    torch.save([lines, weights, gradients, parts, type(trainer.model_wrapped).__name__], f"{folder}/{name}-{RANK}.pt")
+    unset_hf_deepspeed_config()
+"""
+SGD = {"optim": "sgd", "optim_args": "momentum=0.9", "weight_decay": 0.0, "learning_rate": 0.1, "max_grad_norm": 0.0}
+ADAM = {"optim": "adamw_torch", "weight_decay": 0.1, "learning_rate": 1e-2, "warmup_steps": 2}
+SAVED = {"save_strategy": "steps", "save_steps": 1}
+ONE = "written-by-one"
+CASES: dict[str, dict[str, Any]] = {
+    "fsdp2": {"sharding": "fsdp2", **SGD},
+    "fsdp2-lora": {"sharding": "fsdp2", "lora": True, "gradient_checkpointing": True, **SGD},
+    "fsdp2-saved": {"sharding": "fsdp2", **ADAM, **SAVED},
+    "fsdp2-resumed": {"sharding": "fsdp2", "resume": ONE, **ADAM},
+    "zero3": {"sharding": "zero3", **SGD},
+    "zero3-lora": {"sharding": "zero3", "lora": True, **SGD},
+    "zero3-saved": {"sharding": "zero3", **ADAM, **SAVED},
+    "zero3-resumed": {"sharding": "zero3", "resume": ONE, **ADAM},
+    "zero2-saved": {"sharding": "zero2", **ADAM, **SAVED},
+}
+if find_spec("deepspeed") is None:
+    CASES = {name: case for name, case in CASES.items() if not name.startswith("zero")}
+STEPS = 3
+
+
+class Whole(TrainerCallback):
+    """Keeps the whole trained weights before the first step and after each, and the whole gradient of each step."""
+
+    def __init__(self) -> None:
+        self.trainer: Any = None
+        self.weights: list[dict[str, Tensor]] = []
+        self.gradients: list[dict[str, Tensor]] = []
+
+    def on_train_begin(self, *_: Any, **__: Any) -> None:
+        self.keep()
+        if self.trainer.is_deepspeed_enabled:  # which steps within the backward pass
+            engine, step = self.trainer.deepspeed, self.trainer.deepspeed.step
+            engine.step = lambda: (self.keep_gradients(), step())[1]
+
+    def on_pre_optimizer_step(self, *_: Any, **__: Any) -> None:
+        if not self.trainer.is_deepspeed_enabled:
+            self.keep_gradients()
+
+    def keep_gradients(self) -> None:
+        self.gradients.append({})
+        for name, weights in self.trainer.model.named_parameters():
+            if not weights.requires_grad:
+                continue
+            if self.trainer.is_deepspeed_enabled:
+                from deepspeed.utils import safe_get_full_grad
+
+                gradient = safe_get_full_grad(weights)
+            else:
+                gradient = weights.grad.full_tensor() if isinstance(weights, DTensor) else weights.grad
+            self.gradients[-1][name] = gradient.detach().cpu().clone()
+
+    def on_step_end(self, *_: Any, **__: Any) -> None:
+        self.keep()
+
+    def keep(self) -> None:
+        self.weights.append({name: one.detach().cpu().clone() for name, one in self.trainer._state().whole()})
+
+
+def share(rank: int, size: int) -> list[list[Any]]:
+    """Rollouts of a process; with two, the second has fewer rows, or none."""
+    second = [row(1, 4, 20, 1.0), row(2, 4, 10, -1.0), row(2, 3, 14, 0.5)]
+    rollouts = [few_rows(), second, [row(5, 4, 9, 0.5), *few_rows()]]
+    return [[one for one in rows if size == 1 or (one.episode.group >= 3) == bool(rank)] for rows in rollouts]
+
+
+def played(
+    name: str, model: Any, folder: Any, rank: int, size: int, **changes: Any
+) -> tuple[list[Any], list[Any], Any]:
+    """Train as a case says: the logged lines, weights before and after each step, gradients, the trainer."""
+    options = {**CASES[name], **changes}
+    resume = options.pop("resume", None)
+    shape = Shape(45, passes=2) if "adamw" in options["optim"] else Shape(45)
+    zero = zero_arguments(options["sharding"], size)
+    whole = Whole()
+    trainer, followed = row_trainer(
+        model, folder, share(rank, size), keep_checkpoints=STEPS, shape=shape, max_steps=STEPS, **zero, **options
+    )
+    whole.trainer = trainer
+    trainer.add_callback(whole)
+    trainer.train(resume_from_checkpoint=resume and str(Path(folder).parent / resume / "checkpoint-1"))
+    return followed.lines, whole.weights, whole.gradients, trainer
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Path:
+    """What two processes wrote of each case, beside a checkpoint that one process wrote before."""
+    found: Path = tmp_path_factory.mktemp("sharded")
+    played("fsdp2-saved", tiny_model, found / ONE, 0, 1)
+    (found / "script.py").write_text(SCRIPT)
+    launch_two(found / "script.py", str(tiny_model), str(found), beside=Path(__file__).parent)
+    return found
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Any:
+    """Plays a case on one process, without sharding, once."""
+    seen: dict[str, Any] = {}
+
+    def play(name: str) -> Any:
+        key = str({**CASES[name], "sharding": "none", "resume": "", "gradient_checkpointing": "", "save_steps": ""})
+        if key not in seen:
+            changes = {"sharding": "none", "resume": None, "save_strategy": "no"}
+            seen[key] = played(name, tiny_model, tmp_path_factory.mktemp("alone"), 0, 1, **changes)
+        return seen[key]
+
+    return play
+
+
+def told(folder: Path, name: str, rank: int = 0) -> Any:
+    if name not in CASES:
+        pytest.skip("DeepSpeed is not installed (the extra 'deepspeed')")
+    return torch.load(folder / f"{name}-{rank}.pt", weights_only=False)
+
+
+def apart(found: dict[str, Tensor], wanted: dict[str, Tensor]) -> float:
+    """Largest difference of an entry, relative to the largest entry of its tensor."""
+    assert found.keys() == wanted.keys()
+    return max(float((found[key] - one).abs().max() / one.abs().max().clamp(min=1e-9)) for key, one in wanted.items())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_case_is_really_sharded(name: str, folder: Path) -> None:
+    for rank in (0, 1):
+        *_, parts, wrapped = told(folder, name, rank)
+        assert wrapped == "DeepSpeedEngine" if name.startswith("zero") else parts == {"DTensor"}
+
+
+@pytest.mark.parametrize("name", ["fsdp2", "fsdp2-lora", "zero3", "zero3-lora"])
+def test_losses_and_gradients_are_those_of_one_process(name: str, folder: Path, alone: Any) -> None:
+    (lines, _, gradients, *_), (expected, _, wanted, _) = told(folder, name), alone(name)
+    assert [line["loss"] for line in lines] == pytest.approx([line["loss"] for line in expected], rel=1e-5, abs=1e-6)
+    assert len(gradients) == len(wanted) == STEPS
+    for one, other in zip(gradients, wanted, strict=True):
+        assert all(bool(gradient.any()) for gradient in other.values())
+        assert apart(one, other) < 1e-5
+    norms = [line["grad_norm"] for line in expected]
+    assert [line["grad_norm"] for line in lines] == pytest.approx(norms, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["fsdp2-saved", "zero2-saved", "zero3-saved"])
+@pytest.mark.parametrize("sharding", ["fsdp2", "none"])
+def test_one_process_goes_on_in_the_middle_of_a_rollout_where_two_stopped(
+    name: str, sharding: Any, folder: Path, tiny_model: Path, tmp_path: Path
+) -> None:
+    lines, weights, *_ = told(folder, name)
+    changes = {"resume": folder / name, "sharding": sharding, "save_strategy": "no"}
+    again, resumed, *_ = played(name, tiny_model, tmp_path, 0, 1, **changes)
+    assert [line["loss"] for line in again] == pytest.approx([line["loss"] for line in lines[1:]], rel=1e-4, abs=1e-5)
+    assert [line["learning_rate"] for line in again] == [line["learning_rate"] for line in lines[1:]]
+    for one, other in zip(resumed, weights[1:], strict=True):
+        assert apart(one, other) < 1e-4
+
+
+@pytest.mark.parametrize("name", ["fsdp2-resumed", "zero3-resumed"])
+def test_two_processes_go_on_where_one_stopped(name: str, folder: Path, alone: Any) -> None:
+    lines, weights, *_ = told(folder, name)
+    expected, wanted, *_ = alone(name)
+    assert [line["step"] for line in lines] == [2, 3]
+    losses = [line["loss"] for line in expected[1:]]
+    assert [line["loss"] for line in lines] == pytest.approx(losses, rel=1e-4, abs=1e-5)
+    for one, other in zip(weights, wanted[1:], strict=True):
+        assert apart(one, other) < 1e-4
+
+
+@pytest.mark.parametrize("name", ["fsdp2", "zero2-saved", "zero3"])
+def test_an_export_is_an_ordinary_folder_of_transformers(name: str, folder: Path) -> None:
+    _, weights, *_ = told(folder, name)
+    model = AutoModelForCausalLM.from_pretrained(folder / name / "export")
+    loaded = dict(model.named_parameters())
+    assert apart({key: loaded[key].detach() for key in weights[-1]}, weights[-1]) < 1e-6
+
+
+@pytest.mark.parametrize("name", ["fsdp2-lora", "zero3-lora"])
+def test_an_export_of_adapters_is_an_ordinary_adapter(name: str, folder: Path, tiny_model: Path) -> None:
+    from peft import PeftModel
+
+    _, weights, *_ = told(folder, name)
+    base = AutoModelForCausalLM.from_pretrained(tiny_model)
+    loaded = dict(PeftModel.from_pretrained(base, str(folder / name / "export")).named_parameters())
+    assert apart({key: loaded[key].detach() for key in weights[-1]}, weights[-1]) < 1e-6
+
+
+def test_the_shards_of_another_model_are_refused(folder: Path, tiny_model: Path, tmp_path: Path) -> None:
+    changes = {"resume": folder / "fsdp2-saved", "lora": True, "save_strategy": "no"}
+    with pytest.raises(ConfigurationError, match="checkpoint of another model"):
+        played("fsdp2-saved", tiny_model, tmp_path, 0, 1, **changes)

@@ -1,0 +1,147 @@
+"""``ZeroState``: the trained weights and the optimizer's state of a module that DeepSpeed divides (ZeRO-2, ZeRO-3).
+
+DeepSpeed's own checkpoints are read by as many processes as wrote them. Here every tensor has a name and its whole
+shape, as in ``TorchState``, so that either reads what the other wrote. The processes gather one tensor after the other,
+and each keeps every N-th of them for the file: beside its own part, a process holds an N-th of the state in host
+memory, and one whole tensor. Tested with DeepSpeed 0.19. Not covered: optimizer state on disks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from . import shards
+from .shards import OPTIMIZER, WEIGHTS, Wanted
+
+_STEP = "step"
+"""What optimizers call their number of steps: one for all weights, not one for each element."""
+
+
+class ZeroState:
+    """What is trained, by name.
+
+    Args:
+        module: The policy, not wrapped.
+        engine: DeepSpeed's engine around it.
+        rank: Number of this process.
+        size: Number of processes.
+    """
+
+    def __init__(self, module: nn.Module, engine: Any, rank: int, size: int) -> None:
+        self._module, self._engine, self._rank, self._size = module, engine, rank, size
+        self._trained = {name: weights for name, weights in module.named_parameters() if weights.requires_grad}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return every N-th tensor of what a checkpoint holds; every process calls it."""
+        return {
+            name: value.detach().cpu().clone()
+            for number, (name, value) in enumerate(self._all())
+            if number % self._size == self._rank
+        }
+
+    def read(self, checkpoint: str) -> None:
+        """Go on from a checkpoint, read tensor by tensor; every process calls it.
+
+        Raises:
+            ConfigurationError: It holds the weights of another model, or cannot be read.
+        """
+        from deepspeed.utils import safe_set_full_fp32_param, safe_set_full_optimizer_state
+
+        held = shards.listing(checkpoint)
+        keys = {name.rpartition("/")[2] for name in held if name.startswith(OPTIMIZER)} - {_STEP}
+        self._make_state(keys, self._step_in(checkpoint, held))
+        for name, weights in self._trained.items():
+            shape = getattr(weights, "ds_shape", weights.shape)
+            safe_set_full_fp32_param(weights, self._one(checkpoint, f"{WEIGHTS}{name}", shape))
+            for key in sorted(keys):
+                full = f"{OPTIMIZER}{name}/{key}"
+                if full in held:
+                    safe_set_full_optimizer_state(weights, self._one(checkpoint, full, shape), key)
+        self._give()
+
+    def whole(self) -> Iterator[tuple[str, Tensor]]:
+        """Walk the trained weights, gathered one by one, in float32; every process must walk on to the end."""
+        from deepspeed.utils import safe_get_full_fp32_param
+
+        for name, weights in self._trained.items():
+            yield name, safe_get_full_fp32_param(weights)
+
+    def frozen(self) -> Iterator[tuple[str, Tensor]]:
+        """Walk the weights that are not trained, as ``whole`` does."""
+        from deepspeed.runtime.zero import GatheredParameters
+
+        for name, weights in self._module.named_parameters():
+            if name not in self._trained:
+                with GatheredParameters([weights]):
+                    yield name, weights.detach()
+
+    def _all(self) -> Iterator[tuple[str, Tensor]]:
+        from deepspeed.utils import safe_get_full_optimizer_state
+
+        yield from ((f"{WEIGHTS}{name}", value) for name, value in self.whole())
+        self._link()
+        states = [self._inner.state.get(flat, {}) for flat in self._flat]
+        keys = sorted({key for state in states for key, value in state.items() if isinstance(value, Tensor)})
+        steps = [state[_STEP] for state in states if _STEP in state]
+        for name, weights in self._trained.items():
+            for key in keys:
+                if key != _STEP:
+                    yield f"{OPTIMIZER}{name}/{key}", safe_get_full_optimizer_state(weights, key)
+            if steps:
+                yield f"{OPTIMIZER}{name}/{_STEP}", torch.as_tensor(steps[0], dtype=torch.float32)
+
+    @property
+    def _zero(self) -> Any:
+        return self._engine.optimizer
+
+    @property
+    def _inner(self) -> Any:
+        """The optimizer that steps on the flat parts."""
+        return self._zero.optimizer
+
+    @property
+    def _flat(self) -> list[Tensor]:
+        """This process's flat parts of the weights, in float32."""
+        names = ("single_partition_of_fp32_groups", "fp32_partitioned_groups_flat")
+        found: list[Tensor] = next(getattr(self._zero, name) for name in names if hasattr(self._zero, name))
+        return found
+
+    def _make_state(self, keys: set[str], step: float | None) -> None:
+        """Make the optimizer's state, which DeepSpeed leaves to the first step."""
+        for flat in self._flat:
+            state: dict[str, Tensor] = {key: torch.zeros_like(flat) for key in keys}
+            if step is not None:
+                state[_STEP] = torch.tensor(step, dtype=torch.float32)
+            if state:
+                self._inner.state[flat] = state
+        self._link()
+
+    def _link(self) -> None:
+        """Let ZeRO-2 find the optimizer's state of each weight, which it does once and perhaps too early."""
+        if hasattr(self._zero, "_hp_optimizer_states_linked") and all(flat in self._inner.state for flat in self._flat):
+            self._zero._hp_optimizer_states_linked = False
+            self._zero._lazy_init_hp_params_optimizer_state()
+
+    def _give(self) -> None:
+        """Bring the weights that compute up to date with their float32 parts."""
+        if hasattr(self._zero, "update_lp_params"):
+            self._zero.update_lp_params()
+            return
+        for number in range(len(self._flat)):
+            self._zero._reassign_or_swap_out_partitioned_parameters(number)
+        kept = self._zero.persistent_parameters
+        if kept:
+            kept[0].all_gather(kept)
+
+    def _step_in(self, checkpoint: str, held: Mapping[str, Wanted]) -> float | None:
+        names = [f"{OPTIMIZER}{name}/{_STEP}" for name in self._trained]
+        found = next((name for name in names if name in held), None)
+        return None if found is None else float(self._one(checkpoint, found, torch.Size([])))
+
+    def _one(self, checkpoint: str, name: str, shape: torch.Size) -> Tensor:
+        read = shards.read(checkpoint, lambda _: {name: torch.zeros(shape)}, alone=True)
+        return read[name].to(self._engine.device)
