@@ -30,6 +30,11 @@ class AdapterReference:
         if policy is not None and _changes_the_model(policy):
             self.reset(policy)
 
+    @property
+    def changed(self) -> bool:
+        """Whether it is something else than the model without the adapter."""
+        return bool(self._start)
+
     @contextmanager
     def active(self, policy: PeftModel) -> Iterator[None]:
         """Let the policy compute as the reference while this lasts; for passes without gradients."""

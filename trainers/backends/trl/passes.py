@@ -130,6 +130,11 @@ class Reference:
             self.model = _frozen_copy(model, dtype)
             put_head(self.model, temperature, ("entropy",))
 
+    @property
+    def adapters(self) -> bool:
+        """Whether it is the policy with other adapters than it trains."""
+        return self._adapters.changed
+
     def to(self, device: torch.device) -> None:
         """Move the copy to a device."""
         if self.model is not None:

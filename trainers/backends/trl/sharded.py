@@ -24,6 +24,8 @@ with warnings.catch_warnings():
     warnings.filterwarnings("ignore", message="TRL currently supports vLLM")
     from trl import GRPOTrainer
 
+from rstar2_env.core.errors import ConfigurationError
+
 from . import shards
 from .fsdp2 import shard
 from .masters import Masters
@@ -46,6 +48,9 @@ class ShardedTrainer(GRPOTrainer):
         sharding: What the processes divide.
         reference: The reference model, if there is one.
         **kwargs: Arguments of ``trl.GRPOTrainer``.
+
+    Raises:
+        ConfigurationError: The sharding cannot do what is asked of it.
     """
 
     def __init__(self, *, sharding: Sharding, reference: Reference | None, **kwargs: Any) -> None:
@@ -54,6 +59,16 @@ class ShardedTrainer(GRPOTrainer):
         super().__init__(**kwargs)
         self.ranks = AccelerateRanks(PartialState())
         device = self.accelerator.device
+        if self._divides and self.args.fp16:
+            raise ConfigurationError(
+                "sharding='fsdp2' trains in float32 or bfloat16, not in float16: set model.dtype.", option="model.dtype"
+            )
+        if self._partitions and reference is not None and reference.adapters:
+            raise ConfigurationError(
+                "The reference model of this run is the adapter that it took up, which ZeRO-3 cannot put back for a "
+                "while: use sharding='fsdp2' or 'zero2', or leave out the term of the loss that needs it.",
+                option="run.sharding",
+            )
         if self._divides:
             compute = torch.bfloat16 if self.args.bf16 else torch.float32
             shard(self.model, device, compute)
@@ -67,6 +82,11 @@ class ShardedTrainer(GRPOTrainer):
     @property
     def _divides(self) -> bool:
         return self.sharding == "fsdp2" and self.args.world_size > 1
+
+    @property
+    def _partitions(self) -> bool:
+        """Whether ZeRO-3 divides the weights."""
+        return self.sharding == "zero3" and self.args.world_size > 1
 
     @property
     def _writes_shards(self) -> bool:
@@ -136,6 +156,12 @@ class ShardedTrainer(GRPOTrainer):
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         if checkpoint is None or not shards.has_shards(checkpoint):
+            if checkpoint is not None and self._writes_shards:
+                raise ConfigurationError(
+                    f"{checkpoint} was written without sharding, and this run has sharding={self.sharding!r}: resume "
+                    "with sharding='none', on as many processes as you like.",
+                    option="run.sharding",
+                )
             super()._load_optimizer_and_scheduler(checkpoint)
             if checkpoint is not None and self.reference is not None and (Path(checkpoint) / _REFERENCE).exists():
                 moved = torch.load(Path(checkpoint) / _REFERENCE, map_location="cpu", weights_only=True)

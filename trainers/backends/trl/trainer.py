@@ -209,6 +209,8 @@ class CollectorTrainer(ShardedTrainer):
         """
         if self.reference is None:
             raise ConfigurationError("There is no reference model to reset: no term of the loss needs one.")
+        if self._partitions:
+            raise ConfigurationError("With sharding='zero3' a reference model cannot be reset: use 'fsdp2' or 'zero2'.")
         self.reference.reset(self.model)
         if self.pending is not None and "reference" in self.objective.needs:
             self._compare(self.pending)

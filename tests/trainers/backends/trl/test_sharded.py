@@ -228,3 +228,9 @@ def test_the_shards_of_another_model_are_refused(folder: Path, tiny_model: Path,
     changes = {"resume": folder / "fsdp2-saved", "lora": True, "save_strategy": "no"}
     with pytest.raises(ConfigurationError, match="checkpoint of another model"):
         played("fsdp2-saved", tiny_model, tmp_path, 0, 1, **changes)
+
+
+def test_a_checkpoint_without_shards_is_refused_by_a_sharded_run(tiny_model: Path, tmp_path: Path) -> None:
+    played("fsdp2-saved", tiny_model, tmp_path / "plain", 0, 1, sharding="none")
+    with pytest.raises(ConfigurationError, match="was written without sharding"):
+        played("fsdp2-saved", tiny_model, tmp_path / "sharded", 0, 1, resume=tmp_path / "plain")
