@@ -1,12 +1,16 @@
 """A program that answers as ``vllm serve`` does, with a tiny model that really computes: ``small_vllm.py MODEL PORT``.
 
 For what happens around a server that is killed, where starting vLLM itself takes too long. It loads weights from a
-folder when it is told to, and begins with those of ``MODEL`` again when it is started again.
+folder when it is told to, or receives them in a process group over gloo, tensor by tensor, and begins with those of
+``MODEL`` again when it is started again. Where a file ``die`` is beside the model, it removes it and dies as it
+receives weights for the second time in one transfer.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import os
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,6 +20,8 @@ from typing import Any
 import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
+
+from rstar2_env.rollout.engines.transports.gloo import GlooGroup, empty
 
 torch.set_num_threads(1)
 
@@ -28,9 +34,14 @@ class Model:
         self._model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
         self.longest = int(self._model.config.max_position_embeddings)
         self.loads = 0
+        self.running = threading.Event()
+        self.running.set()
+        self.version, self.active, self._group, self._received = "default", False, None, 0
+        self._die = Path(folder) / "die"
 
     @torch.no_grad()
     def complete(self, body: dict[str, Any], prompt: list[int]) -> dict[str, Any]:
+        self.running.wait()
         draws = torch.Generator().manual_seed(int(body.get("seed", 0)))
         ids, logprobs, top, ended = list(prompt), [], [], "length"
         with self._lock:
@@ -55,6 +66,48 @@ class Model:
                 self._model.load_state_dict(load_file(file), strict=False)
             self.loads += 1
 
+    def transfer(self, path: str, body: dict[str, Any]) -> tuple[int, Any]:
+        """What vLLM's workers do when weights are transferred."""
+        if path == "/init_weight_transfer_engine":
+            info = body["init_info"]
+            where = info["master_address"], info["master_port"], info["rank_offset"], info["world_size"]
+            self._group = GlooGroup(*where, timeout_s=info["timeout_s"])
+        elif path == "/start_weight_update":
+            if self.active:
+                return 500, {"error": "a weight update is already active"}
+            self.active, self._received = True, 0
+        elif path == "/update_weights":
+            if not self.active:
+                return 500, {"error": "start_weight_update must be called first"}
+            try:
+                self._receive(body["update_info"])
+            except RuntimeError as error:
+                self.active = False
+                return 500, {"error": str(error)}
+        elif path == "/finish_weight_update":
+            if not self.active:
+                return 500, {"error": "finish_weight_update without a start"}
+            self.active, self.version = False, (body or {}).get("weight_version", self.version)
+        return 200, {"message": "done"}
+
+    @torch.no_grad()
+    def _receive(self, info: dict[str, Any]) -> None:
+        self._received += 1
+        if self._received == 2 and self._die.exists():
+            self._die.unlink()
+            os._exit(9)
+        dtypes = [getattr(torch, name) for name in info["dtype_names"]]
+        sizes = [math.prod(shape) * dtype.itemsize for shape, dtype in zip(info["shapes"], dtypes, strict=True)]
+        assert self._group is not None
+        bucket = empty(sum(sizes))
+        self._group.broadcast(bucket)
+        own = self._model.state_dict()
+        for name, shape, dtype, part in zip(info["names"], info["shapes"], dtypes, bucket.split(sizes), strict=True):
+            own[name].copy_(part.view(dtype).view(shape))
+
+
+TRANSFER = ("/init_weight_transfer_engine", "/start_weight_update", "/update_weights", "/finish_weight_update")
+
 
 def answer(model: Model, path: str, body: Any) -> tuple[int, Any]:
     """Status and answer of a request."""
@@ -67,6 +120,18 @@ def answer(model: Model, path: str, body: Any) -> tuple[int, Any]:
     if path == "/collective_rpc" and body["method"] == "reload_weights":
         model.load(body["kwargs"]["weights_path"])
         return 200, {"results": [None]}
+    if path == "/get_world_size":
+        return 200, {"world_size": 1}
+    if path == "/weight_info":
+        return 200, {"weight_version": model.version}
+    if path == "/update_weight_version":
+        model.version = body["new_version"]
+        return 200, {"success": True}
+    if path in ("/pause?mode=keep", "/resume"):
+        model.running.set() if path == "/resume" else model.running.clear()
+        return 200, {"status": "done"}
+    if path in TRANSFER:
+        return model.transfer(path, body)
     if path != "/v1/completions":
         return 404, {"detail": "Not Found"}
     prompts = body["prompt"] if isinstance(body["prompt"][0], list) else [body["prompt"]]
