@@ -26,6 +26,7 @@ EVERYWHERE = frozenset(
         "max_memory_allocated",
         "mem_get_info",
         "memory_allocated",
+        "memory_reserved",
         "reset_peak_memory_stats",
         "synchronize",
     }

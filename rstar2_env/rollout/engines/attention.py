@@ -1,28 +1,141 @@
-"""Attention for single tokens that does not copy the cache for every query head.
+"""Attention for one pass over tokens of many sequences, packed one after the other without padding.
 
-In most models several query heads share one head of keys and values (grouped-query attention). With a mask,
-transformers copies keys and values for each query head, at every step and in every layer; that is most of the cost of a
-step of a small model, and most of the memory traffic of a large one. Here the query heads of a group are arranged as if
-they were several tokens, and the cache is read in place. Covered: models that look up their attention by name and run
-with ``sdpa``; a module is switched while the engine computes with it, and switched back. Not covered: prompts, whose
-cost is elsewhere, and models whose parts have configurations of their own (vision, audio).
+A pass holds the newest token of every row that generates, and the prompts that begin. Everything but attention treats
+tokens one by one, so that packing costs nothing there. Here the tokens find their own sequence in the cache, which is
+read in place: query heads that share a head of keys and values (grouped-query attention) are arranged as if they were
+several tokens, where transformers copies keys and values for each of them.
+
+Covered: causal models that look up their attention by name and whose attention is that of ``sdpa``; a module is
+switched while the engine computes with it, and switched back. Not covered: models whose parts have configurations of
+their own (vision, audio), sliding windows, and scores that are capped.
 """
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
-from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
-from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.masking_utils import sdpa_mask
+from transformers import AttentionInterface, PreTrainedModel
 
-NAME = "rstar2_grouped"
+NAME = "rstar2_packed"
+"""Name of this attention; transformers makes no mask for an attention of which it knows no kind of mask."""
+
+MOST_SCORES = 1 << 23
+"""Entries of the mask of one part of a prompt; a longer part is computed piece by piece."""
 
 
-def grouped_attention(
+MOST_ALONE = 16
+"""Number of sequences that are computed one by one in a pass, since they are longer than the others."""
+
+ALONE, ALONE_CPU = 1 << 14, 400
+"""What that costs for each, in tokens of a cache that could be read in that time; the second on a CPU."""
+
+
+def count_alone(lengths: Sequence[int], device: torch.device) -> int:
+    """How many of the longest sequences are better computed one by one than with all others padded to their length.
+
+    Args:
+        lengths: Number of tokens of each sequence that has one new token, the longest first.
+        device: Where they are computed.
+    """
+    cost = ALONE_CPU if device.type == "cpu" else ALONE
+    best, count, own = len(lengths) * lengths[0] if lengths else 0, 0, 0
+    for number, length in enumerate(lengths[:MOST_ALONE], start=1):
+        own += length + cost
+        others = lengths[number] * (len(lengths) - number) if number < len(lengths) else 0
+        if own + others < best:
+            best, count = own + others, number
+    return count
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A run of tokens of one sequence, of which the last ones are new.
+
+    Attributes:
+        slot: The slot of its sequence.
+        start: First of its tokens in the pass.
+        count: Number of its tokens in the pass.
+        known: Tokens of the sequence before them.
+    """
+
+    slot: int
+    start: int
+    count: int
+    known: int
+
+
+class Pack:
+    """Which tokens of a pass belong to which sequence. Tokens of ``spots`` come first, those of ``pieces`` follow.
+
+    Args:
+        slots: Slots of the sequences that have few tokens each, for each such token.
+        positions: Position of each such token in its sequence.
+        order: Number of each such token among those of its sequence.
+        pieces: Runs of tokens of the other sequences.
+        device: Device of the model.
+    """
+
+    def __init__(
+        self,
+        slots: Sequence[int],
+        positions: Sequence[int],
+        order: Sequence[int],
+        pieces: Sequence[Piece],
+        device: torch.device,
+    ) -> None:
+        self.few = len(slots)
+        self.pieces = pieces
+        self._masks: dict[tuple[torch.dtype, int], Tensor] = {}
+        if not self.few:
+            return
+        self.rows, self.width = max(slots) + 1, max(positions) + 1
+        self.each = max(order) + 1
+        self._positions = torch.tensor(positions, device=device)
+        # Where every place of the grid of rows and tokens is taken, in order, tokens need not be moved to theirs.
+        self.dense = self.few == self.rows * self.each
+        self.spots = torch.tensor(
+            [slot * self.each + number for slot, number in zip(slots, order, strict=True)], device=device
+        )
+
+    def mask(self, dtype: torch.dtype, groups: int) -> Tensor:
+        """What is added to the scores of the few: (rows, 1, query heads of a group times tokens or 1, width)."""
+        key = (dtype, groups)
+        if key not in self._masks:
+            device = self._positions.device
+            positions = self._positions
+            if not self.dense:
+                # A row without a token attends to its first one; what comes out is not used.
+                positions = positions.new_zeros(self.rows * self.each).index_copy_(0, self.spots, positions)
+            hidden = torch.arange(self.width, device=device) > positions[:, None]
+            mask = torch.zeros(hidden.shape, dtype=dtype, device=device).masked_fill_(hidden, -torch.inf)
+            mask = mask.view(self.rows, 1, self.each, self.width)
+            self._masks[key] = mask if self.each == 1 else mask.repeat(1, 1, groups, 1)
+        return self._masks[key]
+
+
+_pass = threading.local()
+
+
+@contextmanager
+def packed(model: PreTrainedModel, pack: Pack) -> Iterator[None]:
+    """Let a model attend in this way, in this thread, to these tokens; afterwards it attends as before."""
+    config, _pass.pack = model.config, pack
+    former, config._attn_implementation = config._attn_implementation, NAME
+    try:
+        yield
+    finally:
+        config._attn_implementation = former
+        del _pass.pack
+
+
+def packed_attention(
     module: torch.nn.Module,
     query: Tensor,
     key: Tensor,
@@ -32,45 +145,90 @@ def grouped_attention(
     scaling: float | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """The same as transformers' ``sdpa``, without copies when every row has one query token.
+    """Attention of each token to its own sequence, up to itself.
 
     Args:
         module: The attention layer.
-        query: (rows, query heads, tokens, head size).
-        key: (rows, heads, cached tokens, head size).
-        value: As ``key``.
-        attention_mask: (rows, 1, tokens, cached tokens), or ``None``.
+        query: (1, query heads, tokens, head size).
+        key: The cache: (slots, columns, heads, head size).
+        value: As ``key``; its head size may differ.
+        attention_mask: Not used.
         dropout: Not used in evaluation.
         scaling: Factor of the attention scores; ``None`` means one over the square root of the head size.
         **kwargs: Further arguments of the model.
 
     Returns:
-        The output, (rows, tokens, query heads, head size), and ``None`` in place of attention weights.
+        The output, (1, tokens, query heads, head size of values), and ``None`` in place of attention weights.
     """
-    rows, heads, tokens, size = query.shape
-    plain = attention_mask is None or attention_mask.shape[1:3] == (1, 1)
-    if tokens != 1 or heads == key.shape[1] or dropout or not plain or kwargs.get("position_bias") is not None:
-        output: tuple[Tensor, None] = sdpa_attention_forward(
-            module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **kwargs
+    pack: Pack = _pass.pack
+    tokens = query[0].transpose(0, 1)
+    found = []
+    if pack.few:
+        found.append(_of_few(pack, tokens[: pack.few], key, value, scaling))
+    for piece in pack.pieces:
+        found.extend(_of_piece(piece, tokens[piece.start : piece.start + piece.count], key, value, scaling))
+    return (found[0] if len(found) == 1 else torch.cat(found))[None], None
+
+
+def _of_few(pack: Pack, query: Tensor, key: Tensor, value: Tensor, scaling: float | None) -> Tensor:
+    """Attention of rows with few tokens, all at once; query and result (tokens, query heads, head size)."""
+    _, query_heads, size = query.shape
+    heads, rows, each = key.shape[2], pack.rows, pack.each
+    groups = query_heads // heads
+    if not pack.dense:
+        query = query.new_zeros(rows * each, query_heads, size).index_copy_(0, pack.spots, query)
+    query = query.reshape(rows, each, heads, groups, size)
+    query = query[:, 0] if each == 1 else query.permute(0, 2, 3, 1, 4).reshape(rows, heads, groups * each, size)
+    found = scaled_dot_product_attention(
+        query,
+        key[:rows, : pack.width].transpose(1, 2),
+        value[:rows, : pack.width].transpose(1, 2),
+        attn_mask=pack.mask(query.dtype, groups),
+        scale=scaling,
+    )
+    if each > 1:
+        found = found.view(rows, heads, groups, each, -1).permute(0, 3, 1, 2, 4)
+    found = found.reshape(rows * each, query_heads, value.shape[-1])
+    return found if pack.dense else found.index_select(0, pack.spots)
+
+
+def _of_piece(piece: Piece, query: Tensor, key: Tensor, value: Tensor, scaling: float | None) -> Iterator[Tensor]:
+    """Attention of a run of tokens, part by part; query and results (tokens, query heads, head size)."""
+    count, query_heads, size = query.shape
+    heads = key.shape[2]
+    groups = query_heads // heads
+    step = max(1, MOST_SCORES // (groups * (piece.known + count)))
+    for start in range(0, count, step):
+        part = query[start : start + step]
+        new, seen = part.shape[0], piece.known + start + part.shape[0]
+        mask = None
+        if new > 1:
+            mask = torch.full((new, seen), -torch.inf, dtype=query.dtype, device=query.device).triu_(seen - new + 1)
+            mask = mask.repeat(groups, 1)
+        found = scaled_dot_product_attention(
+            part.reshape(new, heads, groups, size).permute(1, 2, 0, 3).reshape(1, heads, groups * new, size),
+            key[piece.slot, :seen].transpose(0, 1)[None],
+            value[piece.slot, :seen].transpose(0, 1)[None],
+            attn_mask=mask,
+            scale=scaling,
         )
-        return output
-    grouped = query.reshape(rows, key.shape[1], heads // key.shape[1], size)
-    found = scaled_dot_product_attention(grouped, key, value, attn_mask=attention_mask, scale=scaling)
-    return found.reshape(rows, 1, heads, value.shape[-1]), None
+        yield found.view(heads, groups, new, -1).permute(2, 0, 1, 3).reshape(new, query_heads, -1)
 
 
-AttentionInterface.register(NAME, grouped_attention)
-AttentionMaskInterface.register(NAME, sdpa_mask)
+AttentionInterface.register(NAME, packed_attention)
 
 
-def can_group(model: PreTrainedModel) -> bool:
-    """Whether a model can run with ``grouped_attention``."""
+def can_pack(model: PreTrainedModel) -> bool:
+    """Whether a model can run with ``packed_attention`` and give what it gives with its own attention."""
     config = model.config
     looks_up = getattr(model, "_can_set_attn_implementation", None)
+    own = str(config._attn_implementation)
     return (
-        config._attn_implementation == "sdpa"
+        (own == "sdpa" or own.startswith("flash_attention"))
         and config.get_text_config() is config
         and not config.sub_configs
+        and not getattr(config, "attn_logit_softcapping", None)
+        and not getattr(config, "num_kv_shared_layers", 0)
         and looks_up is not None
         and bool(looks_up())
     )

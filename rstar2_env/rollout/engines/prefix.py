@@ -1,11 +1,11 @@
-"""The caches that ``TransformersEngine`` keeps between turns, found by the longest common prefix of token ids.
+"""The sequences whose caches ``TransformersEngine`` keeps between turns, found by the longest common prefix of ids.
 
 A conversation's next prompt begins with everything that was computed for it so far, so an entry is found by its ids,
 and conversations need no names. An entry serves as far as its ids agree with the prompt: for the following turns,
 another episode of the same group, another prompt with the same system message.
 
-Covered: finding the longest common prefix, and evicting the least recently used entries. Not covered: sharing memory
-between entries with a common prefix (each holds a copy of its own).
+Covered: finding the longest common prefix, and which entry was used longest ago. Not covered: the keys and values
+themselves, which are in the slots of ``slots.py``, a copy for each sequence, common prefixes included.
 """
 
 from __future__ import annotations
@@ -13,11 +13,9 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
-
-from torch import Tensor
 
 V = TypeVar("V")
 
@@ -25,12 +23,6 @@ Key = bytes
 """Token ids as bytes, so that two sequences are compared in one call."""
 
 _ID = array("i").itemsize
-
-KeysValues = tuple[Tensor, Tensor]
-"""Keys and values of one sequence in one layer, (heads, tokens, head size) each."""
-
-Layers = Sequence["KeysValues | None"]
-"""Keys and values of every layer; ``None`` for a layer without keys of its own."""
 
 
 def key_of(ids: Sequence[int]) -> Key:
@@ -86,17 +78,19 @@ class PrefixIndex(Generic[V]):
         self._values.clear()
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Kept:
-    """The cache of one token sequence.
+    """A token sequence whose keys and values are kept.
 
     Attributes:
         key: The ids.
-        layers: Their keys and values.
+        slot: The slot that has its keys and values.
+        number: When it was used last, as its user counts.
     """
 
     key: Key
-    layers: Layers
+    slot: int
+    number: int = 0
 
     @property
     def tokens(self) -> int:
@@ -105,7 +99,7 @@ class Kept:
 
 
 class PrefixPool:
-    """Caches of token sequences that no request uses; no entry is a prefix of another.
+    """Token sequences that are kept, and that no request uses; no entry is a prefix of another.
 
     Attributes:
         tokens: Number of tokens of all entries together.
@@ -119,51 +113,77 @@ class PrefixPool:
     def __len__(self) -> int:
         return len(self._by_use)
 
-    def best(self, key: Key) -> tuple[Kept | None, int]:
-        """The entry with the longest common prefix, and the number of common tokens; the entry counts as used now."""
-        entry, common = self._index.best(key)
-        if entry is not None:
-            self._by_use.move_to_end(entry.key)
-        return entry, common
+    def __iter__(self) -> Iterator[Kept]:
+        """The entries, the least recently used first."""
+        return iter(self._by_use.values())
 
-    def keep(self, key: Key, layers: Callable[[], Layers], room: int) -> None:
-        """Keep a sequence, and evict the least recently used ones.
+    def __contains__(self, entry: Kept) -> bool:
+        return self._by_use.get(entry.key) is entry
+
+    @property
+    def oldest(self) -> Kept:
+        """The least recently used entry; there must be one."""
+        return next(iter(self))
+
+    def best(self, key: Key, number: int = 0) -> tuple[Kept | None, int]:
+        """The entry with the longest common prefix, and the number of common tokens; the entry counts as used now.
 
         Args:
-            key: The ids; entries that are prefixes of them are removed.
-            layers: Returns copies of the keys and values; called only if they are kept.
-            room: Maximum number of tokens of all entries together.
+            key: The ids.
+            number: What now is, as the user counts.
         """
-        tokens = len(key) // _ID
+        entry, common = self._index.best(key)
+        if entry is not None:
+            self._use(entry, number)
+        return entry, common
+
+    def keep(self, key: Key, slot: int, number: int = 0) -> list[int]:
+        """Keep a sequence, in place of entries that are prefixes of it.
+
+        Args:
+            key: The ids.
+            slot: The slot that has its keys and values.
+            number: What now is, as the user counts.
+
+        Returns:
+            The slots that are free from then on: those of the prefixes, or this one, where the sequence is a prefix of
+            an entry itself.
+        """
+        free = []
         for neighbour in self._index.neighbours(key):
             if neighbour.startswith(key):
-                self._by_use.move_to_end(neighbour)
-                return
+                self._use(self._by_use[neighbour], number)
+                return [slot]
             if key.startswith(neighbour):
-                self.drop(neighbour)
-        if tokens <= room:
-            self.shrink(room - tokens)
-            entry = Kept(key, layers())
-            self._index.add(key, entry)
-            self._by_use[key] = entry
-            self.tokens += tokens
+                free.append(self.drop(self._by_use[neighbour]))
+        entry = Kept(key, slot, number)
+        self._index.add(key, entry)
+        self._by_use[key] = entry
+        self.tokens += entry.tokens
+        return free
 
-    def drop(self, key: Key) -> None:
-        """Remove one entry, if it is present."""
-        if key in self._index:
-            self.tokens -= self._index.pop(key).tokens
-            del self._by_use[key]
+    def drop(self, entry: Kept) -> int:
+        """Remove an entry that is present; returns its slot."""
+        self._index.pop(entry.key)
+        del self._by_use[entry.key]
+        self.tokens -= entry.tokens
+        return entry.slot
 
-    def shrink(self, room: int) -> None:
-        """Evict entries, the least recently used first, until at most ``room`` tokens are left."""
-        while self._by_use and self.tokens > room:
-            self.drop(next(iter(self._by_use)))
+    def drop_oldest(self) -> int:
+        """Remove the least recently used entry; returns its slot."""
+        return self.drop(self.oldest)
 
-    def clear(self) -> None:
-        """Remove all entries."""
+    def _use(self, entry: Kept, number: int) -> None:
+        entry.number = number
+        self._by_use.move_to_end(entry.key)
+
+    def clear(self) -> list[int]:
+        """Remove all entries; returns their slots."""
+        slots = [entry.slot for entry in self]
         self._index.clear()
         self._by_use.clear()
         self.tokens = 0
+        return slots
 
 
 def _common(one: Key, other: Key) -> int:

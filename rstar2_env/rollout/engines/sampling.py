@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,11 +20,19 @@ class Sampler:
     """
 
     def __init__(self, params: Sequence[SamplingParams], device: torch.device) -> None:
-        self._temperature = torch.tensor([p.temperature for p in params], dtype=torch.float32, device=device)
-        self._divisor = torch.where(self._temperature > 0, self._temperature, 1.0)[:, None]
-        self._greedy = all(p.temperature == 0 for p in params)
+        kinds = {(p.temperature, p.top_k, p.top_p) for p in params}
+        self._temperature: Tensor | None = None
+        self._divisor: Tensor | float | None = None
+        self._greedy = all(kind[0] == 0 for kind in kinds)
+        if len(kinds) == 1 and not self._greedy:
+            if params[0].temperature != 1:
+                # As a float32, as it is where rows differ.
+                self._divisor = float(np.float32(params[0].temperature))
+        elif not self._greedy:
+            self._temperature = torch.tensor([p.temperature for p in params], dtype=torch.float32, device=device)
+            self._divisor = torch.where(self._temperature > 0, self._temperature, 1.0)[:, None]
         self._top_k: Tensor | None = None
-        if any(p.top_k > 0 or p.top_p < 1 for p in params):
+        if any(top_k > 0 or top_p < 1 for _, top_k, top_p in kinds):
             self._top_k = torch.tensor([p.top_k or 1 << 62 for p in params], device=device)[:, None]
             self._top_p = torch.tensor([p.top_p for p in params], dtype=torch.float32, device=device)[:, None]
 
@@ -37,13 +46,15 @@ class Sampler:
         Returns:
             The tokens, (rows,), and their log-probabilities under the logits divided by the temperature, (rows,).
         """
-        # The greedy choice is made before the division, whose rounding could make two logits equal.
-        best = logits.argmax(-1)
-        logprobs = torch.log_softmax(logits / self._divisor, dim=-1)
-        tokens = best
-        if not self._greedy:
+        logprobs = torch.log_softmax(logits if self._divisor is None else logits / self._divisor, dim=-1)
+        if self._greedy:
+            tokens = logits.argmax(-1)
+        else:
             numbers = torch.tensor(uniform, dtype=torch.float64, device=logits.device)
-            tokens = torch.where(self._temperature > 0, _invert(self._filtered(logprobs).exp(), numbers), best)
+            tokens = _invert(self._filtered(logprobs).exp(), numbers)
+            if self._temperature is not None:
+                # The greedy choice is made before the division, whose rounding could make two logits equal.
+                tokens = torch.where(self._temperature > 0, tokens, logits.argmax(-1))
         return tokens, logprobs.gather(1, tokens[:, None])[:, 0]
 
     def _filtered(self, logprobs: Tensor) -> Tensor:

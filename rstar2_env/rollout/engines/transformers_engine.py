@@ -23,10 +23,13 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import Count, Rule, Seed, checked
 from rstar2_env.rollout.engine import EngineStats, FinishReason, Generation, SamplingParams, settle
-from rstar2_env.rollout.engines import attention
-from rstar2_env.rollout.engines.batch import Request, RowBatch
+from rstar2_env.rollout.engines.attention import can_pack
 from rstar2_env.rollout.engines.given_tokens import Given, fitting, log_probs
-from rstar2_env.rollout.engines.kv import room_for_tokens
+from rstar2_env.rollout.engines.packed_batch import PackedBatch
+from rstar2_env.rollout.engines.plain_batch import PlainBatch
+from rstar2_env.rollout.engines.request import Request
+from rstar2_env.rollout.engines.room import MOST_TOKENS, free_bytes, token_bytes
+from rstar2_env.rollout.engines.slots import supports
 
 
 class TransformersEngine:
@@ -43,9 +46,12 @@ class TransformersEngine:
         max_prefill_tokens: Maximum number of prompt tokens, padding included, in one forward pass (a longer prompt has
             a pass of its own). It bounds the memory of a pass and separates prompts of different lengths. ``None``
             means 4,096 on a CPU and 32,768 elsewhere.
-        max_tokens_in_cache: The value of ``capacity``: caches of ended turns are kept for later turns as long as they
-            and the running requests have at most this many tokens together. 0 keeps none. ``None`` means as many as
-            fit into a quarter of the device's free memory (on a CPU, of the machine's memory), at most 2**20.
+        max_tokens_in_cache: The value of ``capacity``: running requests and the kept caches of ended turns have room
+            for at most this many tokens together, padding included; where they need more, kept caches go first, then
+            the youngest requests wait and are computed again. One request always runs. 0 keeps no caches. ``None``,
+            and 0 for the running requests, mean as many as fit into ``cache_share`` of the free memory, at most 2**20.
+        cache_share: Share of the device's free memory for the cache; measured whenever the engine begins to compute
+            with an empty cache, less what ``reserve`` leaves to others. ``None`` means 0.25 on a CPU and 0.5 elsewhere.
         idle_s: Seconds without a request after which the kept caches are freed.
         seed: Seeds the draws of requests without a seed of their own.
     """
@@ -59,16 +65,17 @@ class TransformersEngine:
         max_rows: Count = 256,
         max_prefill_tokens: Count | None = None,
         max_tokens_in_cache: Annotated[int, Rule(least=0)] | None = None,
+        cache_share: Annotated[float, Rule(above=0, most=1)] | None = None,
         idle_s: Annotated[float, Rule(least=0, unit="seconds", finite=False)] = 30.0,
         seed: Seed = 0,
     ) -> None:
         if max_prefill_tokens is None:
             max_prefill_tokens = 1 << 12 if model.device.type == "cpu" else 1 << 15
-        if max_tokens_in_cache is None:
-            max_tokens_in_cache = room_for_tokens(model)
         self.model = model
         self.tokenizer = tokenizer
-        self._max_rows, self._capacity, self._idle_s = max_rows, max_tokens_in_cache, idle_s
+        self._max_rows, self._max_tokens, self._idle_s = max_rows, max_tokens_in_cache, idle_s
+        self._cache_share = cache_share or (0.25 if model.device.type == "cpu" else 0.5)
+        self._reserved = 0
         self._version = 0
         self._seeds = np.random.SeedSequence(seed)
         # The lock guards the queue and the flags below it; only the engine's thread accesses the batch.
@@ -78,7 +85,11 @@ class TransformersEngine:
         self._given: list[Given] = []
         self._running = False
         self._thread: ThreadPoolExecutor | None = None
-        self._batch = RowBatch(model, max_prefill_tokens, max_tokens_in_cache)
+        room = self._room()
+        self._batch: PackedBatch | PlainBatch = PlainBatch(model, max_prefill_tokens, room, finish=self._finish)
+        if supports(model.config) and can_pack(model):
+            keep = max_tokens_in_cache != 0
+            self._batch = PackedBatch(model, max_prefill_tokens, room, keep=keep, finish=self._finish)
         self._max_prefill_tokens = max_prefill_tokens
         self._parameters = list(model.parameters())
         self._weights_seen = self._weights_mark()
@@ -86,7 +97,6 @@ class TransformersEngine:
         self._used_at = 0.0
         self._idle: threading.Timer | None = None
         self._former: list[torch.nn.Module] | None = None
-        self._grouped = attention.can_group(model)
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
         """Continue ``ids``; requests in flight are computed together.
@@ -143,8 +153,22 @@ class TransformersEngine:
         done.result()
 
     def capacity(self) -> int:
-        """Number of tokens that fit into the cache, as configured."""
-        return self._capacity
+        """Number of tokens that fit into the cache, as given, or as measured when it was last empty."""
+        return self._batch.max_tokens
+
+    def reserve(self, nbytes: int) -> None:
+        """Leave memory to others: bytes that they will have allocated when the engine computes next.
+
+        A trainer calls it for what is not there yet when the engine measures how much memory is free, such as the
+        optimizer's state before the first step. Another call replaces the number.
+
+        Raises:
+            ConfigurationError: The number is negative.
+        """
+        if nbytes < 0:
+            raise ConfigurationError(f"An engine cannot leave {nbytes} bytes to others; give 0 or more.")
+        with self._lock:
+            self._reserved = nbytes
 
     def forget(self) -> None:
         """Free the caches that are kept between turns; a trainer calls this before it needs the memory itself."""
@@ -155,12 +179,14 @@ class TransformersEngine:
                 self._batch.forget()
 
     def stats(self) -> EngineStats:
-        """The engine's load and counters; it never preempts requests or recomputes tokens for lack of room."""
+        """The engine's load and counters."""
         batch = self._batch
         return EngineStats(
             running=len(batch),
             waiting=len(self._waiting),
-            kv_usage=min(1.0, (batch.tokens + batch.pool.tokens) / max(1, self._capacity)),
+            kv_usage=min(1.0, (batch.tokens + batch.pool.tokens) / max(1, batch.max_tokens)),
+            preemptions=batch.preemptions,
+            recomputed_tokens=batch.recomputed_tokens,
             prompt_tokens=batch.prompt_tokens,
             cached_tokens=batch.prompt_tokens - batch.computed_tokens,
             generated_tokens=batch.generated_tokens,
@@ -211,6 +237,9 @@ class TransformersEngine:
                 except BaseException as error:
                     done.set_exception(error)
             self._score_given()
+            with self._lock:
+                if not (self._waiting or len(self._batch)):
+                    continue  # whoever has the scores may train the module by now
             taken: list[Request] = []
             try:
                 self._to_evaluation_mode()
@@ -255,34 +284,41 @@ class TransformersEngine:
         batch = self._batch
         if not len(batch):
             self._notice_new_weights()
+            if not len(batch.pool):
+                batch.max_tokens = self._room()
         batch.leave([request for request in batch.live if request.future.cancelled()])
-        if len(batch):
-            batch.forward()
+        preempted = batch.shed()
         with self._lock:
+            self._waiting.extendleft(reversed(preempted))
             taken += self._next_requests()
         for request in taken:
-            request.version = self._version
+            if not request.ids:
+                request.version = self._version
         batch.admit(taken)
-        if not len(batch):
-            return []
-        ended = [(request, reason) for request in batch.sample() if (reason := self._finish(request)) is not None]
-        batch.leave([request for request, _ in ended], keep=True)
-        return ended
+        return batch.step() if len(batch) else []
+
+    def _room(self) -> int:
+        """Number of tokens for which the cache may have room."""
+        if self._max_tokens:
+            return self._max_tokens
+        config = self.model.config
+        if not supports(config):
+            return MOST_TOKENS
+        free = self._cache_share * (free_bytes(self.model.device) - self._reserved)
+        return min(MOST_TOKENS, max(1, int(free // token_bytes(config, self.model.dtype))))
 
     def _next_requests(self) -> list[Request]:
         """Take the requests that may run now from the queue, in the order in which they came."""
         taken: list[Request] = []
-        if not self._batch.joins and len(self._batch):
+        if len(self._batch) and not self._batch.joins:
             return taken
-        longest = 0
         while self._waiting and len(self._batch) + len(taken) < self._max_rows:
-            longest = max(longest, len(self._waiting[0].prompt))
-            # A batch that cannot be joined later must be computed in one pass.
-            if taken and not self._batch.joins and longest * (len(taken) + 1) > self._max_prefill_tokens:
+            if self._waiting[0].future.cancelled():
+                self._waiting.popleft()
+                continue
+            if not self._batch.has_room([*taken, self._waiting[0]]):
                 break
-            request = self._waiting.popleft()
-            if not request.future.cancelled():
-                taken.append(request)
+            taken.append(self._waiting.popleft())
         return taken
 
     def _finish(self, request: Request) -> FinishReason | None:
@@ -342,15 +378,11 @@ class TransformersEngine:
     def _to_evaluation_mode(self) -> None:
         # In training mode dropout would disturb the draws, and gradient checkpointing silently drops the cache.
         if self._former is None:
-            if self._grouped:
-                self.model.config._attn_implementation = attention.NAME
             self._former = [module for module in self.model.modules() if module.training]
             for module in self._former:
                 module.training = False
 
     def _to_former_mode(self) -> None:
-        if self._grouped and self._former is not None:
-            self.model.config._attn_implementation = "sdpa"
         for module in self._former or ():
             module.training = True
         self._former = None

@@ -1,4 +1,4 @@
-"""Reading the cache without copies gives what transformers' own attention gives, and leaves the module as it was."""
+"""Attention over packed tokens gives what each sequence alone gives, and leaves the module as it was."""
 
 from __future__ import annotations
 
@@ -12,23 +12,32 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from rstar2_env.rollout import SamplingParams, TransformersEngine
 from rstar2_env.rollout.engines import attention as attention_module
-from rstar2_env.rollout.engines.attention import NAME, can_group, grouped_attention
+from rstar2_env.rollout.engines.attention import NAME, Pack, Piece, can_pack, packed, packed_attention
+
+CPU = torch.device("cpu")
 
 
-@pytest.mark.parametrize("tokens", [1, 5])
 @pytest.mark.parametrize("heads", [2, 6])
-@pytest.mark.parametrize("masked", [True, False])
-def test_it_is_the_same_attention(tokens: int, heads: int, masked: bool) -> None:
+@pytest.mark.parametrize("most_scores", [1 << 23, 40])
+def test_every_token_attends_to_its_own_sequence_up_to_itself(
+    heads: int, most_scores: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attention_module, "MOST_SCORES", most_scores)
     torch.manual_seed(0)
-    query, key, value = torch.randn(3, heads, tokens, 8), torch.randn(3, 2, 9, 8), torch.randn(3, 2, 9, 8)
-    mask = torch.ones(3, 1, tokens, 9, dtype=torch.bool).tril(9 - tokens) if masked else None
-    if mask is not None:
-        mask[1, :, :, :3] = False
+    cache = torch.randn(2, 5, 20, 2, 8)
+    # Two rows with one token, one with three (slot 3), and two pieces, of which one begins its sequence.
+    slots, positions, order = [0, 2, 3, 3, 3], [4, 11, 6, 7, 8], [0, 0, 0, 1, 2]
+    pieces = [Piece(1, 5, 7, 6), Piece(4, 12, 5, 0)]
+    query = torch.randn(1, heads, 17, 8)
+    with packed(tiny_qwen3(), Pack(slots, positions, order, pieces, CPU)):
+        found, _ = packed_attention(torch.nn.Module(), query, cache[0], cache[1], None, scaling=0.3)
+    assert found.shape == (1, 17, heads, 8)
+    where = [*zip(slots, positions, strict=True), *((1, 6 + n) for n in range(7)), *((4, n) for n in range(5))]
     module: Any = SimpleNamespace(num_key_value_groups=heads // 2, is_causal=True)
-    ours, _ = grouped_attention(module, query, key, value, mask, scaling=0.3)
-    theirs, _ = sdpa_attention_forward(module, query, key, value, mask, scaling=0.3)
-    assert ours.shape == theirs.shape
-    assert torch.allclose(ours, theirs, atol=1e-5)
+    for token, (slot, position) in enumerate(where):
+        key, value = (states[slot, : position + 1].transpose(0, 1)[None] for states in cache)
+        expected, _ = sdpa_attention_forward(module, query[:, :, token : token + 1], key, value, None, scaling=0.3)
+        assert torch.allclose(found[:, token : token + 1], expected, atol=1e-5)
 
 
 def test_a_module_is_switched_while_the_engine_computes_and_back_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,18 +54,20 @@ def test_a_module_is_switched_while_the_engine_computes_and_back_afterwards(monk
     prompt = prompts(1)[0]
     generation = run_all(engine, [(prompt, SamplingParams(8, temperature=0.0))])[0]
     engine.close()
-    assert len(used) == 7 * model.config.num_hidden_layers
-    assert model.config._attn_implementation == "sdpa"
+    assert len(used) == 8 * model.config.num_hidden_layers
+    assert model.config._attn_implementation == "sdpa" != NAME
     assert generation.ids == alone(model, prompt, 8)
-    assert len(used) == 7 * model.config.num_hidden_layers
+    assert len(used) == 8 * model.config.num_hidden_layers
 
 
 def test_other_attention_is_left_alone() -> None:
-    assert can_group(tiny_qwen3())
-    assert can_group(tiny_gemma3())
+    assert can_pack(tiny_qwen3())
+    assert not can_pack(tiny_qwen3(attn_logit_softcapping=30.0))
+    assert can_pack(tiny_gemma3())
     eager = tiny_qwen3(attn_implementation="eager")
-    assert not can_group(eager)
+    assert not can_pack(eager)
     engine = TransformersEngine(eager)
-    run_all(engine, [([5, 6], SamplingParams(3))])
+    prompt = prompts(1)[0]
+    assert run_all(engine, [(prompt, SamplingParams(8, temperature=0.0))])[0].ids == alone(eager, prompt, 8)
     engine.close()
-    assert eager.config._attn_implementation == "eager" != NAME
+    assert eager.config._attn_implementation == "eager"

@@ -30,6 +30,8 @@ from transformers import PreTrainedModel
 from waiting import wait_for
 
 from rstar2_env.rollout import Generation, SamplingParams, TransformersEngine
+from rstar2_env.rollout.engines.packed_batch import PackedBatch
+from rstar2_env.rollout.engines.room import token_bytes
 
 GREEDY = SamplingParams(6, temperature=0.0)
 LONG = prompts(1, longest=40, seed=2)[0] * 3
@@ -215,8 +217,7 @@ def test_it_is_let_go_when_asked_when_idle_and_when_closed() -> None:
 def test_what_is_let_go_frees_its_memory() -> None:
     with engines(MODELS["qwen3"]) as (engine,):
         ask(engine, LONG)
-        tensors = [t for kept in engine._batch.pool._by_use.values() for pair in kept.layers if pair for t in pair]
-        assert all(t.untyped_storage().nbytes() == 4 * t.numel() for t in tensors)
+        tensors = [t for layer in engine._batch._cache._layers for t in (layer.keys, layer.values)]
         left = [weakref.ref(t) for t in tensors]
         assert left
         del tensors
@@ -229,18 +230,42 @@ def test_what_is_let_go_frees_its_memory() -> None:
         wait_for(gone)
 
 
-def test_its_tokens_and_those_of_running_requests_stay_within_the_capacity() -> None:
-    with engines(MODELS["qwen3"], max_tokens_in_cache=150) as (engine,):
-        seen = []
+def test_its_slots_stay_within_the_capacity_padding_included() -> None:
+    with engines(MODELS["qwen3"], max_tokens_in_cache=400) as (engine,):
+        batch = engine._batch
+        assert isinstance(batch, PackedBatch)
+        seen, slots = [], []
         for prompt in prompts(12, longest=60, seed=4):
             ask(engine, prompt)
             seen.append(kept(engine))
+            slots.append(batch._cache.slots * batch._cache.columns)
         assert max(seen) > 100
-        assert max(seen) <= 150
-        run_all(engine, [(prompt, replace(GREEDY, max_tokens=40)) for prompt in prompts(6, seed=5)])
-        assert kept(engine) <= 150
-        ask(engine, [5] * 200)
-        assert kept(engine) <= 150
+        assert max(slots) <= 400
+        assert batch.bytes == token_bytes(engine.model.config, torch.float32) * slots[-1]
+        ask(engine, [5] * 500)  # longer than that: it runs alone, and nothing of it stays
+        assert kept(engine) == batch.bytes == 0
+
+
+def test_requests_that_outgrow_the_capacity_wait_and_come_out_the_same() -> None:
+    model = MODELS["qwen3"]
+    jobs = [(prompt, replace(GREEDY, max_tokens=90)) for prompt in prompts(6, seed=5)]
+    with engines(model, max_tokens_in_cache=400) as (engine,):
+        batch = engine._batch
+        assert isinstance(batch, PackedBatch)
+        slots: list[int] = []
+        hook = model.register_forward_hook(lambda *_: slots.append(batch._cache.slots * batch._cache.columns))
+        try:
+            found = run_all(engine, jobs)
+        finally:
+            hook.remove()
+        stats = engine.stats()
+    assert [g.ids for g in found] == [alone(model, prompt, 90) for prompt, _ in jobs]
+    for (prompt, _), generation in zip(jobs, found, strict=True):
+        expected = fresh_logprobs(model, prompt, generation.ids, 1.0)
+        assert torch.allclose(torch.tensor(generation.logprobs), expected, atol=LOGPROB_TOLERANCE)
+    assert stats.preemptions > 0
+    assert stats.recomputed_tokens
+    assert max(slots) <= 400
 
 
 @pytest.mark.parametrize(

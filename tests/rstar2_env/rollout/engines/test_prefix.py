@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rstar2_env.rollout.engines.prefix import Kept, Layers, PrefixIndex, PrefixPool, key_of
+from rstar2_env.rollout.engines.prefix import Kept, PrefixIndex, PrefixPool, key_of
 
 Sequences = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=6).map(tuple), max_size=12, unique=True)
-
-
-def layers() -> Layers:
-    return [(torch.zeros(1, 1, 1), torch.zeros(1, 1, 1))]
 
 
 def common(one: tuple[int, ...], other: tuple[int, ...]) -> int:
@@ -36,19 +31,19 @@ def test_the_longest_common_beginning_is_found(known: list[tuple[int, ...]], ask
     assert len(index) == 0
 
 
-@given(Sequences, st.integers(0, 12))
-def test_the_pool_never_holds_more_than_its_room_nor_a_beginning_of_another(
-    kept: list[tuple[int, ...]], room: int
-) -> None:
+@given(Sequences)
+def test_the_pool_holds_no_beginning_of_another_and_gives_every_slot_back_once(kept: list[tuple[int, ...]]) -> None:
     pool = PrefixPool()
-    for ids in kept:
-        pool.keep(key_of(ids), layers, room)
-        assert pool.tokens <= room
+    free: list[int] = []
+    for slot, ids in enumerate(kept):
+        free += pool.keep(key_of(ids), slot)
         held = [other for other in kept if is_held(pool, other)]
-        if len(ids) <= room:
-            assert any(other[: len(ids)] == ids for other in held)
+        assert any(other[: len(ids)] == ids for other in held)
         assert not any(a != b and b[: len(a)] == a for a in held for b in held)
         assert sum(map(len, held)) == pool.tokens
+        assert len(held) == len(pool)
+    assert sorted([*free, *pool.clear()]) == list(range(len(kept)))
+    assert pool.tokens == len(pool) == 0
 
 
 def is_held(pool: PrefixPool, ids: tuple[int, ...]) -> bool:
@@ -58,19 +53,8 @@ def is_held(pool: PrefixPool, ids: tuple[int, ...]) -> bool:
 
 def test_what_was_used_longest_ago_goes_first() -> None:
     pool = PrefixPool()
-    for first in (1, 2, 3):
-        pool.keep(key_of([first, 0]), layers, 6)
-    pool.best(key_of([1, 9]))
-    pool.keep(key_of([4, 0]), layers, 6)
-    assert [is_held(pool, (first, 0)) for first in (1, 2, 3, 4)] == [True, False, True, True]
-
-
-def test_nothing_is_copied_that_is_not_wanted() -> None:
-    def never() -> Layers:
-        raise AssertionError("copied in vain")
-
-    pool = PrefixPool()
-    pool.keep(key_of([1, 2, 3]), layers, 10)
-    pool.keep(key_of([1, 2]), never, 10)
-    pool.keep(key_of([5] * 11), never, 10)
-    assert pool.tokens == 3
+    for slot in (1, 2, 3):
+        assert pool.keep(key_of([slot, 0]), slot) == []
+    pool.best(key_of([1, 9]), number=7)
+    assert pool.oldest.slot == 2
+    assert [pool.drop_oldest() for _ in range(3)] == [2, 3, 1]

@@ -1,0 +1,155 @@
+"""The running requests of ``TransformersEngine`` for models whose caches cannot be joined: one batch after the other.
+
+Models with sliding windows or recurrent layers, and models whose attention the engine does not replace. A batch begins
+when the one before it has ended, all of its rows are computed to the end of the longest, and every prompt is computed
+as a whole. Not covered: keeping caches between turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from transformers import DynamicCache, PreTrainedModel
+
+from rstar2_env.rollout.engine import FinishReason
+from rstar2_env.rollout.engines.packed_batch import Finish
+from rstar2_env.rollout.engines.prefix import PrefixPool, key_of
+from rstar2_env.rollout.engines.request import Request
+from rstar2_env.rollout.engines.sampling import Sampler
+
+MAX_DEAD = 0.25
+"""Share of rows that have ended above which computing them costs more than copying the others."""
+
+
+class PlainBatch:
+    """Requests that a model generates for together; see ``PackedBatch``.
+
+    Args:
+        model: A causal language model.
+        max_prefill_tokens: Maximum number of tokens of prompts, padding included; a single prompt may have more.
+        max_tokens: Maximum number of tokens of all requests together when they have ended; one always runs.
+        finish: Whether a request has ended.
+    """
+
+    joins = False
+    preemptions = recomputed_tokens = 0
+
+    def __init__(self, model: PreTrainedModel, max_prefill_tokens: int, max_tokens: int, *, finish: Finish) -> None:
+        self._model, self._max_prefill_tokens, self.max_tokens = model, max_prefill_tokens, max_tokens
+        self._finish = finish
+        self.pool = PrefixPool()
+        self.prompt_tokens = self.computed_tokens = self.generated_tokens = 0
+        self.clear()
+
+    def __len__(self) -> int:
+        return len(self.live)
+
+    @property
+    def live(self) -> list[Request]:
+        """The requests in the batch."""
+        return [request for request in self._rows if request is not None]
+
+    @property
+    def tokens(self) -> int:
+        """Number of tokens of the running requests."""
+        return sum(map(len, self.live))
+
+    def clear(self) -> None:
+        """Drop every request."""
+        self._rows: list[Request | None] = []
+        self._starts = self._last = torch.zeros(0, dtype=torch.long)
+        self._cache = DynamicCache()
+        self._width = 0
+        self._logits: Tensor | None = None
+
+    def forget(self) -> None:
+        """Nothing is kept."""
+
+    def has_room(self, fresh: Sequence[Request]) -> bool:
+        """Whether these requests, which begin together, fit; one alone always does."""
+        longest = max(len(request) for request in fresh)
+        most = max(len(request.prompt) + request.params.max_tokens for request in fresh)
+        count = len(fresh)
+        return count == 1 or (count * longest <= self._max_prefill_tokens and count * most <= self.max_tokens)
+
+    def shed(self) -> list[Request]:
+        """No request is taken out: a batch has room for all of its tokens when it begins."""
+        return []
+
+    def admit(self, fresh: Sequence[Request]) -> None:
+        """Compute the prompts of new requests; the batch must be empty."""
+        if not fresh:
+            return
+        # The episodes of a group begin with the same prompt: it is computed once.
+        distinct = {key_of(request.prompt): request.prompt for request in fresh}
+        rows = {key: row for row, key in enumerate(distinct)}
+        width = max(map(len, distinct.values()))
+        ids = torch.zeros(len(rows), width, dtype=torch.long)
+        for row, prompt in enumerate(distinct.values()):
+            ids[row, width - len(prompt) :] = torch.tensor(prompt)
+            self.computed_tokens += len(prompt)
+        device = self._model.device
+        starts = torch.tensor([width - len(prompt) for prompt in distinct.values()], device=device)
+        self._cache = DynamicCache(config=self._model.config)
+        logits = self._forward(ids.to(device), starts, width)
+        copies = torch.tensor([rows[key_of(request.prompt)] for request in fresh], device=device)
+        self._rows, self._starts, self._width = list(fresh), starts[copies], width
+        self._logits = logits[copies]
+        if len(fresh) > len(rows):
+            self._cache.batch_select_indices(copies)
+        self.prompt_tokens += sum(len(request.prompt) for request in fresh)
+
+    def leave(self, gone: Sequence[Request], *, keep: bool = False) -> None:
+        """Remove requests; their rows are computed on without use until many are."""
+        left = set(map(id, gone))
+        self._rows = [None if id(request) in left else request for request in self._rows]
+        if not len(self):
+            self.clear()
+
+    def step(self) -> list[tuple[Request, FinishReason]]:
+        """Draw each request's next token; returns the requests that have ended with it."""
+        if self._logits is None:
+            dead = len(self._rows) - len(self)
+            if dead > MAX_DEAD * len(self._rows):
+                self._compact()
+            self._width += 1
+            self._logits = self._forward(self._last[:, None], self._starts, self._width)
+        kept = [row for row, request in enumerate(self._rows) if request is not None]
+        live = self.live
+        sampler = Sampler([request.params for request in live], self._logits.device)
+        rows = torch.tensor(kept, device=self._logits.device)
+        draws = [request.draws.item(len(request.ids)) for request in live]
+        tokens, logprobs = sampler.draw(self._logits[rows], draws)
+        self._last = tokens.new_zeros(len(self._rows)).index_copy_(0, rows, tokens)
+        self._logits = None
+        for request, token, logprob in zip(live, tokens.tolist(), logprobs.tolist(), strict=True):
+            request.draw(token, logprob)
+        self.generated_tokens += len(live)
+        ended = [(request, reason) for request in live if (reason := self._finish(request)) is not None]
+        self.leave([request for request, _ in ended])
+        return ended
+
+    def _compact(self) -> None:
+        """Copy the rows of the requests that run together."""
+        rows = torch.tensor(
+            [row for row, request in enumerate(self._rows) if request is not None], device=self._last.device
+        )
+        self._rows = list(self.live)
+        self._starts, self._last = self._starts[rows], self._last[rows]
+        self._cache.batch_select_indices(rows)
+
+    def _forward(self, ids: Tensor, starts: Tensor, width: int) -> Tensor:
+        """Logits after the last of these tokens, which end in column ``width``; rows begin in columns ``starts``."""
+        columns = torch.arange(width, device=ids.device)[None]
+        output = self._model(
+            input_ids=ids,
+            attention_mask=(columns >= starts[:, None]).long(),
+            position_ids=(columns - starts[:, None]).clamp(min=0)[:, width - ids.shape[1] :],
+            past_key_values=self._cache,
+            use_cache=True,
+            logits_to_keep=1,
+        )
+        logits: Tensor = output.logits[:, -1].float()
+        return logits

@@ -1,0 +1,73 @@
+"""``Request``: one turn that an engine of this process generates, from its prompt to its last token."""
+
+from __future__ import annotations
+
+import itertools
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rstar2_env.rollout.engine import FinishReason, Generation, SamplingParams
+from rstar2_env.rollout.engines.prefix import Key
+
+
+@dataclass(eq=False)
+class Request:
+    """One turn to generate.
+
+    Attributes:
+        prompt: The ids to continue.
+        params: How to sample.
+        draws: One random number in [0, 1) for each token that may be generated.
+        future: Receives the result; cancelled by a caller that no longer needs it.
+        version: Version of the weights that the first token is drawn from.
+        ids: The tokens so far.
+        logprobs: Their log-probabilities.
+        keep: Whether its cache was computed with the weights that the next requests will use.
+        slot: Its place in the cache while it runs.
+        done: Number of its tokens, the prompt's and its own, whose keys and values are in the cache.
+        leader: A request with the same tokens that computes them; this one gets a copy.
+        key: Its tokens when it began, if others may look for them.
+        number: Larger for requests that came later.
+    """
+
+    prompt: list[int]
+    params: SamplingParams
+    draws: np.ndarray
+    future: Future[Generation] = field(default_factory=Future)
+    version: int = 0
+    ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    keep: bool = True
+    slot: int = -1
+    done: int = 0
+    leader: Request | None = None
+    key: Key = b""
+    number: int = field(default_factory=itertools.count().__next__)
+
+    def __len__(self) -> int:
+        """Number of tokens so far, the prompt's included."""
+        return len(self.prompt) + len(self.ids)
+
+    def tokens(self, start: int, stop: int) -> list[int]:
+        """Some of its tokens, the prompt's included."""
+        own = len(self.prompt)
+        if start >= own:
+            return self.ids[start - own : stop - own]
+        return self.prompt[start:stop] + self.ids[: max(0, stop - own)]
+
+    def draw(self, token: int, logprob: float) -> None:
+        """Append a token.
+
+        Raises:
+            FloatingPointError: The log-probability is not a number.
+        """
+        if logprob != logprob:
+            raise FloatingPointError("The model's logits are not numbers; its weights may have diverged.")
+        self.ids.append(token)
+        self.logprobs.append(logprob)
+
+    def result(self, reason: FinishReason) -> Generation:
+        """The generation so far."""
+        return Generation(self.ids, self.logprobs, reason, self.version)

@@ -1,0 +1,153 @@
+"""The keys and values of many sequences, each in a slot of its own; used by ``TransformersEngine``.
+
+Every layer has a buffer of slots, and a sequence stays in its slot from its first token until it is dropped, also
+while it waits for its next turn. A new token is written in place. Nothing is copied but where the buffers grow, where
+two sequences begin alike, and where slots change places.
+
+Covered: models whose layers all attend to everything (transformers' ``DynamicLayer``). Not covered: sliding windows and
+recurrent layers; see ``supports``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import DynamicCache, PreTrainedConfig
+from transformers.cache_utils import DynamicLayer
+
+
+class SlotLayer(DynamicLayer):
+    """Keys and values of one layer, (slots, columns, heads, head size) each.
+
+    Args:
+        cache: The cache of which it is a layer.
+    """
+
+    keys: Tensor
+    values: Tensor
+
+    def __init__(self, cache: SlotCache) -> None:
+        super().__init__()
+        self._cache = cache
+
+    def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        """Write the tokens of a pass to their places; return all keys and values.
+
+        Args:
+            key_states: New keys, (1, heads, tokens, head size).
+            value_states: New values, of the same shape but for the head size.
+            *args: Ignored; part of transformers' interface.
+            **kwargs: Ignored; part of transformers' interface.
+        """
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+            shape = (self._cache.slots, self._cache.columns)
+            # Zeroed: a NaN in a column that is not used would survive even an attention weight of zero.
+            self.keys, self.values = (
+                _zeros(states, *shape, states.shape[1], states.shape[3]) for states in (key_states, value_states)
+            )
+        for buffer, states in ((self.keys, key_states), (self.values, value_states)):
+            buffer.view(-1, *buffer.shape[2:]).index_copy_(0, self._cache.places, states[0].transpose(0, 1))
+        return self.keys, self.values
+
+    def get_seq_length(self) -> int:
+        """Number of tokens before a pass: none that all of its tokens have in common."""
+        return 0
+
+
+class SlotCache:
+    """The cache of all sequences, all layers together.
+
+    Args:
+        config: The model's configuration.
+
+    Attributes:
+        hf: The cache object to pass to the model.
+        slots: Number of slots.
+        columns: Number of tokens that each slot has room for.
+        places: Where each token of the next pass is written: its slot times ``columns``, plus its position.
+    """
+
+    places: Tensor
+
+    def __init__(self, config: PreTrainedConfig) -> None:
+        self.hf = DynamicCache(config=config)
+        self.hf.layers = [SlotLayer(self) for _ in self.hf.layers]
+        self.slots = self.columns = 0
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all buffers."""
+        return sum(buffer.nbytes for layer in self._layers for buffer in (layer.keys, layer.values))
+
+    def resize(self, order: Sequence[int], tokens: int, slots: int, columns: int) -> None:
+        """Change the number of slots and columns.
+
+        Args:
+            order: The slots whose sequences are kept; they become the first ones, in this order.
+            tokens: Tokens of the longest of these sequences.
+            slots: How many slots there are afterwards.
+            columns: How many columns there are afterwards.
+        """
+        for layer in self._layers:
+            # One buffer after the other, so that only one of them is there twice.
+            for name in ("keys", "values"):
+                old: Tensor = getattr(layer, name)
+                new = _zeros(old, slots, columns, *old.shape[2:])
+                index = torch.tensor(order, dtype=torch.long, device=old.device)
+                torch.index_select(old[:, :tokens], 0, index, out=new[: len(order), :tokens])
+                setattr(layer, name, new)
+        self.slots, self.columns = slots, columns
+
+    def copy(self, source: int, targets: Sequence[int], tokens: int) -> None:
+        """Copy the first tokens of one slot to others."""
+        for layer in self._layers:
+            for buffer in (layer.keys, layer.values):
+                index = torch.tensor(targets, device=buffer.device)
+                states = buffer[source, :tokens].clone()  # the two may share memory
+                buffer[:, :tokens].index_copy_(0, index, states.expand(len(targets), *states.shape))
+
+    def exchange(self, ones: Sequence[int], others: Sequence[int], tokens: int) -> None:
+        """Let pairs of slots change places, with their first tokens."""
+        here, there = [*ones, *others], [*others, *ones]
+        for layer in self._layers:
+            for buffer in (layer.keys, layer.values):
+                index = torch.tensor([here, there], device=buffer.device)
+                columns = buffer[:, :tokens]
+                columns[index[1]] = columns[index[0]]
+
+    @property
+    def _layers(self) -> list[SlotLayer]:
+        return [layer for layer in self.hf.layers if isinstance(layer, SlotLayer) and layer.is_initialized]
+
+
+def _zeros(like: Tensor, *shape: int) -> Tensor:
+    """Zeros of the type and on the device of another tensor."""
+    if like.device.type != "cpu":
+        return like.new_zeros(*shape)
+    # NumPy's zeros cost nothing before they are written to, and lie in large pages; torch's are written at once.
+    kind = np.dtype(f"u{like.element_size()}")
+    return torch.from_numpy(np.zeros(shape, kind)).view(like.dtype)
+
+
+def supports(config: PreTrainedConfig) -> bool:
+    """Whether every layer of such a model has a plain cache, so that sequences can be added, cut and removed."""
+    layers = DynamicCache(config=config).layers
+    return bool(layers) and all(type(layer) is DynamicLayer for layer in layers)
+
+
+def reusable(config: PreTrainedConfig) -> bool:
+    """Whether a token's keys are independent of the number of tokens after it (not so with some rotary embeddings)."""
+    text = config.get_text_config()
+    rope = getattr(text, "rope_parameters", None) or getattr(text, "rope_scaling", None) or {}
+    return not any(kind in ("dynamic", "longrope") for kind in _rope_types(rope))
+
+
+def _rope_types(rope: Mapping[str, Any]) -> list[Any]:
+    # Some models have one set of parameters for each type of layer.
+    kinds = [rope.get("rope_type", rope.get("type"))]
+    return kinds + [kind for part in rope.values() if isinstance(part, Mapping) for kind in _rope_types(part)]
