@@ -130,7 +130,7 @@ class Ahead(Generic[B, S]):
         if pace.carry or (self._next <= step + pace.every and self._next < pace.last):
             with self.updated(step):
                 pass
-        self._wait(lambda: step in self._found, lambda: self._now is not None and self._now <= step)
+        self._wait(lambda: step in self._found)
         with self._change:
             found = self._found.pop(step)
         self._state = found.state
@@ -163,7 +163,7 @@ class Ahead(Generic[B, S]):
             Exception: Collecting one failed.
         """
         if not (self._pace.carry or self._stopped):
-            self._wait(lambda: not self._open and self._now is None, lambda: True)
+            self._wait(lambda: not self._open and self._now is None)
 
     def on_trainer(self, work: Callable[[], T]) -> T:
         """Have the thread that trains do something when it waits for the batch that is being collected.
@@ -222,19 +222,21 @@ class Ahead(Generic[B, S]):
             self._thread = threading.Thread(target=self._run, name="rstar2-collect-ahead", daemon=True)
             self._thread.start()
 
-    def _wait(self, until: Callable[[], bool], serves: Callable[[], bool]) -> None:
+    def _wait(self, until: Callable[[], bool]) -> None:
         """Wait for something, and do what the thread asks for meanwhile.
+
+        Batches are collected one after the other, so what is asked for while a batch is waited for is of that batch or
+        of one before it, on every process.
 
         Args:
             until: Whether to wait no longer; a batch that could not be collected ends the wait too.
-            serves: Whether to do what is asked for now. Every process must get there at the same call.
 
         Raises:
             Exception: Collecting a batch failed.
         """
         while True:
             with self._change:
-                self._change.wait_for(lambda: until() or self._failed() or (self._call is not None and serves()))
+                self._change.wait_for(lambda: until() or self._failed() is not None or self._call is not None)
                 if until():
                     return
                 if (error := self._failed()) is not None:

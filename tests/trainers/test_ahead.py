@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from small_run import SmallPlayer, coin, collector
 
+from rstar2_env.core.blocking import StoppedError
 from rstar2_env.core.turn import Turn
 from rstar2_env.testing.training.processes import in_each, in_processes
 from rstar2_env.trainers.ahead import Ahead, Pace
@@ -224,8 +225,11 @@ def test_stopping_abandons_the_episodes_that_run():
 
 def test_a_run_that_ends_leaves_nothing_to_collect():
     run = Run(Pace(3, 2, 6))
-    run.play()
+    for _ in range(3):
+        run.take()
+    time.sleep(0.1)
     assert len(run.player.played) == 3 * 16
+    run.ahead.stop()
 
 
 def test_what_needs_the_trainer_is_done_by_it_when_it_waits_for_that_batch():
@@ -310,3 +314,31 @@ def test_processes_that_stop_at_the_same_step_wait_for_nobody(behind):
         return time.monotonic() - begun
 
     assert max(in_processes(2, work)) < 25
+
+
+def test_a_process_enters_what_another_has_begun_before_it_stops():
+    begun = threading.Event()
+
+    def work(ranks):
+        run = Run(Pace(2, 1, 9), ranks=ranks)
+        plain = run.collector.state_dict
+
+        def held():
+            """Between its second and its third batch, this process waits until it is told to stop."""
+            if threading.current_thread() is run.ahead._thread and run.collector.counts["steps"] == 2:
+                wait_for(lambda: run.ahead._stopped)
+            return plain()
+
+        if ranks.rank == 1:
+            run.collector.state_dict = held
+        run.take()
+        if ranks.rank == 0:
+            wait_for(lambda: run.ahead._now == 2)
+            begun.set()
+        assert begun.wait(60)
+        run.ahead.stop()
+        assert not run.ahead._thread.is_alive()
+        return type(run.ahead._failed())
+
+    found = in_processes(2, work)
+    assert set(found) <= {StoppedError, OtherProcessError}, "nobody waited for a process that had left"

@@ -178,7 +178,7 @@ class TrlRun:
         )
         hooks = Hooks(parts.hooks, self._state)
         self.trl.add_callback(hooks)
-        self._rollouts = Rollouts(
+        self._rollouts: Rollouts = Rollouts(
             config,
             self.trl,
             collector=self.collector,
