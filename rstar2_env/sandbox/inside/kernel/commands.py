@@ -1,10 +1,11 @@
 """What a program may ask of the calls whose arguments decide: commands, options and flags, by allow-list.
 
-Each was seen in a trace of the test suites of CPython, NumPy and SymPy (``tools/trace_calls.py``), or is the same by
-another name. The numbers are the kernel's own interface, and the same on x86-64 and arm64. Left out, among others:
-typing into a terminal and line disciplines (TIOCSTI, TIOCLINUX, TIOCSETD), flags of files (FS_IOC_SETFLAGS), signals by
-way of a descriptor's owner (F_SETOWN, FIOSETOWN), larger pipes and socket buffers, which nothing counts without a
-control group (F_SETPIPE_SZ, SO_SNDBUF), and hiding from the watch (PR_SET_DUMPABLE).
+Each was seen in a trace of the test suites of CPython, NumPy and SymPy (``tools/trace_calls.py``), or goes with one
+that was (a setter with its getter, locks of open files with those of processes). The numbers are the kernel's own
+interface, and the same on x86-64 and arm64. Left out, among others: typing into a terminal and line disciplines
+(TIOCSTI, TIOCLINUX, TIOCSETD), flags of files (FS_IOC_SETFLAGS), signals by way of a descriptor's owner (F_SETOWN),
+larger pipes and socket buffers, which nothing counts without a control group (F_SETPIPE_SZ, SO_SNDBUF), and hiding from
+the watch (PR_SET_DUMPABLE).
 """
 
 from __future__ import annotations
