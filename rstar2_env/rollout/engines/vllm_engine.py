@@ -19,11 +19,12 @@ from typing import Any
 
 import numpy as np
 from torch import nn
+from torch.distributed.tensor import DTensor
 from transformers import PreTrainedTokenizerBase
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout.engine import EngineStats, Generation, SamplingParams, settle
-from rstar2_env.rollout.engines.vllm_setup import Tally, same_draws, start
+from rstar2_env.rollout.engines.vllm_setup import Tally, in_run, runs_group_kept, same_draws, start
 from rstar2_env.rollout.engines.vllm_worker import keep_full_logprobs
 from rstar2_env.rollout.engines.weights import check_names, named_weights
 
@@ -96,6 +97,7 @@ class VllmEngine:
         self._running = self._closed = self._asleep = False
         self._version = self._last_version = 0
         self._overdue_steps = 0
+        self._in_run = in_run()
         self._live: dict[str, _Request] = {}
         self._names: frozenset[str] | None = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="rstar2-vllm")
@@ -117,7 +119,10 @@ class VllmEngine:
         self._config = self._core.vllm_config
         self.sleeps = sleep
         self._full_logprobs = self._on_thread(self._core.collective_rpc, keep_full_logprobs)[0]
-        if isinstance(model, nn.Module):
+        # Of a module that is divided among processes, each has but a part: its weights come whole, from all of them.
+        if isinstance(model, nn.Module) and not any(
+            isinstance(one, DTensor) or not one.numel() for one in model.parameters()
+        ):
             self.update_weights(0, model)
 
     @property
@@ -361,7 +366,8 @@ class VllmEngine:
 
     def _shut_down(self) -> None:
         self._forget(list(self._live.values()))
-        self._core.engine_core.shutdown()
+        with runs_group_kept(self._in_run):
+            self._core.engine_core.shutdown()
         del self._core
 
 

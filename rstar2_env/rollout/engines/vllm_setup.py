@@ -2,8 +2,9 @@
 
 vLLM expects to own its process: it seeds every random generator, sets environment variables, replaces
 ``torch.set_num_threads`` on a CPU, and logs a lot. The trainer runs in the same process, so all of that is restored
-once the engine is ready. Covered: one device; a module's configuration, whose weights are loaded later. Not covered:
-tensor, pipeline and data parallelism, which need processes of their own: use servers for them.
+once the engine is ready. Covered: one device; a module's configuration, whose weights are loaded later; an engine in
+each process that torchrun started. Not covered: tensor, pipeline and data parallelism, which need processes of their
+own: use servers for them.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
+from torch.distributed.fsdp import FSDPModule
 from transformers import PreTrainedTokenizerBase
 
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
@@ -117,10 +119,11 @@ def start(
                 f"{name}={options[name]}: the engine 'vllm' has one device. Start `vllm serve` with this option, and "
                 "use the engine 'vllm-server'."
             )
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
+    launched = in_run()
+    if launched and (torch.distributed.get_world_size() == 1 or "LOCAL_RANK" not in os.environ):
         raise ConfigurationError(
-            "The engine 'vllm' needs a process that is not part of a distributed run, and this one already is "
-            "(torchrun, or another vLLM engine). Use the engine 'vllm-server' instead."
+            "The engine 'vllm' needs a process of its own, or one of several that torchrun started; this one already "
+            "is part of a distributed run (another vLLM engine, say). Use the engine 'vllm-server' instead."
         )
     with _quiet_guest(), tempfile.TemporaryDirectory(prefix="rstar2-vllm-") as folder:
         try:
@@ -143,6 +146,9 @@ def start(
             "stream_interval": 1 << 30,
             "disable_log_stats": False,
         }
+        if launched:
+            # Each process of the run has an engine of its own; vLLM joins their process group instead of making one.
+            chosen["distributed_executor_backend"] = "external_launcher"
         if isinstance(model, nn.Module):
             chosen |= {"model": folder, "load_format": "dummy", "skip_tokenizer_init": tokenizer is None}
             _write_config(without_adapters(model), tokenizer, Path(folder))
@@ -162,7 +168,8 @@ def start(
             loggers: Any = [tally]
             return LLMEngine.from_vllm_config(arguments.create_engine_config(), stat_loggers=loggers)
         except BaseException as error:
-            cleanup_dist_env_and_memory()
+            with runs_group_kept(launched):
+                cleanup_dist_env_and_memory()
             if isinstance(error, (TypeError, ValueError)):
                 raise ConfigurationError(f"vLLM refuses these options of the engine 'vllm': {error}") from error
             raise
@@ -170,7 +177,9 @@ def start(
 
 def _write_config(model: Any, tokenizer: PreTrainedTokenizerBase | None, folder: Path) -> None:
     config = deepcopy(model.config)
-    config.architectures = [type(model).__name__]
+    # FSDP2 gives a module a class of its own, below the model's.
+    kind = next(kind for kind in type(model).__mro__ if not issubclass(kind, FSDPModule))
+    config.architectures = [kind.__name__]
     config.save_pretrained(str(folder))
     if tokenizer is not None:
         tokenizer.save_pretrained(str(folder))
@@ -199,6 +208,32 @@ def _quiet_guest() -> Iterator[None]:
         torch.set_num_threads = set_threads
         if torch.get_num_threads() != threads:
             torch.set_num_threads(threads)
+
+
+def in_run() -> bool:
+    """Whether this process has a process group already, of a run or of vLLM."""
+    return torch.distributed.is_available() and torch.distributed.is_initialized()
+
+
+@contextmanager
+def runs_group_kept(kept: bool) -> Iterator[None]:
+    """Keep the process group of the run while vLLM ends, which takes it for its own.
+
+    Args:
+        kept: Whether there is one of the run.
+    """
+    destroy = torch.distributed.destroy_process_group
+
+    def but_the_runs(group: Any = None) -> None:
+        if group is not None:
+            destroy(group)
+
+    if kept:
+        torch.distributed.destroy_process_group = but_the_runs
+    try:
+        yield
+    finally:
+        torch.distributed.destroy_process_group = destroy
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """``PolicyEngine``: the engine of a run, kept up to date with the policy's weights.
 
-Covered: engines that share the trainer's module, and engines with a copy of the weights, with one process or several
-(the latter through servers: the first process sends the weights; where they are sharded, the others gather them with
-it, layer by layer). An error of one process is raised by all of them, so that none waits for another forever. Not
+Covered: engines that share the trainer's module, and engines with a copy of the weights: one in each process, or
+servers for all of them, to which the first process sends the weights. Where they are sharded, all processes gather them
+together, layer by layer. An error of one process is raised by all of them, so that none waits for another forever. Not
 covered: several copies in one run that get different weights.
 """
 
@@ -38,7 +38,8 @@ class PolicyEngine:
         tokenizer: The tokenizer of the policy.
 
     Attributes:
-        shares_weights: Whether the engine computes with the trainer's own module; each process then has one.
+        shares_weights: Whether the engine computes with the trainer's own module.
+        in_each_process: Whether each process has an engine of its own, with weights of its own or the trainer's.
 
     Raises:
         UnknownNameError: There is no engine of that name.
@@ -49,15 +50,13 @@ class PolicyEngine:
     def __init__(self, config: TrainConfig, trl: Any, tokenizer: PreTrainedTokenizerBase) -> None:
         kind = ENGINES.get(config.rollout.engine)
         self._trl, self.shares_weights = trl, kind.shares_weights
+        self.in_each_process = kind.takes_model != "nothing"
+        self._sends = self.in_each_process or processes().is_main_process
         self._last: int | None = None
         self._dtype = dtype_of(config.model)
         check_engine(config.rollout.engine, sharding_of(trl.accelerator.state), shares_weights=kind.shares_weights)
         options = dict(config.rollout.engine_options)
         if config.rollout.engine == "vllm":
-            if processes().num_processes > 1:
-                raise ConfigurationError(
-                    'engine="vllm" is for one process; with several, start `vllm serve` and use engine="vllm-server".'
-                )
             options.setdefault("dtype", str(dtype_of(config.model)).removeprefix("torch."))
         if options.get("scheduler") is not None:
             # Without a share each, the processes would give away the same caches.
@@ -114,7 +113,7 @@ class PolicyEngine:
         self.engine.close()
 
     def _hand_over(self, step: int) -> None:
-        """Send the weights from the first process, again if servers were lost in the middle; returns on all at once.
+        """Send the weights, again if servers were lost in the middle; returns on all processes at once.
 
         No process may send requests before the servers have the new weights.
 
@@ -125,7 +124,7 @@ class PolicyEngine:
             error = self._attempt(step)
             again = isinstance(error, ServiceError) and bool(error.cause) and left > 0
             if all(self._gather(error is None)):
-                if not processes().is_main_process:
+                if not self._sends:
                     # Not before: what is drawn meanwhile, in the middle of an episode, may be of the version before.
                     self.engine.update_weights(step)
                 return
@@ -143,7 +142,7 @@ class PolicyEngine:
             sent = walked = whole_weights(policy, dtype=self._dtype)
         error: Exception | None = None
         try:
-            if processes().is_main_process:
+            if self._sends:
                 self.engine.update_weights(step, sent)
         except Exception as failed:
             error = failed
@@ -168,11 +167,11 @@ class PolicyEngine:
         asked: list[Generation] = []
         error: Exception | None = None
         try:
-            if self.shares_weights or processes().is_main_process:
+            if self._sends:
                 asked = self._probe.ask()
         except Exception as failed:
             error = failed
-        if not self.shares_weights and is_sharded(self._module()):
+        if not self.in_each_process and is_sharded(self._module()):
             asked = self._gather(asked)[0]
         try:
             self._probe.compare(step, asked)

@@ -166,7 +166,7 @@ class Rollouts:
             after,
             seconds=batch.seconds["rollout"],
             first=self._first,
-            each=self._policy.shares_weights,
+            each=self._policy.in_each_process,
         )
         return Collected(batch, figures.take(), settings or self._state.wanted)
 

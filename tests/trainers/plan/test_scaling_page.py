@@ -1,0 +1,67 @@
+"""The figures of docs/scaling.md that are computed are what `rstar2 plan` says, and those of others are as compared."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from places import DOCS, ROOT
+
+from rstar2_env.trainers import api
+from rstar2_env.trainers.plan.architecture import MODELS
+from rstar2_env.trainers.plan.device import DEVICES, GIB
+from rstar2_env.trainers.plan.plan import Plan, make_plan
+from rstar2_env.trainers.plan.published import comparisons
+from rstar2_env.trainers.plan.training_memory import total
+from rstar2_env.trainers.plan.workload import Workload
+
+PAGE = (DOCS / "scaling.md").read_text(encoding="utf-8")
+
+
+def planned(model: str, gpus: int, file: str, serve: int = 0, **options: Any) -> Plan:
+    recipe, of_file = api.find_recipe(str(ROOT / "configs" / f"{file}.toml"))
+    work = Workload.of(recipe.configure(of_file, {"model": model, **options}))
+    return make_plan(MODELS[model], DEVICES["mi300x"], gpus, work, serve=serve)
+
+
+def row(begin: str) -> list[str]:
+    """Numbers of the row of a table that begins so: memory, rollout, training, new weights."""
+    line = next(line for line in PAGE.splitlines() if line.startswith(f"| {begin}"))
+    return [re.sub(r"[^0-9]", "", cell) for cell in line.split("|")[3:7]]
+
+
+@pytest.mark.parametrize(
+    ("begin", "plan"),
+    [
+        ("one GPU, Qwen3-1.7B", ("qwen3-1.7b", 1, "one_gpu_vllm")),
+        ("one GPU, Qwen3-8B", ("qwen3-8b", 1, "one_gpu_vllm")),
+        ("one GPU, Qwen3-14B", ("qwen3-14b", 1, "one_gpu_vllm", 0, {"lora_rank": 16})),
+        ("8 GPUs, Qwen3-14B", ("qwen3-14b", 8, "paper_stage2")),
+        ("64 GPUs, the same step", ("qwen3-14b", 64, "paper_stage2")),
+        ("64 GPUs, 40 serve", ("qwen3-14b", 64, "paper_stage2", 40, {"max_staleness": 1})),
+    ],
+)
+def test_a_rung_of_the_ladder_is_what_is_computed(begin: str, plan: tuple[Any, ...]) -> None:
+    model, gpus, file, *rest = plan
+    found = planned(model, gpus, file, rest[0] if rest else 0, **(rest[1] if rest else {}))
+    assert found.time is not None
+    numbers = (total(found.placed.memory) / GIB, found.time.rollout, found.time.train, found.time.handover)
+    assert row(begin) == [str(round(number)) for number in numbers]
+
+
+def test_a_divided_node_takes_the_seconds_that_are_said() -> None:
+    apart, ahead = (
+        planned("qwen3-14b", 8, "paper_stage2", 4, sharding="fsdp2", max_staleness=staleness).time
+        for staleness in (0, 1)
+    )
+    together = planned("qwen3-14b", 8, "paper_stage2").time
+    for time in (apart, ahead, together):
+        assert time is not None
+        assert f"{time.total:,.0f} s" in PAGE
+
+
+def test_what_others_published_stands_beside_what_is_computed() -> None:
+    for one in comparisons():
+        assert re.search(rf"\| {one.seconds:,.0f} \| {one.planned:,.0f} \|", PAGE), one.what
+        assert one.fitted or f"| {one.ratio:.2f} |" in PAGE, one.what
