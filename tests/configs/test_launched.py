@@ -86,7 +86,7 @@ def test_each_of_two_processes_with_sharded_weights_plays_with_its_own_vllm(
 ) -> None:
     needs_vllm()
     devices = ("--colocate", "--train", ",".join(map(str, CORES[:2])), "--processes", "2")
-    done = launch(tmp_path, IN_PROCESS, *devices, sharding="fsdp2", **{"engine.kv_cache_gib": 0.1})
+    done = launch(tmp_path, IN_PROCESS, *devices, sharding="fsdp2", temperature=1.5, **{"engine.kv_cache_gib": 0.1})
     assert done.returncode == 0, done.stderr[-3000:]
     run = read_run(tmp_path / "run")
     assert run.finished
