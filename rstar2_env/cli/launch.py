@@ -122,8 +122,8 @@ class _Options:
 class _Given:
     """What the words for ``rstar2 train`` say, as that command reads them."""
 
-    def __init__(self, model: str, out: str, engine: dict[str, Any]) -> None:
-        self.model, self.out, self.engine = model, out, engine
+    def __init__(self, model: str, out: str, engine: dict[str, Any], names: set[str]) -> None:
+        self.model, self.out, self.engine, self.names = model, out, engine, names
 
 
 def _parsed(words: Sequence[str]) -> _Given:
@@ -147,7 +147,8 @@ def _parsed(words: Sequence[str]) -> _Given:
     if not isinstance(config.model.path, str):
         raise ConfigurationError("Which model? The trainer's --model names it.", option="model")
     out = str(parameters["output_dir"] or api.default_folder(name))
-    return _Given(config.model.path, out, dict(config.rollout.engine_options))
+    names = {each.partition("=")[0].strip() for each in parameters["set_"] or ()}
+    return _Given(config.model.path, out, dict(config.rollout.engine_options), names)
 
 
 def _commands(
@@ -156,6 +157,8 @@ def _commands(
     """The servers, the trainer, and a folder for weights that is to be removed at the end."""
     import importlib
     import tempfile
+
+    from rstar2_env.core.errors import ConfigurationError
 
     commands = importlib.import_module("rstar2_env.trainers.launch.commands")
     made: str | None = None
@@ -172,16 +175,16 @@ def _commands(
         for number, devices in enumerate(options.engines)
     ]
     settings: dict[str, object] = {"engine": "vllm"}
-    if options.colocate and "sleep" not in given.engine:
+    # There is no sleep on a CPU, whatever a file says.
+    if options.colocate and (given.engine.get("sleep") if options.train.cores else "sleep" not in given.engine):
         settings["engine.sleep"] = not options.train.cores
     elif servers:
         settings = {"engine": "vllm-server", "engine.base_urls": [one.url for one in servers]}
-        if given.engine.get("transport", "folder") == "folder" and given.engine.get("weights_dir") is None:
-            within = "/dev/shm" if Path("/dev/shm").is_dir() else None
-            made = (
-                f"{within or tempfile.gettempdir()}/rstar2-weights"
-                if dry_run
-                else tempfile.mkdtemp(prefix="rstar2-weights-", dir=within)
-            )
-            settings["engine.weights_dir"] = made
+    for name in settings.keys() & given.names:
+        raise ConfigurationError(f"--set {name} is what the launch sets by itself: leave it out.")
+    by_folder = given.engine.get("transport", "folder") == "folder" and given.engine.get("weights_dir") is None
+    if servers and by_folder:
+        within = "/dev/shm" if Path("/dev/shm").is_dir() else tempfile.gettempdir()
+        made = f"{within}/rstar2-weights" if dry_run else tempfile.mkdtemp(prefix="rstar2-weights-", dir=within)
+        settings["engine.weights_dir"] = made
     return servers, commands.trainer(words, options.train, options.processes, settings), made

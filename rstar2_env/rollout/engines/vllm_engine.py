@@ -19,12 +19,11 @@ from typing import Any
 
 import numpy as np
 from torch import nn
-from torch.distributed.tensor import DTensor
 from transformers import PreTrainedTokenizerBase
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout.engine import EngineStats, Generation, SamplingParams, settle
-from rstar2_env.rollout.engines.vllm_setup import Tally, in_run, runs_group_kept, same_draws, start
+from rstar2_env.rollout.engines.vllm_setup import Tally, in_run, is_whole, runs_group_kept, same_draws, start
 from rstar2_env.rollout.engines.vllm_worker import keep_full_logprobs
 from rstar2_env.rollout.engines.weights import check_names, named_weights
 
@@ -119,10 +118,7 @@ class VllmEngine:
         self._config = self._core.vllm_config
         self.sleeps = sleep
         self._full_logprobs = self._on_thread(self._core.collective_rpc, keep_full_logprobs)[0]
-        # Of a module that is divided among processes, each has but a part: its weights come whole, from all of them.
-        if isinstance(model, nn.Module) and not any(
-            isinstance(one, DTensor) or not one.numel() for one in model.parameters()
-        ):
+        if isinstance(model, nn.Module) and is_whole(model):
             self.update_weights(0, model)
 
     @property

@@ -23,6 +23,7 @@ import numpy as np
 import torch
 from torch import nn
 from torch.distributed.fsdp import FSDPModule
+from torch.distributed.tensor import DTensor
 from transformers import PreTrainedTokenizerBase
 
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
@@ -208,6 +209,11 @@ def _quiet_guest() -> Iterator[None]:
         torch.set_num_threads = set_threads
         if torch.get_num_threads() != threads:
             torch.set_num_threads(threads)
+
+
+def is_whole(model: nn.Module) -> bool:
+    """Whether this process has all of a module's weights; of one that is divided among processes, it has a part."""
+    return not any(isinstance(one, DTensor) or not one.numel() for one in model.parameters())
 
 
 def in_run() -> bool:

@@ -1,0 +1,68 @@
+"""``rstar2 launch`` reads devices and the trainer's words before it starts anything, and shows what it would start."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+from cli_runner import run
+from places import ROOT
+
+pytest.importorskip("torch", reason="trainers need the extra 'train'")
+
+WORDS = ("--", "grpo_roc", "--model", "M")
+
+
+def test_servers_and_trainers_get_their_devices_and_each_other() -> None:
+    result = run("launch", "--serve", "0-3", "--tensor-parallel", "2", "--train", "4-7", "--dry-run", *WORDS)
+    assert result.exit_code == 0, result.output
+    first, second, trainer = result.stdout.splitlines()
+    assert "CUDA_VISIBLE_DEVICES=0,1" in first
+    assert "CUDA_VISIBLE_DEVICES=2,3" in second
+    assert "--port 8002" in second
+    assert "--tensor-parallel-size 2" in second
+    assert "CUDA_VISIBLE_DEVICES=4,5,6,7" in trainer
+    assert "--nproc_per_node=4" in trainer
+    addresses = json.loads(re.search(r"engine.base_urls=(\[.*?\])", trainer)[1])  # type: ignore[index]
+    assert addresses == ["http://127.0.0.1:8001", "http://127.0.0.1:8002"]
+    assert "engine.weights_dir=" in trainer
+
+
+def test_a_folder_of_weights_that_the_run_names_is_kept() -> None:
+    words = ("--serve", "0", "--train", "1", "--dry-run", "--", "--config", ROOT / "configs" / "vllm_servers.toml")
+    trainer = run("launch", *words, "--model", "M").stdout.splitlines()[-1]
+    assert "weights_dir" not in trainer
+
+
+def test_colocated_engines_sleep_on_accelerators_and_not_on_cores() -> None:
+    shown = run("launch", "--colocate", "--train", "0-7", "--dry-run", *WORDS).stdout
+    assert len(shown.splitlines()) == 1
+    assert "engine.sleep=true" in shown
+    core = str(min(os.sched_getaffinity(0)))
+    words = ("--cpu", "--colocate", "--train", core, "--dry-run", "--", "--config")
+    assert "engine.sleep=false" in run("launch", *words, ROOT / "configs" / "one_gpu_vllm.toml", "--model", "M").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--serve", "0-3", "--train", "3", *WORDS), "Device 3 cannot both serve and train"),
+        (("--serve", "0-2", "--tensor-parallel", "2", "--train", "3", *WORDS), "do not make engines of 2"),
+        (("--train", "3", *WORDS), "Which devices serve?"),
+        (("--colocate", "--serve", "0", *WORDS), "leave --serve out"),
+        (("--colocate", "--tensor-parallel", "2", *WORDS), "has one device"),
+        (("--colocate", "--processes", "3", "--train", "0,1", *WORDS), "3 processes cannot share 2"),
+        (("--colocate", "--", "grpo_roc"), "A run needs a model"),
+        (("--colocate", "--", "grpo_rock", "--model", "M"), "grpo_roc"),
+        (("--colocate", *WORDS, "--set", "nope=1"), "no option 'nope'"),
+        (("--colocate", *WORDS, "--set", "engine=transformers"), "leave it out"),
+        (("--serve", "x", *WORDS), "does not name devices"),
+    ],
+)
+def test_a_mistake_is_one_line_before_anything_starts(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    result = run("launch", *words)
+    assert result.exit_code == 2
+    assert message in result.stderr
