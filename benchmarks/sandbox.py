@@ -195,7 +195,8 @@ def show(figures: list[Figure]) -> None:
     print(f"{'how':46} {'program':12} {'calls/s':>8} {'times':>6} {'CPU ms':>7} {'p50 ms':>7} {'p99 ms':>7}")
     for figure in figures:
         times = figure.per_second / base[figure.program].per_second
-        cpu = "-" if figure.how.startswith(("bwrap", "nsjail")) else f"{figure.cpu_ms:.2f}"  # they wait for none of their children
+        waits_for_none = figure.how.startswith(("bwrap", "nsjail"))  # of its children, whose time is not seen then
+        cpu = "-" if waits_for_none else f"{figure.cpu_ms:.2f}"
         print(
             f"{figure.how:46} {figure.program:12} {figure.per_second:8.1f} {times:6.1f} {cpu:>7} "
             f"{figure.p50_ms:7.2f} {figure.p99_ms:7.2f}"
