@@ -318,8 +318,8 @@ def measure(arguments: argparse.Namespace) -> Iterator[Row]:
         shape = (arguments.groups, arguments.group_size)
         tail = heavy_tail(400)
         for name, what, waits, target in (
-            ("instant", "episodes, tool latency 0", (0.0,), "2 x"),
-            ("tail", "episodes, tool latency median 20 ms, 1 % 2 s", tail, "5 x"),
+            ("instant", "episodes, tool latency 0", (0.0,), "3 x"),
+            ("tail", "episodes, tool latency median 20 ms, 1 % 2 s", tail, "6 x"),
         ):
             if name in arguments.rows:
                 bench = Bench(policy, *shape, waits=waits)

@@ -51,7 +51,7 @@ class TransformersEngine:
             the youngest requests wait and are computed again. One request always runs. 0 keeps no caches. ``None``,
             and 0 for the running requests, mean as many as fit into ``cache_share`` of the free memory, at most 2**20.
         cache_share: Share of the device's free memory for the cache; measured whenever the engine begins to compute
-            with an empty cache, less what ``reserve`` leaves to others. ``None`` means 0.25 on a CPU and 0.5 elsewhere.
+            with an empty cache, beside all that others hold by then. ``None`` means 0.25 on a CPU and 0.5 elsewhere.
         idle_s: Seconds without a request after which the kept caches are freed.
         seed: Seeds the draws of requests without a seed of their own.
     """
@@ -75,7 +75,6 @@ class TransformersEngine:
         self.tokenizer = tokenizer
         self._max_rows, self._max_tokens, self._idle_s = max_rows, max_tokens_in_cache, idle_s
         self._cache_share = cache_share or (0.25 if model.device.type == "cpu" else 0.5)
-        self._reserved = 0
         self._version = 0
         self._seeds = np.random.SeedSequence(seed)
         # The lock guards the queue and the flags below it; only the engine's thread accesses the batch.
@@ -155,20 +154,6 @@ class TransformersEngine:
     def capacity(self) -> int:
         """Number of tokens that fit into the cache, as given, or as measured when it was last empty."""
         return self._batch.max_tokens
-
-    def reserve(self, nbytes: int) -> None:
-        """Leave memory to others: bytes that they will have allocated when the engine computes next.
-
-        A trainer calls it for what is not there yet when the engine measures how much memory is free, such as the
-        optimizer's state before the first step. Another call replaces the number.
-
-        Raises:
-            ConfigurationError: The number is negative.
-        """
-        if nbytes < 0:
-            raise ConfigurationError(f"An engine cannot leave {nbytes} bytes to others; give 0 or more.")
-        with self._lock:
-            self._reserved = nbytes
 
     def forget(self) -> None:
         """Free the caches that are kept between turns; a trainer calls this before it needs the memory itself."""
@@ -304,7 +289,7 @@ class TransformersEngine:
         config = self.model.config
         if not supports(config):
             return MOST_TOKENS
-        free = self._cache_share * (free_bytes(self.model.device) - self._reserved)
+        free = self._cache_share * free_bytes(self.model.device)
         return min(MOST_TOKENS, max(1, int(free // token_bytes(config, self.model.dtype))))
 
     def _next_requests(self) -> list[Request]:

@@ -12,6 +12,8 @@ from tiny_models import GREEDY, alone, prompts, run_all, tiny_qwen3
 from transformers import PreTrainedModel
 
 from rstar2_env.rollout import Engine, Generation, SamplingParams, TransformersEngine
+from rstar2_env.rollout.engines import transformers_engine
+from rstar2_env.rollout.engines.room import token_bytes
 
 
 def test_cancelling_the_awaiting_task_drops_the_row(engine: TransformersEngine, model: PreTrainedModel) -> None:
@@ -183,4 +185,24 @@ def test_it_is_an_engine_with_the_capacity_it_was_given(model: PreTrainedModel) 
     engine = TransformersEngine(model, max_tokens_in_cache=1234)
     assert isinstance(engine, Engine)
     assert engine.capacity() == 1234
+    engine.close()
+
+
+def test_the_memory_for_its_cache_is_measured_again_when_it_begins_anew(
+    model: PreTrainedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    each = token_bytes(model.config, torch.float32)
+    free = 4000 * each
+    monkeypatch.setattr(transformers_engine, "free_bytes", lambda device: free)
+    engine = TransformersEngine(model, cache_share=0.5)
+    assert engine.capacity() == 2000
+    free = 1000 * each  # an optimizer has allocated its state
+    run_all(engine, [(prompts(1)[0], GREEDY)])
+    assert engine.capacity() == 500
+    free = 100 * each
+    run_all(engine, [(prompts(1)[0], GREEDY)])
+    assert engine.capacity() == 500  # its own cache is among what is not free
+    engine.forget()
+    run_all(engine, [(prompts(1)[0], GREEDY)])
+    assert engine.capacity() == 50
     engine.close()
