@@ -28,7 +28,6 @@ from rstar2_env.core.errors import ConfigurationError
 
 from . import shards
 from .fsdp2 import shard
-from .masters import Masters
 from .passes import Reference
 from .ranks import AccelerateRanks
 from .sharding import Sharding
@@ -55,7 +54,6 @@ class ShardedTrainer(GRPOTrainer):
 
     def __init__(self, *, sharding: Sharding, reference: Reference | None, **kwargs: Any) -> None:
         self.sharding, self.reference = sharding, reference
-        self.masters: Masters | None = None
         super().__init__(**kwargs)
         self.ranks = AccelerateRanks(PartialState())
         device = self.accelerator.device
@@ -201,7 +199,7 @@ class ShardedTrainer(GRPOTrainer):
     def _state(self) -> TorchState | ZeroState:
         if self.is_deepspeed_enabled:
             return ZeroState(self.model, self.deepspeed, self.ranks.rank, self.ranks.size)
-        return TorchState(self.model, self._optimizer(), self.masters)
+        return TorchState(self.model, self._optimizer())
 
     def _optimizer(self) -> Any:
         """The optimizer inside accelerate's."""
