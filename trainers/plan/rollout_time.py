@@ -93,7 +93,7 @@ def rollout_seconds(
     queue, live = list(lengths[::-1]), np.empty((0, 2))  # of a row: tokens to come, tokens in the cache
     clock, most, reserved = 0.0, 0, 0.0
     while queue or len(live):
-        fresh = []
+        fresh: list[tuple[float, float]] = []
         while queue and len(live) + len(fresh) < max_rows:
             if len(live) + len(fresh) and reserved + prompt + queue[-1] > cache_tokens:
                 break

@@ -160,7 +160,7 @@ def _peaks(model: Architecture, how: Training) -> tuple[float, float]:
     if not how.lora_rank:
         head += 4 * model.embedding_parameters  # and so does that of its weight
     wide = model.intermediate * max(1, model.active_experts)
-    layer = how.tokens * (3 * wide * how.width + 3 * 4 * model.hidden)
+    layer = float(how.tokens) * (3 * wide * how.width + 3 * 4 * model.hidden)
     if how.recompute:
         layer += how.tokens * layer_saved(model, how)
     return head, layer
