@@ -150,8 +150,8 @@ def _show(plan: Any) -> None:
             print_table(["other placements", "seconds of a step"], rows)
     for line in found["limits"]:
         print_text(line)
-    rows = [(one["name"], str(one["value"]), one["source"]) for one in found["assumptions"]]
-    print_table(["assumption", "value", "source"], rows, title="--assume NAME=VALUE changes one")
+    assumed = [(one["name"], str(one["value"]), one["source"]) for one in found["assumptions"]]
+    print_table(["assumption", "value", "source"], assumed, title="--assume NAME=VALUE changes one")
 
 
 def _placement(placed: dict[str, Any]) -> str:
