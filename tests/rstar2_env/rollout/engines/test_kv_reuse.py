@@ -6,7 +6,7 @@ import asyncio
 import gc
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -32,6 +32,7 @@ from waiting import wait_for
 from rstar2_env.rollout import Generation, SamplingParams, TransformersEngine
 from rstar2_env.rollout.engines.packed_batch import PackedBatch
 from rstar2_env.rollout.engines.room import token_bytes
+from rstar2_env.rollout.engines.slots import SlotCache
 
 GREEDY = SamplingParams(6, temperature=0.0)
 LONG = prompts(1, longest=40, seed=2)[0] * 3
@@ -244,6 +245,41 @@ def test_its_slots_stay_within_the_capacity_padding_included() -> None:
         assert batch.bytes == token_bytes(engine.model.config, torch.float32) * slots[-1]
         ask(engine, [5] * 500)  # longer than that: it runs alone, and nothing of it stays
         assert kept(engine) == batch.bytes == 0
+
+
+def test_sequences_that_are_kept_change_places_with_those_that_run_and_go_on_as_they_were(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = MODELS["qwen3"]
+    exchanged: list[int] = []
+    plain = SlotCache.exchange
+
+    def watched(cache: SlotCache, ones: Sequence[int], others: Sequence[int], tokens: int) -> None:
+        exchanged.append(len(ones))
+        plain(cache, ones, others, tokens)
+
+    monkeypatch.setattr(SlotCache, "exchange", watched)
+    firsts = prompts(24, longest=20, seed=7)
+
+    async def converse(engine: TransformersEngine, number: int) -> tuple[list[int], list[int]]:
+        # The first ones end at once and wait while the last ones move to their slots.
+        turn = replace(GREEDY, max_tokens=2 if number < 16 else 30)
+        said = await engine.generate(firsts[number], turn)
+        while number < 16 and not exchanged:
+            await asyncio.sleep(0.001)
+        ids = [*firsts[number], *said.ids, 5, 6]
+        return ids, (await engine.generate(ids, GREEDY)).ids
+
+    async def every(engine: TransformersEngine) -> list[tuple[list[int], list[int]]]:
+        return list(await asyncio.gather(*(converse(engine, number) for number in range(24))))
+
+    with engines(model) as (engine,):
+        found = asyncio.run(asyncio.wait_for(every(engine), 120))
+        cached = engine.stats().cached_tokens
+    assert exchanged
+    assert cached >= sum(map(len, firsts))
+    for ids, answer in found:
+        assert answer == alone(model, ids, 6)
 
 
 def test_requests_that_outgrow_the_capacity_wait_and_come_out_the_same() -> None:
