@@ -43,13 +43,19 @@ for name, options in json.loads(sys.argv[1]).items():
         continue
     result = trainer.train()
     trainer.close()
-    norm = sum(float(weights.abs().sum()) for weights in trainer.trl.model.state_dict().values())
+    kinds = {type(weights).__name__ for weights in trainer.trl.model.parameters()}
+    whole = [getattr(one, "full_tensor", lambda: one)() for one in trainer.trl.model.state_dict().values()]
+    norm = sum(float(weights.abs().sum()) for weights in whole)
     after = result.after and result.after["pass_rate"]
-    print("RESULT", json.dumps([name, RANK, {"pass": after, "norm": norm}]), flush=True)
+    print("RESULT", json.dumps([name, RANK, {"pass": after, "norm": norm, "parts": [*kinds]}]), flush=True)
 """
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(SUPPORT)}
 GONE = {signal.SIGKILL: "by peer", signal.SIGSTOP: "Timed out waiting"}
 """How the second process goes, and what the first then says."""
+
+
+ONE_EPISODE: dict = {"eval": {"every": 1, "episodes": 1}}
+"""Of two processes, one plays and the other has nothing to do."""
 
 
 def options_of(folder, tiny_model, **changes):
@@ -83,6 +89,7 @@ def runs(tmp_path_factory, tiny_model):
     named = {
         "refused": {"problems_per_step": 3},
         "even": {},
+        "sharded": {"sharding": "fsdp2", "env_options": {"uneven": True}, "max_episode_tokens": 200} | ONE_EPISODE,
         "uneven": {"env_options": {"uneven": True}, "max_episode_tokens": 200},
     }
     options = {name: options_of(folder / name, tiny_model, **changes) for name, changes in named.items()}
@@ -122,6 +129,15 @@ def test_processes_whose_episodes_differ_in_turns_and_whose_groups_are_rejected_
         assert [{episode["turns"] for episode in episodes} for episodes in played] == [{1}, {4}]
         assert not any(episode["kept"] for episode in played[1]), "nothing of the second process trains"
     assert any(episode["kept"] for played in steps for episode in played[0])
+
+
+def test_with_sharded_weights_processes_may_play_different_numbers_of_turns_and_of_episodes(runs):
+    folder, told = runs
+    one, other = told["sharded"]
+    assert one == other
+    assert set(one["parts"]) == {"DTensor"}
+    played = list(episodes_of(folder / "sharded", 1))
+    assert [{episode["turns"] for episode in episodes} for episodes in played] == [{1}, {4}]
 
 
 @pytest.fixture(scope="module")

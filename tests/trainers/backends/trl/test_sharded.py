@@ -43,7 +43,8 @@ for name in CASES:
     unset_hf_deepspeed_config()
 """
 SGD = {"optim": "sgd", "optim_args": "momentum=0.9", "weight_decay": 0.0, "learning_rate": 0.1, "max_grad_norm": 0.0}
-ADAM = {"optim": "adamw_torch", "weight_decay": 0.1, "learning_rate": 1e-2, "warmup_steps": 2}
+ADAM = {"optim": "adamw_torch", "weight_decay": 0.1, "learning_rate": 1e-2}
+ADAM |= {"lr_scheduler_type": "constant_with_warmup", "warmup_steps": 3}
 SAVED = {"save_strategy": "steps", "save_steps": 1}
 ONE = "written-by-one"
 CASES: dict[str, dict[str, Any]] = {
@@ -51,6 +52,7 @@ CASES: dict[str, dict[str, Any]] = {
     "fsdp2-lora": {"sharding": "fsdp2", "lora": True, "gradient_checkpointing": True, **SGD},
     "fsdp2-saved": {"sharding": "fsdp2", **ADAM, **SAVED},
     "fsdp2-resumed": {"sharding": "fsdp2", "resume": ONE, **ADAM},
+    "fsdp2-bf16": {"sharding": "fsdp2", "bf16": True, **SGD},
     "zero3": {"sharding": "zero3", **SGD},
     "zero3-lora": {"sharding": "zero3", "lora": True, **SGD},
     "zero3-saved": {"sharding": "zero3", **ADAM, **SAVED},
@@ -179,6 +181,13 @@ def test_losses_and_gradients_are_those_of_one_process(name: str, folder: Path, 
         assert apart(one, other) < 1e-5
     norms = [line["grad_norm"] for line in expected]
     assert [line["grad_norm"] for line in lines] == pytest.approx(norms, rel=1e-5)
+
+
+def test_in_bfloat16_the_weights_that_train_stay_in_float32(folder: Path, alone: Any) -> None:
+    (_, weights, gradients, *_), (_, _, wanted, _) = told(folder, "fsdp2-bf16"), alone("fsdp2")
+    assert {one.dtype for one in (*weights[-1].values(), *gradients[0].values())} == {torch.float32}
+    assert any(bool((one != one.bfloat16()).any()) for one in weights[-1].values())
+    assert 1e-4 < apart(gradients[0], wanted[0]) < 0.2, "it is computed in bfloat16"
 
 
 @pytest.mark.parametrize("name", ["fsdp2-saved", "zero2-saved", "zero3-saved"])
