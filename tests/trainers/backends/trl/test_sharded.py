@@ -45,7 +45,7 @@ for name in CASES:
 SGD = {"optim": "sgd", "optim_args": "momentum=0.9", "weight_decay": 0.0, "learning_rate": 0.1, "max_grad_norm": 0.0}
 ADAM = {"optim": "adamw_torch", "weight_decay": 0.1, "learning_rate": 1e-2}
 ADAM |= {"lr_scheduler_type": "constant_with_warmup", "warmup_steps": 3}
-SAVED = {"save_strategy": "steps", "save_steps": 1}
+SAVED = {"save_strategy": "steps", "save_steps": 2}
 ONE = "written-by-one"
 CASES: dict[str, dict[str, Any]] = {
     "fsdp2": {"sharding": "fsdp2", **SGD},
@@ -61,7 +61,8 @@ CASES: dict[str, dict[str, Any]] = {
 }
 if find_spec("deepspeed") is None:
     CASES = {name: case for name, case in CASES.items() if not name.startswith("zero")}
-STEPS = 3
+STEPS, STOPPED = 4, 2
+"""Steps, and after how many of them a checkpoint is gone on from: the first changes nothing, its learning rate is 0."""
 
 
 class Whole(TrainerCallback):
@@ -115,7 +116,7 @@ def played(
     """Train as a case says: the logged lines, weights before and after each step, gradients, the trainer."""
     options = {**CASES[name], **changes}
     resume = options.pop("resume", None)
-    shape = Shape(45, passes=2) if "adamw" in options["optim"] else Shape(45)
+    shape = Shape(45, passes=3) if "adamw" in options["optim"] else Shape(45)
     zero = zero_arguments(options["sharding"], size)
     whole = Whole()
     trainer, followed = row_trainer(
@@ -123,7 +124,7 @@ def played(
     )
     whole.trainer = trainer
     trainer.add_callback(whole)
-    trainer.train(resume_from_checkpoint=resume and str(Path(folder).parent / resume / "checkpoint-1"))
+    trainer.train(resume_from_checkpoint=resume and str(Path(folder).parent / resume / f"checkpoint-{STOPPED}"))
     return followed.lines, whole.weights, whole.gradients, trainer
 
 
@@ -198,9 +199,11 @@ def test_one_process_goes_on_in_the_middle_of_a_rollout_where_two_stopped(
     lines, weights, *_ = told(folder, name)
     changes = {"resume": folder / name, "sharding": sharding, "save_strategy": "no"}
     again, resumed, *_ = played(name, tiny_model, tmp_path, 0, 1, **changes)
-    assert [line["loss"] for line in again] == pytest.approx([line["loss"] for line in lines[1:]], rel=1e-4, abs=1e-5)
-    assert [line["learning_rate"] for line in again] == [line["learning_rate"] for line in lines[1:]]
-    for one, other in zip(resumed, weights[1:], strict=True):
+    assert [line["loss"] for line in again] == pytest.approx(
+        [line["loss"] for line in lines[STOPPED:]], rel=1e-4, abs=1e-5
+    )
+    assert [line["learning_rate"] for line in again] == [line["learning_rate"] for line in lines[STOPPED:]]
+    for one, other in zip(resumed, weights[STOPPED:], strict=True):
         assert apart(one, other) < 1e-4
 
 
@@ -208,10 +211,10 @@ def test_one_process_goes_on_in_the_middle_of_a_rollout_where_two_stopped(
 def test_two_processes_go_on_where_one_stopped(name: str, folder: Path, alone: Any) -> None:
     lines, weights, *_ = told(folder, name)
     expected, wanted, *_ = alone(name)
-    assert [line["step"] for line in lines] == [2, 3]
-    losses = [line["loss"] for line in expected[1:]]
+    assert [line["step"] for line in lines] == [3, 4]
+    losses = [line["loss"] for line in expected[STOPPED:]]
     assert [line["loss"] for line in lines] == pytest.approx(losses, rel=1e-4, abs=1e-5)
-    for one, other in zip(weights, wanted[1:], strict=True):
+    for one, other in zip(weights, wanted[STOPPED:], strict=True):
         assert apart(one, other) < 1e-4
 
 
