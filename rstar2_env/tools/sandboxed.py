@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -58,15 +57,18 @@ class SandboxTool(ABC):
     ) -> None:
         self._choice = sandbox
         self._sandbox: Sandbox | None = None
+        self._spec: ToolSpec | None = None
         self._limits = limits or Limits()
         self._max_output = max_output
         self._tokenizer = make_tokenizer(tokenizer)
         self._traceback = traceback
 
-    @cached_property
+    @property
     def spec(self) -> ToolSpec:
         """The tool's schema; its description names the packages that programs may import."""
-        return replace(self.schema, description=f"{self.schema.description} {_packages_of(self._choice)}")
+        if self._spec is None:
+            self._spec = replace(self.schema, description=f"{self.schema.description} {_packages_of(self._choice)}")
+        return self._spec
 
     @abstractmethod
     def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:

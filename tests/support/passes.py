@@ -177,7 +177,8 @@ def _pytest(words: Sequence[str], threads: int, ids: Path) -> int:
     """Run pytest; the ids of tests that failed are added to a file."""
     path = os.pathsep.join([str(SUPPORT), *filter(None, [os.environ.get("PYTHONPATH")])])
     given = {"OMP_NUM_THREADS": str(threads), "PYTHONPATH": path, FILE: str(ids)}
-    return subprocess.run(words, cwd=ROOT, env={**os.environ, **given}).returncode
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST_")}
+    return subprocess.run(words, cwd=ROOT, env={**kept, **given}).returncode
 
 
 def _run_again(names: Sequence[str]) -> list[str]:

@@ -13,7 +13,9 @@ from collections.abc import Iterator
 
 EVERYWHERE = frozenset(
     {
+        "Event",
         "current_device",
+        "current_stream",
         "device_count",
         "empty_cache",
         "get_arch_list",

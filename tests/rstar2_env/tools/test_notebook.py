@@ -205,9 +205,13 @@ if int.from_bytes(os.urandom(2), "big") % 97:
 else:
     1 / 0
 """
-        found = set()
-        for _ in range(3):
-            run(local, code)
+        found, rounds = set(), 0
+        while rounds < 3:
+            (first,) = run(local, code)
+            if first.session == "ended":  # so slow that it ended within its own cell
+                local.end_episode()
+                continue
+            rounds += 1
             time.sleep(0.4)
             (late,) = run(local, "1", start=1)
             found.add((late.status, late.error_type, late.session))

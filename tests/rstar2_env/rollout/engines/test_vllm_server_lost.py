@@ -160,7 +160,7 @@ def test_a_server_that_dies_while_it_generates_loses_no_request(serve: Serve) ->
     generations = ask(engine, 12)
     assert [one.ids for one in generations] == [[7]] * 12
     assert f"draw {BASE}" not in server.log
-    assert server.log.count("draw 7") == 12
+    assert server.log.count("draw 7") >= 12, "what was drawn while the server was lost is asked for again"
 
 
 def test_a_restart_between_two_requests_is_seen(serve: Serve) -> None:
