@@ -5,6 +5,7 @@
 #   make test                       every test but the proofs, in passes: see tests/support/passes.py
 #   make test-fast                  the everyday part of them, in minutes
 #   make test ARGS="-k sandbox"     with more arguments for pytest
+#   make test-bridges               the bridges to other frameworks, against the real packages (ARGS="openenv": one)
 #   make proof                      what takes long (curves, storms, whole data sets); writes docs/proof.md
 #   make lint                       ruff, and its format
 #   make types                      mypy over the installed wheel
@@ -23,7 +24,7 @@ PIP := $(RUN)/python -m pip install --disable-pip-version-check --quiet
 PIP_REMOVE := $(RUN)/python -m pip uninstall --disable-pip-version-check --quiet --yes
 ARGS ?=
 
-.PHONY: help train compare test test-fast proof lint types install clean
+.PHONY: help train compare test test-fast test-bridges proof lint types install clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -39,6 +40,9 @@ test: $(VENV)/.tested
 
 test-fast: $(VENV)/.tested
 	$(RUN)/python tests/support/passes.py --pass fast $(ARGS)
+
+test-bridges: $(VENV)/.tested
+	$(RUN)/python tests/support/bridges.py $(ARGS)
 
 proof: $(VENV)/.tested
 	$(RUN)/python tests/support/proof.py $(ARGS)
@@ -89,4 +93,4 @@ $(VENV)/.tested: $(VENV)/.installed
 force:
 
 clean:
-	rm -rf $(VENV) build *.egg-info
+	rm -rf $(VENV) .venv-bridges build *.egg-info

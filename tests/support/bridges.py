@@ -1,0 +1,199 @@
+"""Tests the bridges against the real packages, in virtual environments of their own: ``python bridges.py [NAME ...]``.
+
+A group is an environment whose packages fit together; pip gets the extras of pyproject.toml that it names, where their
+versions are pinned, with what rstar2-env itself needs, and so shows that both install side by side. An environment is
+made again when its requirements change, and sees this checkout as the environment does that runs this file. Each bridge
+(``tests/bridges/test_NAME.py``) is one pytest and one line; the exit code is 0 when all passed.
+
+Not covered: torch, which no bridge may bring in: its usual build is gigabytes, and a resolution with it fails here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from passes import Tally, read
+from places import ROOT, SUPPORT
+
+HOME = ROOT / ".venv-bridges"
+TESTS = ROOT / "tests" / "bridges"
+VARIABLE = "RSTAR2_BRIDGES"
+"""Set while bridges are tested; without it pytest does not look into their folder."""
+
+_RUNNER = ("pytest>=8", "pytest-timeout>=2.3")
+_NEVER = ("torch==0", "vllm==0")
+"""Constraints that no version meets."""
+_NO_TESTS = 5
+"""pytest's exit code where nothing was selected."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Bridges whose packages fit together.
+
+    Attributes:
+        name: Of the environment.
+        bridges: The NAMEs of its files ``tests/bridges/test_NAME.py``.
+        extras: Extras of pyproject.toml that it installs.
+        also: Requirements of the tests alone.
+    """
+
+    name: str
+    bridges: tuple[str, ...]
+    extras: tuple[str, ...]
+    also: tuple[str, ...] = ()
+
+
+GROUPS = (Group("agents", bridges=("langgraph",), extras=("langgraph",)),)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of one bridge.
+
+    Attributes:
+        line: Its line of the summary.
+        tally: Its tests.
+        output: What pytest or pip said.
+    """
+
+    line: str
+    tally: Tally
+    output: str
+
+
+def requirements(group: Group) -> list[str]:
+    """What pip gets for a group: what rstar2-env needs, its extras, and a runner.
+
+    Raises:
+        KeyError: pyproject.toml has no such extra.
+    """
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    return [*project["dependencies"], *(one for extra in group.extras for one in extras[extra]), *group.also, *_RUNNER]
+
+
+def environment(group: Group) -> Path:
+    """Make a group's environment, or take the one that is there when its requirements are the same.
+
+    Returns:
+        Its interpreter.
+
+    Raises:
+        subprocess.CalledProcessError: pip failed; the error has what it said.
+    """
+    folder = HOME / group.name
+    python, stamp = folder / "bin" / "python", folder / "made-of.txt"
+    wanted = "\n".join([sys.version, *requirements(group), ""])
+    if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted or not python.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        _said([sys.executable, "-m", "venv", "--without-pip", str(folder)])
+        pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check", "--quiet"]
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as never:
+            never.write("\n".join(_NEVER))
+            never.flush()
+            # Most modules of these packages are never imported, so compiling them all would be most of the work.
+            _said([*pip, "install", "--no-compile", "--constraint", never.name, *requirements(group)])
+        stamp.write_text(wanted, encoding="utf-8")
+    _show_checkout(python)
+    return python
+
+
+def _show_checkout(python: Path) -> None:
+    """Let an environment see the checkout: the files of the editable installation here are copied into it."""
+    (site,) = (python.parents[1] / "lib").glob("python*/site-packages")
+    for old in site.glob("*rstar2_env*"):
+        shutil.rmtree(old) if old.is_dir() else old.unlink()
+    distribution = importlib.metadata.distribution("rstar2-env")
+    for file in distribution.files or ():
+        if not file.parts[0].startswith("..") and file.suffix != ".pyc":
+            target = site / file
+            target.parent.mkdir(exist_ok=True)
+            shutil.copy(str(distribution.locate_file(file)), target)
+
+
+def _said(words: Sequence[str]) -> None:
+    """Run to the end; what was said goes with the error."""
+    done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        raise subprocess.CalledProcessError(done.returncode, words, done.stdout)
+
+
+def test_bridge(python: Path, name: str, words: Sequence[str]) -> Result:
+    """Run the tests of one bridge with an interpreter; ``words`` are for pytest."""
+    began = time.monotonic()
+    path = os.pathsep.join([str(SUPPORT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    given = {**os.environ, VARIABLE: "1", "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    with tempfile.TemporaryDirectory(prefix="rstar2-bridge-") as folder:
+        report = Path(folder) / "report.xml"
+        command = [str(python), "-m", "pytest", f"tests/bridges/test_{name}.py", f"--confcutdir={TESTS}"]
+        command += ["-q", "-p", "no:cacheprovider", f"--junitxml={report}", *words]
+        done = subprocess.run(command, cwd=ROOT, env=given, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        tally = read(report) if report.exists() else Tally()
+    if done.returncode not in (0, 1, _NO_TESTS) and not tally.counts["error"]:
+        tally.counts["error"] += 1
+    return Result(f"{name:<16} {tally.line(time.monotonic() - began)}", tally, done.stdout)
+
+
+def run_group(group: Group, names: Sequence[str], words: Sequence[str]) -> Iterator[Result]:
+    """Make a group's environment and test its bridges of these names."""
+    began = time.monotonic()
+    try:
+        python = environment(group)
+    except subprocess.CalledProcessError as error:
+        for name in names:
+            tally = Tally()
+            tally.counts["error"] = 1
+            yield Result(f"{name:<16} its environment could not be made", tally, str(error.output))
+        return
+    took = time.monotonic() - began
+    for name in names:
+        result = test_bridge(python, name, words)
+        yield Result(f"{result.line}; {group.name}: {took:.0f} s to make", result.tally, result.output)
+
+
+def run(names: Sequence[str], words: Sequence[str]) -> int:
+    """Test bridges, two environments at a time; returns the exit code."""
+    began = time.monotonic()
+    wanted = [(group, [name for name in group.bridges if not names or name in names]) for group in GROUPS]
+    whole, lines = Tally(), []
+    with ThreadPoolExecutor(2) as pool:
+        jobs = [pool.submit(lambda *given: list(run_group(*given)), *one, words) for one in wanted if one[1]]
+        for job in jobs:
+            for result in job.result():
+                failed = result.tally.counts["failed"] + result.tally.counts["error"]
+                print(result.output if failed else "", result.line, sep="\n", flush=True)
+                whole.add(result.tally)
+                lines.append(result.line)
+    print("\n=== bridges", *lines, sep="\n")
+    for reason, count in whole.reasons.most_common():
+        print(f"{count} {reason}")
+    print(whole.line(time.monotonic() - began), flush=True)
+    return int(bool(whole.counts["failed"] or whole.counts["error"]))
+
+
+def main() -> int:
+    """Read the command line and run."""
+    known = sorted(name for group in GROUPS for name in group.bridges)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(known)}; without one, all")
+    given, words = parser.parse_known_args()
+    if unknown := sorted(set(given.names) - set(known)):
+        parser.error(f"there is no bridge {', '.join(unknown)}; there are {', '.join(known)}")
+    return run(given.names, words)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

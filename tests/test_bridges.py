@@ -1,0 +1,52 @@
+"""The runner of the bridges' tests: every file is run once, by pins of pyproject.toml that no other extra has."""
+
+import re
+import subprocess
+import sys
+import tomllib
+
+import bridges
+import pytest
+from passes import Tally
+from places import ROOT
+
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+
+
+def test_every_bridge_is_in_one_group():
+    names = sorted(name for group in bridges.GROUPS for name in group.bridges)
+    assert names == sorted(path.stem.removeprefix("test_") for path in bridges.TESTS.glob("test_*.py"))
+
+
+@pytest.mark.parametrize("group", bridges.GROUPS, ids=lambda group: group.name)
+def test_its_packages_are_pinned_and_in_no_other_extra(group):
+    pins = [*(one for extra in group.extras for one in EXTRAS[extra]), *group.also]
+    assert [one for one in pins if not re.search(r">=.*<", one)] == []
+    assert [extra for extra in group.extras for name in ("test", "all") if extra in EXTRAS[name][0]] == []
+
+
+def test_the_other_tests_do_not_look_into_their_folder():
+    words = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", str(bridges.TESTS)]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=240)
+    assert "no tests collected" in done.stdout, done.stdout + done.stderr
+
+
+def test_an_environment_that_cannot_be_made_fails_with_what_pip_said(tmp_path, monkeypatch, capsys):
+    group = bridges.Group("bad", bridges=("one", "two"), extras=(), also=("rstar2-env>=1,<1",))
+    monkeypatch.setattr(bridges, "GROUPS", (group,))
+    monkeypatch.setattr(bridges, "HOME", tmp_path)
+    assert bridges.run([], []) == 1
+    said = capsys.readouterr().out
+    assert "rstar2-env" in said.partition("=== bridges")[0]
+    assert said.rstrip().splitlines()[-1].startswith("0 passed, 0 failed, 0 skipped, 2 error")
+
+
+def test_tests_that_were_skipped_are_counted_with_their_reason(monkeypatch, capsys):
+    def made(group, names, words):
+        tally = Tally()
+        tally.counts["skipped"], tally.reasons["skipped: no"] = 3, 3
+        yield bridges.Result("one", tally, "")
+
+    monkeypatch.setattr(bridges, "run_group", made)
+    assert bridges.run([], []) == 0
+    assert "3 skipped: no" in capsys.readouterr().out
