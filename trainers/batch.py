@@ -26,6 +26,7 @@ class Group:
         advantages: Of each episode that trains, in the order of ``kept``: its advantage, or the mean of the absolute
             ones of its tokens.
         copies: How often it trains besides, in place of groups that are missing.
+        apart: Positions of episodes that train besides those, without an advantage.
     """
 
     number: int
@@ -36,6 +37,7 @@ class Group:
     reasons: list[str] = field(default_factory=list)
     advantages: list[float] = field(default_factory=list)
     copies: int = 0
+    apart: list[int] = field(default_factory=list)
 
     @property
     def chosen(self) -> list[Episode]:
@@ -44,9 +46,15 @@ class Group:
 
     @property
     def accuracy(self) -> float:
-        """The share of right ones among all of its episodes that count."""
-        counted = [episode.correct for episode in self.episodes if episode.available]
+        """The share of right ones among the episodes that count and had no help."""
+        counted = [episode.correct for episode in self._own]
         return sum(counted) / max(len(counted), 1)
+
+    @property
+    def _own(self) -> list[Episode]:
+        """The episodes that count and that the policy played without help; all that count, if it had help in each."""
+        counted = [episode for episode in self.episodes if episode.available]
+        return [episode for episode in counted if not episode.off_policy] or counted
 
     def drop(self, reason: str) -> None:
         """Let none of its episodes train."""
@@ -56,15 +64,16 @@ class Group:
 
     def decisions(self) -> list[Decision]:
         """What became of each episode."""
-        advantages = dict(zip(self.kept, self.advantages, strict=False))
+        advantages = {**dict.fromkeys(self.apart, 0.0), **dict(zip(self.kept, self.advantages, strict=False))}
+        trained = {*self.kept, *self.apart}
         return [
-            Decision(position in self.kept, reason, self.round, advantages.get(position))
+            Decision(position in trained, reason, self.round, advantages.get(position))
             for position, reason in enumerate(self.reasons)
         ]
 
     def outcome(self) -> Outcome:
         """How it went, for the sampler."""
-        counted = [episode for episode in self.episodes if episode.available]
+        counted = self._own
         rewards = [episode.reward for episode in counted]
         sizes = [abs(value) for value in self.advantages] if self.kept else []
         return Outcome(

@@ -24,21 +24,22 @@ from rstar2_env.core.blocking import run_blocking
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.row import FloatArray, Row
+from rstar2_env.problems import ProblemSource
 from rstar2_env.rewards.base import Judge
 
 from .advantages.base import Measure, as_number, check_advantages
 from .batch import Batch, Group
 from .clock import Clock
-from .collector_parts import CollectorParts
+from .collector_parts import CollectorParts, check_parts, heard_of, told_of
 from .episode_queue.job import Carries
 from .episode_queue.round import AbandonedError, EpisodeQueue, Limits, Round
 from .episode_queue.wire import Wire
 from .left_off import MOST_STEPS, LeftOff
 from .play import GroupPlay, Place, Player
 from .ranks import ONE, Ranks, Together
-from .rollouts.base import MakesRows
+from .rollouts.base import Apart, Learns, MakesRows
 from .samplers.base import Sampler, Start
-from .scoring import check_components, score
+from .scoring import score
 from .selection import select
 from .selectors.base import Observes, Settles
 from .step_figures import step_figures, words_of
@@ -86,6 +87,7 @@ class Collector:
         on_groups: Called with the groups of this process and the round, whenever a round has been played and scored.
         judge: For reward components that need one.
         measure: Measures the policy, for an advantage that needs it.
+        problems: The environment's source of problems, for rollout parts that look at them.
 
     Raises:
         ConfigurationError: ``problems_per_step`` is no multiple of the number of processes, groups are too small for
@@ -115,6 +117,7 @@ class Collector:
         on_groups: Callable[[Sequence[Sequence[Episode]], int], None] | None = None,
         judge: Judge | None = None,
         measure: Measure | None = None,
+        problems: ProblemSource | None = None,
     ) -> None:
         if problems_per_step % ranks.size:
             raise ConfigurationError(
@@ -132,23 +135,9 @@ class Collector:
                 f"The player {type(player).__name__} cannot leave off in the middle of an episode: it has no `carry`",
                 option="rollout.tail",
             )
-        if early_stop and not isinstance(parts.selector, Settles):
-            raise ConfigurationError(
-                "early_stop needs a selector that can tell when a group has enough episodes; "
-                f"{type(parts.selector).__name__} has no `settled`."
-            )
-        if group_size < (least := getattr(parts.advantage, "least", 1)):
-            raise ConfigurationError(
-                f"The advantage {type(parts.advantage).__name__} compares the episodes of a group and needs at least "
-                f"{least}, not {group_size}.",
-                option="group_size",
-            )
-        if measure is None and (needs := getattr(parts.advantage, "needs", ())):
-            raise ConfigurationError(
-                f"The advantage {type(parts.advantage).__name__} needs {', '.join(sorted(needs))} of the policy, which "
-                "this trainer does not measure."
-            )
-        check_components(parts.rewards, judge)
+        check_parts(
+            parts, group_size=group_size, early_stop=early_stop, tail=tail, judge=judge, measured=measure is not None
+        )
         self.parts, self.player, self.sampler = parts, player, sampler
         self._wanted, self._keep, self._size = problems_per_step, group_size, group_size * oversample
         self._refill, self._seed, self._ranks, self._early_stop = refill, seed, ranks, early_stop
@@ -159,7 +148,7 @@ class Collector:
             self._begin = math.ceil(problems_per_step * (1 + spare))
         self._left: list[LeftOff] = []
         self._enough = problems_per_step if replace is None else replace * problems_per_step
-        self._on_groups, self._judge, self._measure = on_groups, judge, measure
+        self._on_groups, self._judge, self._measure, self._problems = on_groups, judge, measure, problems
         self._counts = dict.fromkeys(("steps", "groups", "rejected", "refilled"), 0)
         self._words: set[tuple[str, str]] = set()
 
@@ -188,16 +177,19 @@ class Collector:
                 ]
             left = len(self._left)
             refilled = sum(group.round > 0 for group in groups)
-            told = ranks.gather(([group.outcome() for group in groups], words_of(groups), refilled))
+            said = told_of(self.parts.rollout, groups)
+            told = ranks.gather(([group.outcome() for group in groups], words_of(groups), refilled, said))
             outcomes = sorted(chain.from_iterable(own for own, *_ in told), key=lambda outcome: outcome.group)
-            self._words.update(*(words for _, words, _ in told))
+            self._words.update(*(words for _, words, *_ in told))
             self.sampler.observe(outcomes)
             if isinstance(self.parts.selector, Observes):
                 self.parts.selector.observe(outcomes)
+            if isinstance(self.parts.rollout, Learns):
+                self.parts.rollout.learn(heard_of(own for *_, own in told))
             self._counts["steps"] += 1
             self._counts["groups"] += len(outcomes)
             self._counts["rejected"] += sum(not outcome.kept for outcome in outcomes)
-            self._counts["refilled"] += sum(of_one for *_, of_one in told)
+            self._counts["refilled"] += sum(of_one for *_, of_one, _ in told)
             return Batch(
                 rows=rows,
                 groups=[group.episodes for group in groups],
@@ -315,6 +307,7 @@ class Collector:
                 places=[begun.place for begun in own],
                 queue=queue,
                 carries=self._tail == "carry",
+                problems=self._problems,
             )
             with clock.of("rollout"):
                 played = [list(group) for group in await self.parts.rollout(starts, self._size, play)]
@@ -359,8 +352,10 @@ class Collector:
         # A generator of its own, so that what a selector draws for one group does not affect the others.
         rng = np.random.default_rng(np.random.SeedSequence([self._seed, step, begun.place.number], spawn_key=(2,)))
         least = getattr(self.parts.advantage, "least", 1)
-        kept, reasons = select(group, self.parts.selector, self._keep, rng, least)
-        return Group(begun.place.number, number, begun.start, group, kept, reasons)
+        rollout = self.parts.rollout
+        apart = rollout.apart(group) if isinstance(rollout, Apart) else []
+        kept, reasons = select(group, self.parts.selector, self._keep, rng, least, apart)
+        return Group(begun.place.number, number, begun.start, group, kept, reasons, apart=apart)
 
     def _advantages(self, groups: Sequence[Group], missing: int, ranks: Together) -> list[list[float | FloatArray]]:
         """The advantages of each group's kept episodes; every process computes them, one without a group too."""
@@ -388,8 +383,10 @@ class Collector:
         rows: list[Row] = []
         for episode, advantage in zip(group.chosen, advantages, strict=True):
             rows += rollout.rows(episode, advantage) if isinstance(rollout, MakesRows) else [Row.of(episode, advantage)]
+        rows += [Row.of(group.episodes[position], 0.0) for position in group.apart]
         for row in rows:
             row.columns.setdefault("accuracy", group.accuracy)
+            row.columns.setdefault("off_policy", float(row.episode.off_policy))
         return rows
 
 

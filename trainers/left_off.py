@@ -67,7 +67,7 @@ class LeftOff:
         )
 
 
-_TOKENS = ("prompt_ids", "completion_ids", "mask", "logprobs")
+_TOKENS = ("prompt_ids", "shown_ids", "completion_ids", "mask", "logprobs")
 """What an episode's own record leaves out."""
 
 
@@ -80,6 +80,6 @@ def _episodes(packed: Iterable[Any]) -> dict[Words, Episode]:
     for words, record in packed:
         episode = Episode.from_record(record, beside=_TOKENS)
         for name in _TOKENS:
-            setattr(episode, name, list(record[name]))
+            setattr(episode, name, list(record.get(name, ())))
         found[tuple(map(int, words))] = episode
     return found

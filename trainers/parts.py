@@ -22,7 +22,7 @@ from .advantages.base import Advantage
 from .config import LISTS, TrainConfig
 from .hooks.base import Hook
 from .losses.base import Aggregation, Correction, Term
-from .rollouts.base import Rollout
+from .rollouts.base import Rollout, check_waits
 from .samplers.base import Sampler
 from .selectors.base import Selector, Settles
 from .slots import FIELDS, GIVEN, given_to, is_factory, part_options
@@ -41,6 +41,7 @@ _HAS: Mapping[str, tuple[str, ...]] = {"loss": ("needs", "policy_gradient"), "co
 _FROM_THE_RUN: Mapping[tuple[str, str], Callable[[TrainConfig], Any]] = {
     ("aggregation", "length"): lambda config: config.rollout.max_episode_tokens,
     ("reward", "limit"): lambda config: config.rollout.max_episode_tokens,
+    ("rollout", "steps"): lambda config: config.run.steps,
     ("sampler", "batch"): lambda config: config.rollout.problems_per_step,
 }
 """Options that take their value from the run where nobody gives one."""
@@ -98,8 +99,10 @@ def make_parts(config: TrainConfig, *, shares_weights: bool | None = None) -> Pa
             f"early_stop needs a selector that can tell when a group has enough episodes; {parts.selector.name!r} has "
             "no `settled`."
         )
+    rollout = _made("rollout", parts.rollout, config)
+    check_waits(rollout, early_stop=config.rollout.early_stop, tail=config.rollout.tail)
     return Parts(
-        rollout=_made("rollout", parts.rollout, config),
+        rollout=rollout,
         rewards=[make_component(_filled("reward", typed_part("reward", part), config)) for part in parts.reward],
         selector=selector,
         advantage=_made("advantage", parts.advantage, config),

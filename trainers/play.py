@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.problems import Problem, ProblemSource, UnknownProblemError
 
 from .episode_queue.job import Job, Unfinished, perform
 from .episode_queue.job import Player as PlaysEpisodes
@@ -88,13 +89,14 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
-    """Where an episode comes from: itself (so that its ``id`` stays its own), its group, start, seed and parent."""
+    """Where an episode comes from: itself (so that its ``id`` stays), its group, start, seed, parent and prompt."""
 
     episode: Episode
     group: int
     start: Start
     words: Words
     parent: tuple[Episode, int] | None = None
+    shown: str | None = None
 
 
 class GroupPlay:
@@ -110,6 +112,7 @@ class GroupPlay:
         places: What the groups are, where they do not follow one another from ``first`` on.
         queue: Where episodes wait until they are played; ``None`` plays them in this process.
         carries: Keep what was played of an episode that has to stop.
+        problems: The environment's source of problems, where it has one.
     """
 
     def __init__(
@@ -124,11 +127,13 @@ class GroupPlay:
         places: Sequence[Place] = (),
         queue: Queue | None = None,
         carries: bool = False,
+        problems: ProblemSource | None = None,
     ) -> None:
         self.step = step
         self.rng = np.random.default_rng(np.random.SeedSequence([seed, step, first], spawn_key=(1,)))
         self._player, self._seed, self._first, self._size, self._settled = player, seed, first, size, settled
         self._places, self._queue, self._carries = places, queue or OwnQueue(player), carries
+        self._problems = problems
         self._ended: dict[int, dict[int, Episode]] = {}
         self._running: dict[int, set[asyncio.Task[Episode | Unfinished]]] = {}
         self._stopped: set[int] = set()
@@ -137,14 +142,14 @@ class GroupPlay:
         self._begun: dict[int, dict[Words, Episode]] = {}
         self._unfinished: set[int] = set()
 
-    async def episode(self, start: Start, *, group: int, member: int) -> Episode:
+    async def episode(self, start: Start, *, group: int, member: int, shown: str | None = None) -> Episode:
         """See ``Play``."""
         place, words = self._place(group), (member,)
         episode = place.ended.get(words)
         if episode is None:
-            episode = await self._run(group, words, self._job(place, start, words))
+            episode = await self._run(group, words, replace(self._job(place, start, words), shown=shown))
         episode.group = place.number
-        self._origins[id(episode)] = _Origin(episode, group, start, words)
+        self._origins[id(episode)] = _Origin(episode, group, start, words, shown=shown)
         if episode.end != "cancelled":
             self._ended.setdefault(group, {})[member] = episode
             self._stop_if_settled(group)
@@ -161,14 +166,31 @@ class GroupPlay:
             words = (*origin.words, token, index)
             child = place.ended.get(words)
             if child is None:
-                child = await self._run(
-                    origin.group, words, self._job(place, origin.start, words, parent=episode, token=token)
-                )
+                job = self._job(place, origin.start, words, parent=episode, token=token)
+                child = await self._run(origin.group, words, replace(job, shown=origin.shown))
             child.group = place.number
-            self._origins[id(child)] = _Origin(child, origin.group, origin.start, words, (episode, token))
+            self._origins[id(child)] = _Origin(child, origin.group, origin.start, words, (episode, token), origin.shown)
             return child
 
         return list(await asyncio.gather(*map(one, range(n))))
+
+    async def reply(self, text: str, *, group: int, member: int, system: str = "") -> Episode:
+        """See ``Play``."""
+        place, words = self._place(group), (member,)
+        episode = place.ended.get(words)
+        if episode is None:
+            job = replace(self._job(place, Start(0), words), seed=None, asks=text, system=system, carries=False)
+            episode = await self._run(group, words, job)
+        episode.group = place.number
+        self._origins[id(episode)] = _Origin(episode, group, Start(0), words)
+        return episode
+
+    def problem(self, problem_id: str) -> Problem | None:
+        """See ``Play``."""
+        try:
+            return None if self._problems is None or not problem_id else self._problems.get(problem_id)
+        except UnknownProblemError:
+            return None
 
     async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
         """See ``Play``."""

@@ -16,7 +16,12 @@ NO_TOKENS, ALONE = "no_tokens", "alone"
 
 
 def select(
-    group: Sequence[Episode], selector: Selector, keep: int, rng: np.random.Generator, least: int = 1
+    group: Sequence[Episode],
+    selector: Selector,
+    keep: int,
+    rng: np.random.Generator,
+    least: int = 1,
+    apart: Sequence[int] = (),
 ) -> tuple[list[int], list[str]]:
     """Choose which episodes of a group train.
 
@@ -26,6 +31,7 @@ def select(
         keep: Largest number of episodes to choose.
         rng: Source of the selector's draws.
         least: Smallest number of episodes with which the group trains.
+        apart: Positions of episodes that train by themselves, which the selector is not shown.
 
     Returns:
         The positions of those that train, ascending, and the reason of every episode that does not ("" for the others).
@@ -33,6 +39,13 @@ def select(
     Raises:
         ConfigurationError: The selector chose what it must not.
     """
+    if apart:
+        shown = [position for position in range(len(group)) if position not in set(apart)]
+        own, told = select([group[position] for position in shown], selector, keep, rng, least)
+        reasons = [""] * len(group)
+        for position, reason in zip(shown, told, strict=True):
+            reasons[position] = reason
+        return [shown[place] for place in own], reasons
     chosen = [int(position) for position in selector(group, keep, rng)]
     _check(group, selector, keep, chosen)
     if isinstance(selector, Reasons):

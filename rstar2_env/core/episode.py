@@ -76,6 +76,8 @@ class Episode:
         task: Family or kind of the problem: ``info["task"]`` of ``reset``, else ``info["source"]``, else the
             environment's id; empty when nothing is known.
         source: Where it comes from.
+        shown: The user's message that it was played under, where it trains under another one, that of ``messages``.
+        shown_ids: Token ids of the prompt that ``shown`` stands in; empty where it was played under ``prompt_ids``.
         parent: The episode that it branched off, by its number in the group, and the first token of its own; ``None``
             for one that was played from ``reset`` on.
         usage: What its turns cost, where the player counts that: ``requests``, ``cached`` (those that a cache
@@ -109,6 +111,18 @@ class Episode:
     parent: tuple[int, int] | None = None
     measured: dict[str, list[float]] = field(default_factory=dict)
     usage: dict[str, float] = field(default_factory=dict)
+    shown: str = ""
+    shown_ids: list[int] = field(default_factory=list)
+
+    @property
+    def played_ids(self) -> list[int]:
+        """Token ids of the prompt that its tokens were drawn after."""
+        return self.shown_ids or self.prompt_ids
+
+    @property
+    def off_policy(self) -> bool:
+        """Whether its tokens are not draws of the policy after ``prompt_ids``: an expert's, or drawn with help."""
+        return self.source in ("expert", "refined")
 
     @property
     def available(self) -> bool:
@@ -272,6 +286,7 @@ class Episode:
             "source": self.source,
             "parent": None if self.parent is None else list(self.parent),
             "usage": self.usage,
+            "shown": self.shown,
         }
 
     @classmethod
@@ -280,7 +295,7 @@ class Episode:
 
         Args:
             record: What ``record`` returned, or JSON made of it. Files of earlier versions lack the keys ``steps``,
-                ``rewards``, ``task``, ``source``, ``parent`` and ``usage``; their defaults stand in.
+                ``rewards``, ``task``, ``source``, ``parent``, ``usage`` and ``shown``; their defaults stand in.
             beside: Keys that a file has in addition to the episode's own; they are ignored.
 
         Raises:
@@ -371,6 +386,7 @@ _LATER: Mapping[str, Callable[[Any], Any]] = {
     "source": _source,
     "parent": read.or_none(_parent),
     "usage": read.dict_of(read.decimal),
+    "shown": read.text,
 }
 """The same for keys that the first files did not have: where one is missing, its field has its default."""
 

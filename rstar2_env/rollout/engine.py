@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
-from rstar2_env.core.errors import Rstar2Error
+from rstar2_env.core.errors import ConfigurationError, Rstar2Error
 from rstar2_env.core.options import Count, check_options, option
 
 T = TypeVar("T")
@@ -181,6 +181,28 @@ def longest_conversation(engine: Engine) -> int | None:
     """Most tokens of a prompt and all that follows it that an engine accepts; ``None`` where it knows no limit."""
     longest = getattr(engine, "max_model_len", None)
     return None if longest is None else int(longest)
+
+
+def most_after(prompt: int, engine: Engine, budget: int) -> int:
+    """Most tokens after a prompt: the budget, or what the engine's longest conversation leaves of it.
+
+    Args:
+        prompt: Tokens of the prompt.
+        engine: The engine.
+        budget: Tokens after the prompt that an episode may have.
+
+    Raises:
+        ConfigurationError: The prompt leaves nothing.
+    """
+    longest = longest_conversation(engine)
+    if longest is None:
+        return budget
+    if prompt >= longest:
+        raise ConfigurationError(
+            f"The prompt has {prompt} tokens, and the engine accepts conversations of {longest}: raise its "
+            "max_model_len, or shorten the prompt."
+        )
+    return min(budget, longest - prompt)
 
 
 def open_episode(engine: Engine, prompt_tokens: int, max_tokens: int) -> AbstractAsyncContextManager[Seat]:

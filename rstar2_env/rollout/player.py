@@ -28,13 +28,15 @@ from rstar2_env.rollout.engine import (
     Scores,
     Seat,
     TurnTimeoutError,
-    longest_conversation,
+    most_after,
     open_episode,
 )
 from rstar2_env.rollout.env_pool import EnvFactory, EnvPool, LentEnv
 from rstar2_env.rollout.replay import Replay
-from rstar2_env.rollout.request import Budget, EpisodeRequest, RolloutError, Settled
+from rstar2_env.rollout.reply import OneReply
+from rstar2_env.rollout.request import QUESTION, Budget, EpisodeRequest, RolloutError, Settled
 from rstar2_env.rollout.spent import Spent
+from rstar2_env.rollout.written import drop_unanswered, extend, show_instead
 
 
 class Player:
@@ -148,6 +150,7 @@ class Player:
         seed: int | None = None,
         options: Mapping[str, Any] | None = None,
         sampling_seed: int | None = None,
+        shown: str | None = None,
     ) -> Episode:
         """Play one episode, however many others play; a failure ends it as ``unavailable``.
 
@@ -156,10 +159,25 @@ class Player:
             seed: Seed of the environment's ``reset``.
             options: Options of ``reset``.
             sampling_seed: Seeds the policy's draws.
+            shown: Text in place of the user's message.
         """
         episode = Episode(group=group, seed=seed)
-        request = EpisodeRequest(group, seed, options or {}, sampling_seed)
+        request = EpisodeRequest(group, seed, options or {}, sampling_seed, shown)
         await self._play(episode, request, self.sampling)
+        return episode
+
+    async def reply(self, text: str, *, system: str = "", group: int = 0, sampling_seed: int | None = None) -> Episode:
+        """Ask the policy for one turn, without an environment; the episode earns nothing.
+
+        Args:
+            text: The user's message.
+            system: The system message; empty for none.
+            group: Number of the episode's group.
+            sampling_seed: Seeds the policy's draws.
+        """
+        episode = Episode(group=group)
+        request = EpisodeRequest(group, None, {}, sampling_seed)
+        await self._play(episode, request, self.sampling, env=OneReply(text, system))
         return episode
 
     async def branch(
@@ -169,6 +187,7 @@ class Player:
         *,
         options: Mapping[str, Any] | None = None,
         sampling_seed: int | None = None,
+        shown: str | None = None,
     ) -> Episode:
         """Play one episode that begins as another did, and goes on from one of its tokens.
 
@@ -177,13 +196,14 @@ class Player:
             token: Number of tokens of ``parent.completion_ids`` that both share; within a turn of the policy.
             options: Options of ``reset`` with which the parent was played.
             sampling_seed: Seeds the policy's draws.
+            shown: Text in place of the user's message, with which the parent was played.
 
         Raises:
             BranchError: The parent has no turn of the policy there, or the environment does not show the same again.
         """
         replay = Replay(parent, token)
         episode = Episode(group=parent.group, seed=parent.seed)
-        request = EpisodeRequest(parent.group, parent.seed, options or {}, sampling_seed)
+        request = EpisodeRequest(parent.group, parent.seed, options or {}, sampling_seed, shown)
         await self._play(episode, request, self.sampling, replay)
         if not replay.over and not episode.failed:
             raise BranchError(
@@ -198,6 +218,7 @@ class Player:
         options: Mapping[str, Any] | None = None,
         sampling_seed: int | None = None,
         begun: Episode | None = None,
+        shown: str | None = None,
     ) -> Episode:
         """Play one episode into a record; where this is cancelled, the record holds the turns until then.
 
@@ -210,8 +231,9 @@ class Player:
             options: Options of ``reset``.
             sampling_seed: Seeds the policy's draws.
             begun: The record of an earlier call that was cancelled; ``None`` begins the episode.
+            shown: Text in place of the user's message.
         """
-        request = EpisodeRequest(episode.group, episode.seed, options or {}, sampling_seed)
+        request = EpisodeRequest(episode.group, episode.seed, options or {}, sampling_seed, shown)
         replay = None if begun is None or not begun.turns else Replay(begun, None)
         try:
             await self._play(episode, request, self.sampling, replay)
@@ -270,13 +292,18 @@ class Player:
         self.close()
 
     async def _play(
-        self, episode: Episode, request: EpisodeRequest, sampling: SamplingParams, replay: Replay | None = None
+        self,
+        episode: Episode,
+        request: EpisodeRequest,
+        sampling: SamplingParams,
+        replay: Replay | None = None,
+        env: OneReply | None = None,
     ) -> None:
-        env = self.envs.lend()
+        lent = env or self.envs.lend()
         clock = asyncio.timeout(self.budget.wall_s)
         try:
             async with clock:
-                await self._episode(env, episode, request, sampling, clock, replay)
+                await self._episode(lent, episode, request, sampling, clock, replay)
         except BranchError:
             raise
         except Exception as error:
@@ -288,13 +315,13 @@ class Player:
                 episode.void("unavailable", why)
             else:
                 episode.end = "time"
-                _drop_unanswered(episode)
+                drop_unanswered(episode)
         finally:
-            env.release()
+            lent.release()
 
     async def _episode(
         self,
-        env: LentEnv,
+        env: LentEnv | OneReply,
         episode: Episode,
         request: EpisodeRequest,
         sampling: SamplingParams,
@@ -306,7 +333,10 @@ class Player:
             text, info = await env.reset(seed=request.seed, options=request.options)
         episode.task = env.env_id
         episode.begin(text, info)
-        episode.prompt_ids = self.chat.prompt(str(info.get("system") or ""), text)
+        system = str(info.get("system") or "")
+        episode.prompt_ids = self.chat.prompt(system, text)
+        if request.shown is not None and (shown := request.shown.replace(QUESTION, text, 1)) != text:
+            show_instead(episode, shown, self.chat.prompt(system, shown))
         sampling = replace(
             sampling,
             stop_ids=tuple({*sampling.stop_ids, *self.chat.stop_ids}),
@@ -316,31 +346,22 @@ class Player:
         left = None if until is None else until - now()
         # The time spent waiting for a place does not count as anybody's turn.
         clock.reschedule(None)
-        most = self._most_after(len(episode.prompt_ids))
-        async with open_episode(self.engine, len(episode.prompt_ids), most) as seat:
+        prompt = len(episode.played_ids)
+        most = most_after(prompt, self.engine, self.budget.tokens)
+        async with open_episode(self.engine, prompt, most) as seat:
             clock.reschedule(None if left is None else now() + left)
             seat = self._spent.timed(seat)
             seat = seat if replay is None else replay.around(seat)
             await self._turns(env, seat, episode, request, sampling, most)
 
-    def _most_after(self, prompt: int) -> int:
-        """Most tokens after a prompt: the budget, or what the engine's longest conversation leaves of it.
-
-        Raises:
-            ConfigurationError: It leaves nothing.
-        """
-        longest = longest_conversation(self.engine)
-        if longest is None:
-            return self.budget.tokens
-        if prompt >= longest:
-            raise ConfigurationError(
-                f"The prompt has {prompt} tokens, and the engine accepts conversations of {longest}: raise its "
-                "max_model_len, or shorten the prompt."
-            )
-        return min(self.budget.tokens, longest - prompt)
-
     async def _turns(
-        self, env: LentEnv, seat: Seat, episode: Episode, request: EpisodeRequest, sampling: SamplingParams, most: int
+        self,
+        env: LentEnv | OneReply,
+        seat: Seat,
+        episode: Episode,
+        request: EpisodeRequest,
+        sampling: SamplingParams,
+        most: int,
     ) -> None:
         draws = np.random.SeedSequence(request.sampling_seed) if request.sampling_seed is not None else None
         while True:
@@ -350,11 +371,11 @@ class Player:
                 max_tokens=min(left, self.budget.turn_tokens or left),
                 seed=None if draws is None else int(draws.spawn(1)[0].generate_state(1, np.uint64)[0]),
             )
-            generation = await seat.generate(episode.prompt_ids + episode.completion_ids, params)
+            generation = await seat.generate(episode.played_ids + episode.completion_ids, params)
             if episode.turns == 0:
                 episode.policy_version = generation.policy_version
             start = len(episode.completion_ids)
-            _extend(episode, generation.ids, 1, generation.logprobs)
+            extend(episode, generation.ids, 1, generation.logprobs)
             action = self.chat.text(generation.ids)
             episode.act(action, tokens=(start, len(episode.completion_ids)), version=generation.policy_version)
             if generation.finish_reason == "length" and len(episode.completion_ids) >= most:
@@ -374,19 +395,4 @@ class Player:
                 episode.end = "turns"
                 return
             episode.show(text, info)
-            _extend(episode, suffix, 0, [0.0] * len(suffix))
-
-
-def _extend(episode: Episode, ids: Sequence[int], mask: int, logprobs: Sequence[float]) -> None:
-    episode.completion_ids += ids
-    episode.mask += [mask] * len(ids)
-    episode.logprobs += logprobs
-
-
-def _drop_unanswered(episode: Episode) -> None:
-    """Leave out what the environment showed and the policy could not answer any more."""
-    while episode.mask and not episode.mask[-1]:
-        for entries in (episode.completion_ids, episode.mask, episode.logprobs):
-            entries.pop()
-    if episode.turns and episode.messages[-1].role != "assistant":
-        episode.messages.pop()
+            extend(episode, suffix, 0, [0.0] * len(suffix))

@@ -62,7 +62,7 @@ class Replay:
         if self.over:
             return await seat.generate(ids, params)
         parent, turn = self._parent, self._parent.steps[self._turn]
-        if list(ids) != parent.prompt_ids + parent.completion_ids[: turn.start]:
+        if list(ids) != parent.played_ids + parent.completion_ids[: turn.start]:
             raise BranchError(
                 f"The replay of an episode shows something else before turn {self._turn + 1} than the episode did; "
                 "branch only in environments that are deterministic for their seed and actions, whose tools print no "

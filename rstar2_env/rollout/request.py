@@ -10,6 +10,9 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import Rstar2Error
 from rstar2_env.core.options import check_options, option
 
+QUESTION = "{question}"
+"""Where the user's message stands in a text that is shown in its place."""
+
 
 class RolloutError(Rstar2Error, RuntimeError):
     """More episodes ended ``unavailable`` than ``max_failed`` allows.
@@ -36,12 +39,15 @@ class EpisodeRequest:
         options: Options of ``reset``.
         sampling_seed: Seeds the policy's draws; different for each episode of a group. ``None`` leaves the seed to the
             engine.
+        shown: Text that the policy is shown in place of the user's message, in which the first ``QUESTION`` stands for
+            that message; the episode still trains under the message itself.
     """
 
     group: int = 0
     seed: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     sampling_seed: int | None = None
+    shown: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,13 @@ class SmallPlayer:
     most_in_flight: int = 0
 
     async def episode(
-        self, *, group: int, seed: int | None, options: Mapping[str, Any], sampling_seed: int | None
+        self,
+        *,
+        group: int,
+        seed: int | None,
+        options: Mapping[str, Any],
+        sampling_seed: int | None,
+        shown: str | None = None,
     ) -> Episode:
         problem = str(options.get("problem_id", ""))
         self.played.append((group, seed, problem))
@@ -56,7 +62,10 @@ class SmallPlayer:
             await asyncio.sleep(self.delay_s(rng))
         finally:
             self.in_flight -= 1
-        return self.ended(self.earns(problem, group, rng), rng, group, seed, problem)
+        made = self.ended(self.earns(problem, group, rng), rng, group, seed, problem)
+        if shown is not None:
+            made.shown, made.shown_ids, made.source = shown, [9, *made.prompt_ids], "refined"
+        return made
 
     def ended(
         self, earned: float | str, rng: np.random.Generator, group: int, seed: int | None, problem: str

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from small_run import SmallPlayer, collector
+from small_run import SmallPlayer, advantages, by_group, collector
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.problems import load_problems
+from rstar2_env.testing.training.processes import in_processes
 from rstar2_env.trainers.play import GroupPlay
 from rstar2_env.trainers.samplers.base import Start
 
@@ -111,3 +113,80 @@ def test_nothing_of_a_settled_group_is_begun_any_more():
     first, rest, branch, other = asyncio.run(run())
     assert [one.end for one in (first, rest, branch, other)] == ["answered", "cancelled", "cancelled", "answered"]
     assert len(player.played) == 2
+
+
+class Helping:
+    """Plays all but the last episode plain, the last one with help, and leaves it out of the selection."""
+
+    def __init__(self):
+        self.learnt = []
+
+    async def __call__(self, starts, size, play):
+        groups = []
+        for number, start in enumerate(starts):
+            plain = [await play.episode(start, group=number, member=member) for member in range(size)]
+            groups.append([*plain, await play.episode(start, group=number, member=size, shown="{question} Hint.")])
+        return groups
+
+    def apart(self, group):
+        return [len(group) - 1]
+
+    def tell(self, group):
+        return [group[0].problem_id, sum(one.correct for one in group)]
+
+    def learn(self, told):
+        self.learnt.append(told)
+
+
+def test_what_was_played_with_help_trains_under_the_plain_prompt_and_its_rows_say_so():
+    batch = collector(rollout=Helping()).collect(0)
+    helped = [row for row in batch.rows if row.columns["off_policy"]]
+    assert len(helped) == 4  # one of each group, rejected or not
+    assert {(*row.prompt_ids, row.advantage, row.episode.source) for row in helped} == {(1, 2, 3, 0.0, "refined")}
+    assert all(row.columns["off_policy"] == float(row.episode.off_policy) for row in batch.rows)
+
+
+def test_an_episode_that_trains_apart_is_neither_selected_nor_counted_as_the_policys():
+    batch = collector(by_group([[1.0, 0.0, 0.0, 1.0, 1.0]]), rollout=Helping()).collect(0)
+    assert [[one.kept for one in group] for group in batch.decisions] == [[True] * 5] * 4
+    assert [group[-1].advantage for group in batch.decisions] == [0.0] * 4
+    assert advantages(batch)[:4] == pytest.approx([0.866, -0.866, -0.866, 0.866], abs=1e-3)
+    assert {row.columns["accuracy"] for row in batch.rows} == {0.5}
+
+
+def test_a_part_learns_of_the_groups_of_all_processes_in_their_order():
+    alone = Helping()
+    collector(rollout=alone).collect(0)
+
+    def work(ranks):
+        part = Helping()
+        collector(rollout=part, ranks=ranks).collect(0)
+        return part.learnt
+
+    assert in_processes(2, work) == [alone.learnt] * 2
+    assert len(alone.learnt[0]) == 4
+
+
+class InTwoStages(Helping):
+    staged = "the second stage answers the first"
+
+
+@pytest.mark.parametrize(
+    ("options", "named"), [({"early_stop": True}, "rollout.early_stop"), ({"tail": "drop"}, "rollout.tail")]
+)
+def test_a_part_of_several_stages_is_refused_where_groups_may_end_early(options, named):
+    with pytest.raises(ConfigurationError, match="since the second stage answers the first") as caught:
+        collector(rollout=InTwoStages(), **options)
+    assert named in str(caught.value)
+
+
+def test_a_problem_is_found_by_its_id():
+    source = load_problems([{"id": "p", "question": "What?", "answer": "4", "rubric": ["Says four."]}])
+    play = play_of(problems=source)
+    assert (play.problem("p").answer, play.problem("p").meta["rubric"]) == ("4", ["Says four."])
+    assert (play.problem("q"), play.problem(""), play_of().problem("p")) == (None, None, None)
+
+
+def test_a_player_that_cannot_reply_is_told_so():
+    with pytest.raises(ConfigurationError, match="SmallPlayer cannot ask the policy"):
+        asyncio.run(play_of().reply("What?", group=0, member=0))

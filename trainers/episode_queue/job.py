@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
 
 
 class Player(Protocol):
@@ -48,6 +49,22 @@ class Carries(Protocol):
         ...
 
 
+@runtime_checkable
+class Replies(Protocol):
+    """A player that can ask the policy for one turn, without an environment."""
+
+    async def reply(self, text: str, *, system: str, group: int, sampling_seed: int | None) -> Episode:
+        """Ask it; a failure ends the episode as ``unavailable``.
+
+        Args:
+            text: The user's message.
+            system: The system message; empty for none.
+            group: Number of the episode's group.
+            sampling_seed: Seeds the policy's draws.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """One episode to play.
@@ -61,6 +78,9 @@ class Job:
         token: First token of its own, where it branches off.
         begun: What was played of it in an earlier step.
         carries: Keep what was played of it where it has to stop.
+        shown: Text that the policy is shown in place of the user's message.
+        asks: Ask for one turn in answer to this message, without an environment.
+        system: The system message before ``asks``.
     """
 
     group: int
@@ -71,6 +91,9 @@ class Job:
     token: int = 0
     begun: Episode | None = None
     carries: bool = False
+    shown: str | None = None
+    asks: str | None = None
+    system: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +117,17 @@ async def perform(job: Job, player: Player, record: Episode) -> Episode:
 
     Raises:
         BranchError: It cannot branch there.
+        ConfigurationError: The player cannot reply.
     """
+    seed = job.sampling_seed
+    if job.asks is not None:
+        if not isinstance(player, Replies):
+            raise ConfigurationError(f"The player {type(player).__name__} cannot ask the policy: it has no `reply`.")
+        return await player.reply(job.asks, system=job.system, group=job.group, sampling_seed=seed)
+    # A player that can show nothing else is not asked to.
+    more: dict[str, Any] = {} if job.shown is None else {"shown": job.shown}
     if job.parent is not None:
-        return await player.branch(job.parent, job.token, options=job.options, sampling_seed=job.sampling_seed)
+        return await player.branch(job.parent, job.token, options=job.options, sampling_seed=seed, **more)
     if job.carries and isinstance(player, Carries):
-        return await player.carry(record, options=job.options, sampling_seed=job.sampling_seed, begun=job.begun)
-    return await player.episode(group=job.group, seed=job.seed, options=job.options, sampling_seed=job.sampling_seed)
+        return await player.carry(record, options=job.options, sampling_seed=seed, begun=job.begun, **more)
+    return await player.episode(group=job.group, seed=job.seed, options=job.options, sampling_seed=seed, **more)

@@ -81,8 +81,17 @@ class Tokens:
 
     @property
     def log_mismatch(self) -> Tensor:
-        """Logarithm of the trainer's probability over the engine's under the same weights; 0 off the mask."""
-        return (self.old - self.sampled).masked_fill(~self.mask, 0.0)
+        """Logarithm of the trainer's probability over the engine's under the same weights; 0 off the mask.
+
+        It is 0 in rows that the policy did not draw after their own prompt too, where it says nothing of the engine.
+        """
+        return (self.old - self.sampled).masked_fill(~self.mask | self.off_policy, 0.0)
+
+    @property
+    def off_policy(self) -> Tensor:
+        """True on the tokens that are no draws of the policy after their row's prompt: see ``Episode.off_policy``."""
+        column = self.columns.get("off_policy")
+        return self.mask & (column > 0) if column is not None else self.mask & False
 
     def column(self, name: str) -> Tensor:
         """One of ``columns``; zeros where the micro-batch has no token of the policy's.

@@ -7,15 +7,17 @@ selects. Not covered: how an episode is played, which is the player's.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.own_code import Shape, is_called_with
 from rstar2_env.core.registry import Registry
 from rstar2_env.core.row import Row
+from rstar2_env.problems import Problem
 
 from ..samplers.base import Start
 
@@ -31,13 +33,38 @@ class Play(Protocol):
     rng: np.random.Generator
     step: int
 
-    async def episode(self, start: Start, *, group: int, member: int) -> Episode:
+    async def episode(self, start: Start, *, group: int, member: int, shown: str | None = None) -> Episode:
         """Play one episode to its end. A failure ends it as ``unavailable`` and raises nothing.
 
         Args:
             start: Where it starts.
             group: Position of its group among the starts of this call.
             member: Number of the episode in its group; with the group, it seeds the policy's draws.
+            shown: Text that the policy is shown in place of the user's message, in which the first ``{question}``
+                (``rstar2_env.rollout.request.QUESTION``) stands for that message. The episode trains under the message
+                itself: ``prompt_ids`` and ``messages`` are those without help, ``shown_ids`` and ``shown`` those that
+                it was played under, and its ``source`` is ``refined``. A text that changes nothing is no help.
+        """
+        ...
+
+    async def reply(self, text: str, *, group: int, member: int, system: str = "") -> Episode:
+        """Ask the policy for one turn, without an environment. The episode earns nothing, and trains under ``text``.
+
+        Args:
+            text: The user's message.
+            group: Position of its group among the starts of this call.
+            member: Its number in the group, in one series with those of ``episode``.
+            system: The system message; empty for none.
+
+        Raises:
+            ConfigurationError: The player cannot do that.
+        """
+        ...
+
+    def problem(self, problem_id: str) -> Problem | None:
+        """The problem of that id, with its gold answer and its ``meta``; ``None`` where the environment has none.
+
+        What a part takes from it must not reach the prompt that an episode trains under.
         """
         ...
 
@@ -80,6 +107,80 @@ class Rollout(Protocol):
             play: Plays them.
         """
         ...
+
+
+@runtime_checkable
+class Staged(Protocol):
+    """Optional attribute of a rollout part that plays later episodes of a group in answer to its first ones.
+
+    Such a group has not ended when as many of its episodes have as were asked for, which early stop and a tail that
+    does not wait take for granted: with them the part is refused.
+
+    Attributes:
+        staged: Why the later episodes have to wait for the first ones, as the end of a sentence.
+    """
+
+    @property
+    def staged(self) -> str:
+        """See ``Staged``."""
+        ...
+
+
+@runtime_checkable
+class Apart(Protocol):
+    """Optional method of a rollout part of whose episodes some train without an advantage, whatever is selected."""
+
+    def apart(self, group: Sequence[Episode]) -> list[int]:
+        """Return the positions of those; a selector is not shown them. Their rows have the advantage 0.
+
+        Args:
+            group: What the part returned for one start.
+        """
+        ...
+
+
+@runtime_checkable
+class Learns(Protocol):
+    """Optional methods of a rollout part that learns from the episodes of a step, those of all processes alike.
+
+    What it knows goes into checkpoints through ``state_dict`` and ``load_state_dict``.
+    """
+
+    def tell(self, group: Sequence[Episode]) -> Any:
+        """Return what every process has to know of a group, scored; ``None`` for nothing.
+
+        Args:
+            group: What the part returned for one start.
+        """
+        ...
+
+    def learn(self, told: Sequence[Any]) -> None:
+        """Learn what was told of all groups of a step, in the order of their numbers; on every process the same.
+
+        Args:
+            told: What ``tell`` returned, where it returned something.
+        """
+        ...
+
+
+def check_waits(rollout: object, *, early_stop: bool, tail: str) -> None:
+    """Check that the groups of a part may end as early as the options of a run let them.
+
+    Args:
+        rollout: The part.
+        early_stop: Whether the rest of a group is cancelled once its selector has enough.
+        tail: What becomes of the groups that end last.
+
+    Raises:
+        ConfigurationError: They may not.
+    """
+    option = "early_stop" if early_stop else "tail" if tail != "wait" else ""
+    if option and isinstance(rollout, Staged):
+        raise ConfigurationError(
+            f"The rollout part {type(rollout).__name__} cannot let a group end early, since {rollout.staged}: set it "
+            f"to {'false' if early_stop else 'wait'}",
+            option=f"rollout.{option}",
+        )
 
 
 @runtime_checkable

@@ -68,6 +68,7 @@ class TokensEntry:
         advantages: One number for each completion token.
         ratios: Probability ratio of each completion token, the trainer's over the engine's; empty where it was not
             computed.
+        shown_ids: Token ids of the prompt that it was played under; empty where that is ``prompt_ids``.
     """
 
     step: int
@@ -79,6 +80,7 @@ class TokensEntry:
     logprobs: list[float]
     advantages: list[float]
     ratios: list[float] = field(default_factory=list)
+    shown_ids: list[int] = field(default_factory=list)
 
     def record(self) -> dict[str, Any]:
         """The entry as JSON can hold it."""
@@ -91,7 +93,7 @@ class TokensEntry:
         Raises:
             RecordFormatError: A key is missing or its value has another form.
         """
-        return cls(**_read(record, _OF_TOKENS, "tokens of a row"))
+        return cls(**_read({"shown_ids": [], **record}, _OF_TOKENS, "tokens of a row"))
 
 
 def training_record(
@@ -175,4 +177,5 @@ _OF_TOKENS = {
     "logprobs": read.list_of(read.decimal),
     "advantages": read.list_of(read.decimal),
     "ratios": read.list_of(read.decimal),
+    "shown_ids": read.list_of(read.number),
 }

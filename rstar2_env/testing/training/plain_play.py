@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rstar2_env.core.episode import Episode
+from rstar2_env.problems import Problem
 from rstar2_env.testing.training.examples import episode
 
 _PAUSES = 3
@@ -31,7 +32,7 @@ class PlainPlay:
         self.starts: dict[int, Any] = {}
         self.in_flight = self.most_in_flight = self.cancelled = self.finished = 0
 
-    async def episode(self, start: Any, *, group: int, member: int) -> Episode:
+    async def episode(self, start: Any, *, group: int, member: int, shown: str | None = None) -> Episode:
         """One episode, after a few turns of the event loop."""
         self.asked.append((group, member))
         self.starts[group] = start
@@ -42,8 +43,24 @@ class PlainPlay:
         if not made.available and member % 2 == 0:
             # Its environment failed before the first turn.
             made.prompt_ids, made.completion_ids, made.mask, made.logprobs, made.steps = [], [], [], [], []
+        if shown is not None and made.available:
+            made.shown, made.shown_ids, made.source = shown, [1, *made.prompt_ids], "refined"
         self.played.append(made)
         return made
+
+    async def reply(self, text: str, *, group: int, member: int, system: str = "") -> Episode:
+        """A turn that says nothing of use."""
+        self.asked.append((group, member))
+        await self._pause()
+        end = "unavailable" if (group, member) in self._failing else "answered"
+        rng = np.random.default_rng([self._seed, group, member])
+        made = episode(rng, 0.0, group=group, end=end, problem="")
+        self.played.append(made)
+        return made
+
+    def problem(self, problem_id: str) -> Problem | None:
+        """A problem of that id."""
+        return Problem(problem_id, f"What is {problem_id}?", "42", meta={"rubric": [["Is it right?", 1.0]]})
 
     async def branch(self, episode: Episode, token: int, n: int) -> list[Episode]:
         """Episodes that share the first tokens with another."""

@@ -101,7 +101,7 @@ def test_the_record_is_json_without_token_ids_and_holds_all_else() -> None:
     assert record["messages"] == [{"role": "user", "content": "é?"}]
     assert (record["statuses"], record["injected"]) == (["ok"], ["timeout"])
     assert (record["seed"], record["policy_tokens"]) == (2**62, 1)
-    left_out = {"prompt_ids", "completion_ids", "mask", "logprobs", "recorded_tokens", "measured"}
+    left_out = {"prompt_ids", "shown_ids", "completion_ids", "mask", "logprobs", "recorded_tokens", "measured"}
     assert set(record) == {*Episode.__dataclass_fields__} - left_out | {"policy_tokens"}
 
 
@@ -241,14 +241,14 @@ def test_a_record_gives_the_episode_back(episode: Episode) -> None:
     record = json.loads(json.dumps(episode.record()))
     again = Episode.from_record(record)
     assert again.record() == record
-    fields = set(Episode.__dataclass_fields__) - {"prompt_ids", "completion_ids", "mask", "logprobs"}
+    fields = set(Episode.__dataclass_fields__) - {"prompt_ids", "shown_ids", "completion_ids", "mask", "logprobs"}
     for name in fields - {"recorded_tokens"}:
         assert getattr(again, name) == getattr(episode, name), name
     assert again.policy_tokens == episode.policy_tokens
     assert all(type(one) is ToolStatus for one in (*again.statuses, *again.injected))
 
 
-LATER = ("steps", "rewards", "task", "source", "parent", "usage")
+LATER = ("steps", "rewards", "task", "source", "parent", "usage", "shown")
 
 
 def test_a_record_of_before_there_were_turns_is_read_with_the_defaults() -> None:

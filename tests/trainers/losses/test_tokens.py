@@ -57,3 +57,11 @@ def test_an_unknown_level_is_refused():
     batch = tokens([[1.0]])
     with pytest.raises(ConfigurationError, match="token, turn or sequence"):
         batch.pooled(batch.logp, "episode")
+
+
+def test_what_the_policy_did_not_draw_after_its_rows_prompt_says_nothing_of_the_engine():
+    batch = tokens([[1.0, 2.0], [1.0, 2.0]], sampled=[[0.5, 0.5], [0.5, 0.5]])
+    assert batch.log_mismatch.tolist() == [[0.5, 1.5], [0.5, 1.5]]
+    batch.columns = {"off_policy": torch.tensor([[1.0], [0.0]])}
+    assert batch.log_mismatch.tolist() == [[0, 0], [0.5, 1.5]]
+    assert batch.off_policy.tolist() == [[True, True], [False, False]]

@@ -149,6 +149,7 @@ class TrlRun:
                 most=config.rollout.max_in_flight,
                 processes=self._ranks.size,
             )
+        problems = problem_source(config, "train")
         self.collector = Collector(
             parts,
             self._players["train"],
@@ -159,7 +160,8 @@ class TrlRun:
             replace=config.rollout.replace,
             seed=config.run.seed,
             ranks=OwnRanks(processes(), timeout_s=config.run.process_timeout_s) if ahead else self._ranks,
-            sampler=parts.sampler_factory(problem_source(config, "train"), config.run.seed),
+            sampler=parts.sampler_factory(problems, config.run.seed),
+            problems=problems,
             early_stop=config.rollout.early_stop,
             one_queue=config.rollout.one_queue,
             tail=config.rollout.tail,
@@ -281,6 +283,7 @@ class TrlRun:
             mask=row.mask,
             logprobs=row.logprobs,
             advantages=np.broadcast_to(row.advantage, len(row.mask)).tolist(),
+            shown_ids=row.episode.shown_ids,
             ratios=[] if logps is None else np.exp((logps - sampled_logps) * np.array(row.mask)).tolist(),
         )
         self._files.tokens([entry])
