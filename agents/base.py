@@ -20,7 +20,7 @@ AGENTS: Registry[Callable[..., AnyAgent]] = Registry(
 )
 
 
-def make(agent: PartSpec, **options: Any) -> AnyAgent:
+def make(agent: PartSpec, /, **options: Any) -> AnyAgent:
     """Return a new agent.
 
     Args:

@@ -105,6 +105,10 @@ class OpenAIChat:
         self._talk.begin(info)
         self._seed, self._spoken, self.usage = seed, 0, {}
 
+    def reseed(self, seed: int) -> None:
+        """Draw otherwise from here on: for agents that ask for several turns at one place of an episode."""
+        self._seed = seed
+
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
         """Send the conversation with the new observation, and return the text of the reply.
 

@@ -70,6 +70,10 @@ class RandomText:
         self._rng = np.random.default_rng(seed)
         self._tools = list(info.get("tools", ()))
 
+    def reseed(self, seed: int) -> None:
+        """Draw otherwise from here on."""
+        self._rng = np.random.default_rng(seed)
+
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
         """A turn of noise."""
         return "".join(self._piece() for _ in range(int(self._rng.integers(1, self._length + 1))))

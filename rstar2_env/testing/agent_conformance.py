@@ -23,6 +23,7 @@ _PROBLEM = Problem("sum", "6 times 7?", "42", meta={"expression": "6*7", "calcul
 
 def check_agent(
     agent: str | AnyAgent | Callable[..., AnyAgent],
+    /,
     *,
     env: str | Callable[[], TextEnv] | None = None,
     problem: Problem | None = None,

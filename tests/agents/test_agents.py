@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import io
 import re
+import subprocess
+import sys
 
 import gymnasium as gym
 import pytest
@@ -44,7 +47,7 @@ def programs(sandbox: StubSandbox) -> list[str]:
 
 
 def test_every_agent_is_found_by_the_name_of_its_file():
-    files = {path.stem for path in (ROOT / "agents").glob("*.py")} - {"__init__", "base"}
+    files = {path.stem for path in (ROOT / "agents").rglob("*.py") if not path.stem.startswith("_")} - {"base"}
     assert files <= set(AGENTS.names())
 
 
@@ -61,6 +64,8 @@ def test_every_agent_keeps_the_contract(name):
             "openai": {"base_url": endpoint.address, "model": "none"},
             "scripted": {"turns": ["<answer>\\boxed{18}</answer>"] * 3},
         }
+        if "agent" in inspect.signature(AGENTS.get(name)).parameters:
+            options[name] = {"agent": "random_text:answers=0.3"}
         assert check_agent(typing if name == "human" else name, **options.get(name, {})) == list(AGENT_CHECKS)
 
 
@@ -75,7 +80,7 @@ def test_only_the_reference_players_are_told_the_problem():
 
 
 def test_no_agent_reads_the_problem_from_the_environment():
-    for path in (ROOT / "agents").glob("*.py"):
+    for path in (ROOT / "agents").rglob("*.py"):
         assert not re.search(r"unwrapped|(?<!rstar2_env\.)\benv\.", path.read_text("utf-8")), path
 
 
@@ -87,6 +92,15 @@ def test_an_unknown_name_suggests_the_nearest():
 def test_an_unknown_option_suggests_the_nearest():
     with pytest.raises(ConfigurationError, match=r"agent 'oracle'.*Did you mean 'corrupt'"):
         make("oracle", corupt=True)
+
+
+def test_the_agents_are_found_without_what_models_need():
+    program = (
+        "import sys; from rstar2_env.agents import AGENTS; AGENTS.names(); "
+        "print(sorted({'torch', 'transformers', 'trl', 'vllm', 'ray'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")
 
 
 def test_the_folder_refuses_to_be_imported_under_another_name():

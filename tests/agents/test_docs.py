@@ -20,6 +20,6 @@ def test_the_examples_of_the_page_run(number):
 
 def test_the_page_lists_every_agent():
     listed = set(re.findall(r"^\| `(\w+)` \|", PAGE.read_text("utf-8"), re.MULTILINE))
-    files = {path.stem for path in (PAGE.parents[1] / "agents").glob("*.py")} - {"__init__", "base"}
-    assert files == listed
+    folder = PAGE.parents[1] / "agents"
+    assert {path.stem for path in folder.rglob("*.py") if not path.stem.startswith("_")} - {"base"} == listed
     assert listed <= set(AGENTS.names())

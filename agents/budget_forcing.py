@@ -1,0 +1,89 @@
+"""``budget_forcing``: think at least so long and at most so long. s1 (arXiv 2501.19393), section 3.1.
+
+Who would stop thinking before ``least`` tokens finds "Wait" appended to the thought and goes on; whose thought is longer
+than ``most`` is cut there and made to answer. The paper's marks are "Wait" and the end of thinking followed by
+"Final Answer:"; it appends "Wait" two to six times.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import Rule, checked
+from rstar2_env.dialects import Dialect
+
+from ._asked import Asked, Asking
+from .base import AGENTS
+
+Least = Annotated[int, Rule(least=0)]
+
+
+class BudgetForcing(Asking):
+    """Makes an agent think longer with "Wait" when it would stop early, and answer when it thinks too long.
+
+    An agent that can go on with its own text (``policy``) does so; another is shown what it has thought.
+
+    Args:
+        agent: The agent that thinks: its name with options, or your own.
+        least: Tokens that a thought must have; 0 for no such limit. Of an agent that counts no tokens, words.
+        most: Tokens after which a thought is cut; 0 for no such limit.
+        waits: How often a turn is made to go on, at most.
+        wait: What is appended to make it go on.
+        end: What ends a thought. A turn without it is a thought from its beginning to its end.
+        final: What is appended, after ``end``, to make it answer.
+        dialect: The environment's dialect.
+
+    Raises:
+        ConfigurationError: A number is out of its range, ``least`` is above ``most``, or the agent cannot be asked
+            several times.
+    """
+
+    @checked
+    def __init__(
+        self,
+        agent: Any,
+        least: Least = 0,
+        most: Least = 0,
+        waits: Least = 2,
+        wait: str = "\nWait",
+        end: str = "</think>",
+        final: str = "\nFinal answer:",
+        dialect: Dialect | str = "rstar2",
+    ) -> None:
+        if most and least > most:
+            raise ConfigurationError(f"least must be at most most={most}, not {least}.")
+        self._asked = Asked(agent, dialect)
+        self._least, self._most, self._waits = least, most, waits
+        self._wait, self._end, self._final = wait, end, final
+
+    def act(self, observation: str, info: Mapping[str, Any]) -> str:
+        """The turn, whose thought has its length."""
+        one = next(self._asked.tries(observation, info, 1))
+        for _ in range(self._waits):
+            thought = one.turn.partition(self._end)[0]
+            if self._asked.length(thought) >= self._least:
+                break
+            one = self._asked.extend(one, observation, info, thought.rstrip() + self._wait)
+        thought = one.turn.partition(self._end)[0]
+        if self._most and self._asked.length(thought) > self._most:
+            begun = self._cut(thought) + "\n" + self._end + self._final
+            one = self._asked.extend(one, observation, info, begun)
+        return self._asked.keep(one)
+
+    def _cut(self, thought: str) -> str:
+        """The longest beginning, of whole words, that is short enough."""
+        ends = [0, *(match.end() for match in re.finditer(r"\S+", thought))]
+        low, high = 0, len(ends) - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self._asked.length(thought[: ends[middle]]) <= self._most:
+                low = middle
+            else:
+                high = middle - 1
+        return thought[: ends[low]]
+
+
+AGENTS.register("budget_forcing", BudgetForcing)

@@ -1,0 +1,86 @@
+"""``reflect``: try, be told what is wrong, try again. Self-Refine (arXiv 2303.17651), Reflexion (arXiv 2303.11366)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from rstar2_env.core.options import Count, checked
+from rstar2_env.dialects import Dialect
+from rstar2_env.search import BudgetSpentError
+
+from ._asked import Asked, Asking
+from .base import AGENTS
+
+CRITIC = (
+    "{question}\n\nProposed solution:\n{turn}\n\nSay in one or two sentences what is wrong with this solution. If "
+    "nothing is, reply with the single word RIGHT."
+)
+AGAIN = "{question}\n\nAn earlier attempt:\n{turn}\n\nWhat was said about it:\n{feedback}\n\nTry again."
+_RIGHT = re.compile(r"\s*RIGHT\b")
+
+
+class Reflect(Asking):
+    """Lets a critic read every turn, and tries again with what it says, until it finds nothing wrong.
+
+    The feedback is the critic's, never the environment's, which would end the episode at the first answer. After the
+    last try the turn is played as it is.
+
+    Args:
+        agent: The agent that tries: its name with options, or your own.
+        critic: The agent that reads; ``None`` asks the same one.
+        tries: How many turns at most are tried.
+        tokens: Tokens of one episode after which nothing more is asked; 0 for no limit.
+        dialect: The environment's dialect.
+
+    Raises:
+        ConfigurationError: An option is out of its range, or an agent cannot be asked several times.
+    """
+
+    @checked
+    def __init__(
+        self, agent: Any, critic: Any = None, tries: Count = 3, tokens: int = 0, dialect: Dialect | str = "rstar2"
+    ) -> None:
+        self._asked = Asked(agent, dialect, tokens)
+        self._critic = self._asked if critic is None else Asked(critic, dialect, tokens)
+        self._tries = tries
+
+    @property
+    def usage(self) -> dict[str, float]:
+        """What all tries and the critic took in this episode."""
+        if self._critic is self._asked:
+            return self._asked.usage
+        names = {**self._asked.usage, **self._critic.usage}
+        return {name: self._asked.usage.get(name, 0.0) + self._critic.usage.get(name, 0.0) for name in names}
+
+    def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:
+        """Start an episode.
+
+        Args:
+            observation: The text of the environment's ``reset``.
+            info: The ``info`` of the environment's ``reset``.
+            seed: Seed of the tries.
+        """
+        self._asked.reset(observation, info, seed=seed)
+        if self._critic is not self._asked:
+            self._critic.reset(observation, info, seed=seed + 1)
+
+    def act(self, observation: str, info: Mapping[str, Any]) -> str:
+        """The first turn in which the critic finds nothing wrong, or the last."""
+        shown = observation
+        for left in reversed(range(self._tries)):
+            one = next(self._asked.tries(shown, info, 1))
+            if not left:
+                break
+            try:
+                said = self._critic.ask(CRITIC.format(question=observation, turn=one.turn))
+            except BudgetSpentError:
+                break
+            if not said.strip() or _RIGHT.match(said) or self._asked.spent:
+                break
+            shown = AGAIN.format(question=observation, turn=one.turn, feedback=said.strip())
+        return self._asked.keep(one)
+
+
+AGENTS.register("reflect", Reflect)

@@ -1,0 +1,85 @@
+"""``self_consistency``: the answer that most of several turns give. Wang et al. (arXiv 2203.11171).
+
+``answer = argmax_a sum_i [a_i = a]`` over k samples; asking stops as soon as the samples that are left could not change
+the winner, which gives the same answer for fewer tokens. A turn that calls a tool votes for going on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from rstar2_env.core.options import Count, checked
+from rstar2_env.dialects import Dialect, make_dialect
+
+from ._asked import Asked, Asking
+from .base import AGENTS
+
+_GOES_ON = "\0"
+"""What a turn with a call votes for; no answer is this."""
+
+
+class SelfConsistency(Asking):
+    """Asks an agent k times at every turn and plays what most of the turns answer.
+
+    An agent plays one episode, so the vote is over turns: of an environment without tools over whole solutions. A tie
+    goes to the answer that was given first. For votes over whole episodes see maj@k of ``rstar2 eval --n``.
+
+    Args:
+        agent: The agent that is asked: its name with options, or your own.
+        k: How often, at most.
+        early_stop: Stop when the rest of the k cannot change the winner.
+        tokens: Tokens of one episode after which nothing more is asked; 0 for no limit.
+        dialect: The environment's dialect.
+
+    Raises:
+        ConfigurationError: An option is out of its range, or the agent cannot be asked several times.
+    """
+
+    @checked
+    def __init__(
+        self, agent: Any, k: Count = 8, early_stop: bool = True, tokens: int = 0, dialect: Dialect | str = "rstar2"
+    ) -> None:
+        self._dialect = make_dialect(dialect)
+        self._asked = Asked(agent, dialect, tokens)
+        self._k, self._early = k, early_stop
+
+    def act(self, observation: str, info: Mapping[str, Any]) -> str:
+        """The first of the turns that say what most say; the very first, where none says anything."""
+        tries, votes = [], list[str | None]()
+        for one in self._asked.tries(observation, info, self._k):
+            tries.append(one)
+            votes.append(self._vote(one.turn))
+            if self._early and decided(votes, self._k - len(votes)):
+                break
+        chosen = winner(votes)
+        return self._asked.keep(tries[0 if chosen is None else votes.index(chosen)])
+
+    def _vote(self, turn: str) -> str | None:
+        if self._dialect.calls(turn):
+            return _GOES_ON
+        answer = self._dialect.answer([turn])
+        return None if answer is None else " ".join(answer.split())
+
+
+def winner(votes: list[str | None]) -> str | None:
+    """What most vote for, of several the first; ``None`` without a vote."""
+    counts = Counter(vote for vote in votes if vote is not None)
+    return max(counts, key=lambda vote: counts[vote], default=None)
+
+
+def decided(votes: list[str | None], left: int) -> bool:
+    """Whether no votes that are left could change the winner."""
+    counts = Counter(vote for vote in votes if vote is not None)
+    best = winner(votes)
+    if best is None:
+        return left == 0
+    order = list(counts)
+    # An answer that was never given comes after all others, and so loses a tie.
+    rivals = [(counts[other], order.index(other)) for other in order if other != best] + [(0, len(order))]
+    place = order.index(best)
+    return all((count + left, -at) < (counts[best], -place) for count, at in rivals)
+
+
+AGENTS.register("self_consistency", SelfConsistency)
