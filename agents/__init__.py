@@ -6,6 +6,7 @@ if __name__ != "rstar2_env.agents":
         "copy of its registry. Install the distribution (pip install -e .) and import rstar2_env.agents."
     )
 
+from ._autorace import write_criteria
 from .base import AGENTS, Agent, AnyAgent, InformedAgent, make
 
-__all__ = ["AGENTS", "Agent", "AnyAgent", "InformedAgent", "make"]
+__all__ = ["AGENTS", "Agent", "AnyAgent", "InformedAgent", "make", "write_criteria"]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -74,6 +74,23 @@ class Try:
     agent: Agent
 
 
+@dataclass(slots=True)
+class _Book:
+    """What was spent and drawn in an episode.
+
+    Attributes:
+        most: Tokens after which nothing more is asked; 0 for no limit.
+        usage: What was spent.
+        seed: Seed of the episode.
+        draws: How many seeds were derived from it.
+    """
+
+    most: int
+    usage: dict[str, float]
+    seed: int = 0
+    draws: int = 0
+
+
 class Asked:
     """Asks an agent, and counts.
 
@@ -82,18 +99,13 @@ class Asked:
         dialect: The environment's dialect.
         tokens: Tokens of one episode after which nothing more is asked; 0 for no limit.
 
-    Attributes:
-        usage: What was spent in this episode, as the agent below counts it; always with ``requests`` and
-            ``completion_tokens``.
-
     Raises:
         ConfigurationError: See ``inner_agent``.
     """
 
     def __init__(self, agent: Any, dialect: Dialect | str, tokens: int = 0) -> None:
         self._first = inner_agent(agent, dialect)
-        self._tokens = tokens
-        self.usage: dict[str, float] = {}
+        self._book = _Book(tokens, {})
         self.reset("", {}, seed=0)
 
     def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:
@@ -104,15 +116,33 @@ class Asked:
             info: The ``info`` of the environment's ``reset``.
             seed: Seed of all that is drawn.
         """
-        self.usage = {"requests": 0.0, "completion_tokens": 0.0}
-        self._seed, self._draws = seed, 0
+        self._book.usage = {"requests": 0.0, "completion_tokens": 0.0}
+        self._book.seed, self._book.draws = seed, 0
         self._start = (observation, copy.deepcopy(dict(info)))
         self._leader: Agent | None = None
+
+    def beside(self, agent: Any, dialect: Dialect | str) -> Asked:
+        """Another agent that is asked in the same episodes, and counts here; the same one, where it is ``None``.
+
+        Args:
+            agent: As ``inner_agent`` takes it, or ``None``.
+            dialect: The environment's dialect.
+        """
+        if agent is None:
+            return self
+        other = copy.copy(self)  # the book is one
+        other._first = inner_agent(agent, dialect)
+        return other
 
     @property
     def determinism(self) -> str:
         """What the agent says of the same seed."""
         return str(getattr(self._first, "determinism", ""))
+
+    @property
+    def usage(self) -> dict[str, float]:
+        """What was spent in this episode, as agents count it; always with ``requests`` and ``completion_tokens``."""
+        return self._book.usage
 
     @property
     def tokens(self) -> int:
@@ -122,7 +152,7 @@ class Asked:
     @property
     def spent(self) -> bool:
         """Whether the budget is used up."""
-        return 0 < self._tokens <= self.tokens
+        return 0 < self._book.most <= self.tokens
 
     def tries(self, observation: str, info: Mapping[str, Any], most: int) -> Iterator[Try]:
         """Turns that could be played now, each drawn anew when the iterator is asked for it.
@@ -216,11 +246,11 @@ class Asked:
         return cast(Agent, agent)
 
     def _draw(self) -> int:
-        self._draws += 1
+        self._book.draws += 1
         # Endpoints accept seeds of 31 bits.
-        return int(np.random.SeedSequence([self._seed, self._draws]).generate_state(1)[0]) >> 1
+        return int(np.random.SeedSequence([self._book.seed, self._book.draws]).generate_state(1)[0]) >> 1
 
-    def _count(self, agent: Any, speak: Any) -> str:
+    def _count(self, agent: Any, speak: Callable[[], str]) -> str:
         before = dict(getattr(agent, "usage", {}))
         text = ""
         try:

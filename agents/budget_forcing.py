@@ -1,7 +1,7 @@
 """``budget_forcing``: think at least so long and at most so long. s1 (arXiv 2501.19393), section 3.1.
 
-Who would stop thinking before ``least`` tokens finds "Wait" appended to the thought and goes on; whose thought is longer
-than ``most`` is cut there and made to answer. The paper's marks are "Wait" and the end of thinking followed by
+Who would stop thinking before ``least`` tokens finds "Wait" appended to the thought and goes on; whose thought is
+longer than ``most`` is cut there and made to answer. The paper's marks are "Wait" and the end of thinking followed by
 "Final Answer:"; it appends "Wait" two to six times.
 """
 

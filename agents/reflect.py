@@ -43,28 +43,8 @@ class Reflect(Asking):
         self, agent: Any, critic: Any = None, tries: Count = 3, tokens: int = 0, dialect: Dialect | str = "rstar2"
     ) -> None:
         self._asked = Asked(agent, dialect, tokens)
-        self._critic = self._asked if critic is None else Asked(critic, dialect, tokens)
+        self._critic = self._asked.beside(critic, dialect)
         self._tries = tries
-
-    @property
-    def usage(self) -> dict[str, float]:
-        """What all tries and the critic took in this episode."""
-        if self._critic is self._asked:
-            return self._asked.usage
-        names = {**self._asked.usage, **self._critic.usage}
-        return {name: self._asked.usage.get(name, 0.0) + self._critic.usage.get(name, 0.0) for name in names}
-
-    def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:
-        """Start an episode.
-
-        Args:
-            observation: The text of the environment's ``reset``.
-            info: The ``info`` of the environment's ``reset``.
-            seed: Seed of the tries.
-        """
-        self._asked.reset(observation, info, seed=seed)
-        if self._critic is not self._asked:
-            self._critic.reset(observation, info, seed=seed + 1)
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
         """The first turn in which the critic finds nothing wrong, or the last."""

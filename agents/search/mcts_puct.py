@@ -1,0 +1,98 @@
+"""``mcts_puct``: MCTS with a value model and a process model. x1, Reasoning Language Models (arXiv 2501.11223).
+
+``q + sqrt(N-1)/(1+n) (c1 + ln((N+c2)/c2))`` with c1 = 1.25, c2 = 19652, and a discount of .96: without q, N, n = 10, 0
+give 3.7515; 10, 3 give .9379; 100, 5 give 2.0813. A new leaf is worth what the value model says of it. The process
+model says whether a step is right: one that is not costs what it is sure of, one that is costs nothing, so that long
+chains are not better than short ones; an answer earns its value. The blueprint leaves that choice open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from rstar2_env.core.options import Count, Rule, checked
+from rstar2_env.dialects import Dialect
+from rstar2_env.search import TreeSearch
+
+from .._asked import Asked
+from .._scorers import share_of_yes
+from ..base import AGENTS
+from ._base import Thinker
+from ._chain import CONCLUDE, PROMISE, RIGHT, Chain, ChainWorld, promise
+
+
+class ValuedWorld(ChainWorld):
+    """A world whose steps a process model checks and whose states a value model rates."""
+
+    valued_by: Asked
+    checked_by: Asked | None
+
+    def reward(self, state: Chain, action: str, after: Chain) -> float:
+        """The value of an answer; of another step what speaks against it, which is nothing or less."""
+        if after.answer is not None:
+            return self.value(after)
+        if self.checked_by is None:
+            return 0.0
+        return share_of_yes(self.checked_by, after.prompt(RIGHT), self.votes) - 1
+
+    def value(self, state: Chain) -> float:
+        """What the value model says, from 0 to 1."""
+        return sum(promise(self.valued_by.ask(state.prompt(PROMISE))) for _ in range(self.votes)) / self.votes
+
+
+class MctsPuct(Thinker):
+    """Searches chains of thought by MCTS-PUCT, with a value model and a process model (x1).
+
+    Args:
+        agent: The agent that proposes: its name with options, or your own.
+        value: The agent that rates states; ``None`` asks the same one.
+        process: The agent that checks steps; ``None`` asks the same one, ``"none"`` checks none.
+        iterations: Ways down from the question.
+        depth: Longest chain.
+        width: Proposals in each state.
+        votes: How often a state is rated and a step checked.
+        discount: Factor on what follows, for each step.
+        tokens: Tokens of the proposing agent in one episode after which the search ends; 0 for no limit.
+        dialect: The environment's dialect.
+
+    Raises:
+        ConfigurationError: An option is out of its range, or an agent cannot be asked several times.
+    """
+
+    @checked
+    def __init__(
+        self,
+        agent: Any,
+        value: Any = None,
+        process: Any = None,
+        iterations: Count = 10,
+        depth: Count = 5,
+        width: Count = 4,
+        votes: Count = 1,
+        discount: Annotated[float, Rule(above=0, most=1)] = 0.96,
+        tokens: int = 0,
+        dialect: Dialect | str = "rstar2",
+    ) -> None:
+        super().__init__(agent, tokens, dialect)
+        self.search = TreeSearch(
+            iterations=iterations, depth=depth, score="puct", discount=discount, leaf="value", backup="mean"
+        )
+        self._width, self._votes = width, votes
+        self._value = self._asked.beside(value, dialect)
+        self._process = None if process == "none" else self._asked.beside(process, dialect)
+
+    def think(self, question: str, info: Mapping[str, Any]) -> str:
+        """Search, and take the answer that was found; ask for one where none was."""
+        world = self.world(question)
+        found = self.search(world, world)
+        return found.state.answer if found.state.answer is not None else self.conclude(found.state.prompt(CONCLUDE))
+
+    def world(self, question: str) -> ValuedWorld:
+        """The world that is searched."""
+        world = ValuedWorld(self, question, width=self._width, votes=self._votes)
+        world.valued_by, world.checked_by = self._value, self._process
+        return world
+
+
+AGENTS.register("mcts_puct", MctsPuct)

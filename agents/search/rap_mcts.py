@@ -1,0 +1,91 @@
+"""``rap_mcts``: reasoning via planning: the model is the world too. RAP (arXiv 2305.14992, section 3).
+
+MCTS with UCT: ``Q + w sqrt(ln N / n)``, w = 1, 10 iterations, depth 5, mean backed up, the best child taken. A step
+earns ``r0^.5 r1^.5``: r0 the share of Yes to whether it is useful, r1 the confidence, the share of the world model's
+predictions that agree on its outcome. The answer is that of the best path, or of the votes of all paths by what they
+earned (the paper's aggregation). The paper reads r0 off the logits of Yes; an agent gives text, so here it is a share
+of replies.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from rstar2_env.core.options import Count, checked
+from rstar2_env.dialects import Dialect
+from rstar2_env.search import TreeSearch
+
+from ..base import AGENTS
+from ._base import Thinker
+from ._chain import CONCLUDE, Chain, ChainWorld, ends
+
+
+class RapWorld(ChainWorld):
+    """RAP's world: a step earns by how useful it is and how sure its outcome."""
+
+    def fast_reward(self, state: Chain, action: str) -> float:
+        """The root of r0."""
+        return float(self.useful(state, action) ** 0.5)
+
+    def reward(self, state: Chain, action: str, after: Chain) -> float:
+        """The root of r0 r1."""
+        return float((self.useful(state, action) * after.sure) ** 0.5)
+
+
+class RapMcts(Thinker):
+    """Searches chains of thought by MCTS, with the model as world model and judge (RAP).
+
+    Args:
+        agent: The agent that is asked: its name with options, or your own.
+        iterations: Ways down from the question.
+        depth: Longest chain.
+        width: Proposals in each state.
+        votes: How often an outcome is predicted and a step judged.
+        weight: How much what is unknown counts.
+        output: The answer of the best ``"path"``, or of the ``"vote"`` of all by what they earned.
+        tokens: Tokens of one episode after which the search ends; 0 for no limit.
+        dialect: The environment's dialect.
+
+    Raises:
+        ConfigurationError: An option is out of its range, or the agent cannot be asked several times.
+    """
+
+    @checked
+    def __init__(
+        self,
+        agent: Any,
+        iterations: Count = 10,
+        depth: Count = 5,
+        width: Count = 4,
+        votes: Count = 1,
+        weight: float = 1.0,
+        output: Literal["path", "vote"] = "path",
+        tokens: int = 0,
+        dialect: Dialect | str = "rstar2",
+    ) -> None:
+        super().__init__(agent, tokens, dialect)
+        self.search = TreeSearch(iterations=iterations, depth=depth, weight=weight)
+        self._width, self._votes, self._output = width, votes, output
+
+    def think(self, question: str, info: Mapping[str, Any]) -> str:
+        """Search, and take the answer that was found; ask for one where none was."""
+        world = self.world(question)
+        found = self.search(world, world)
+        reached = ends(found)
+        if not reached:
+            return self.conclude(found.state.prompt(CONCLUDE))
+        if self._output == "path":
+            return str(found.state.answer)
+        votes: dict[str, float] = defaultdict(float)
+        for chain, earned in reached:
+            votes[str(chain.answer)] += earned
+        return max(votes, key=lambda answer: votes[answer])
+
+    def world(self, question: str) -> RapWorld:
+        """The world that is searched."""
+        return RapWorld(self, question, width=self._width, votes=self._votes, predicts=True)
+
+
+AGENTS.register("rap_mcts", RapMcts)

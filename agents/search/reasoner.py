@@ -1,0 +1,106 @@
+"""``reasoner``: one world and one guide under four searches, and AutoRace. LLM Reasoners (arXiv 2404.05221).
+
+World model, search configuration and search algorithm are the protocols of ``rstar2_env.search``: here the world is a
+chain of steps in words, and a step earns the share of Yes to whether it is useful. ``search`` is greedy search, beam
+search, depth-first search or MCTS (weight 1, depth 5, 10 iterations). With ``criteria`` every chain that reaches an
+answer is graded by AutoRace, and the best graded one is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from rstar2_env.core.options import Count, checked
+from rstar2_env.dialects import Dialect
+from rstar2_env.search import Beam, BudgetSpentError, DepthFirst, Search, TreeSearch
+
+from .._autorace import CRITERIA, AutoRace
+from ..base import AGENTS
+from ._base import Thinker
+from ._chain import CONCLUDE, Chain, ChainWorld, ends
+
+
+class JudgedWorld(ChainWorld):
+    """A world whose steps earn the share of Yes to whether they are useful."""
+
+    def fast_reward(self, state: Chain, action: str) -> float:
+        """The share of Yes."""
+        return self.useful(state, action)
+
+    def reward(self, state: Chain, action: str, after: Chain) -> float:
+        """The same, which is not asked again."""
+        return self.useful(state, action)
+
+
+class Reasoner(Thinker):
+    """Searches chains of thought: greedily, by beam, depth first or by MCTS (LLM Reasoners).
+
+    Args:
+        agent: The agent that is asked: its name with options, or your own.
+        search: The algorithm.
+        depth: Longest chain.
+        width: Proposals in each state.
+        keep: Chains that beam search keeps.
+        ends: Answers after which depth-first search ends; 0 searches all there is.
+        least: Smallest reward of a step that depth-first search follows.
+        iterations: Ways down of MCTS.
+        votes: How often a step is judged.
+        grade: Grade all chains with an answer by AutoRace, and give the best.
+        criteria: What AutoRace holds them to; ``rstar2_env.agents.write_criteria`` makes those of a task.
+        tokens: Tokens of one episode after which the search ends; 0 for no limit.
+        dialect: The environment's dialect.
+
+    Raises:
+        ConfigurationError: An option is out of its range, or the agent cannot be asked several times.
+    """
+
+    @checked
+    def __init__(
+        self,
+        agent: Any,
+        search: Literal["greedy", "beam", "dfs", "mcts"] = "beam",
+        depth: Count = 5,
+        width: Count = 4,
+        keep: Count = 4,
+        ends: int = 1,
+        least: float = 0.5,
+        iterations: Count = 10,
+        votes: Count = 1,
+        grade: bool = False,
+        criteria: Sequence[str] = CRITERIA,
+        tokens: int = 0,
+        dialect: Dialect | str = "rstar2",
+    ) -> None:
+        super().__init__(agent, tokens, dialect)
+        searches: dict[str, Search] = {
+            "greedy": Beam(width=1, depth=depth),
+            "beam": Beam(width=keep, depth=depth),
+            "dfs": DepthFirst(depth=depth, ends=ends, least=least),
+            "mcts": TreeSearch(iterations=iterations, depth=depth),
+        }
+        self.search = searches[search]
+        self._width, self._votes = width, votes
+        self._grader = AutoRace(criteria) if grade else None
+
+    def think(self, question: str, info: Mapping[str, Any]) -> str:
+        """Search, and take the answer that was found; ask for one where none was."""
+        world = JudgedWorld(self, question, width=self._width, votes=self._votes)
+        found = self.search(world, world)
+        reached = ends(found)
+        if not reached:
+            return self.conclude(found.state.prompt(CONCLUDE))
+        if self._grader is None:
+            return str(found.state.answer)
+        best = max(reached, key=lambda pair: (self._graded(question, pair[0]), pair[1]))[0]
+        return str(best.answer)
+
+    def _graded(self, question: str, chain: Chain) -> float:
+        assert self._grader is not None
+        try:
+            return self._grader(self._asked, question, "\n".join(chain.steps))
+        except BudgetSpentError:
+            return 0.0
+
+
+AGENTS.register("reasoner", Reasoner)

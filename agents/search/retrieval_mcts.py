@@ -1,0 +1,106 @@
+"""``retrieval_mcts``: RAP's search, helped by problems that were solved before. R2-LLMs (arXiv 2507.05557).
+
+Coarse: the templates of the most similar solved problems are put before the question. Fine: the steps most similar to
+where a chain is are shown whenever a step is asked for. All else is ``rap_mcts``, and without a file it is the same,
+request by request. The paper retrieves with a dense encoder and rates with a process reward model; here BM25 retrieves
+and the model itself rates.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import Count, Rule, checked
+from rstar2_env.dialects import Dialect
+
+from ..base import AGENTS
+from ._bm25 import Bm25
+from ._chain import Chain
+from .rap_mcts import RapMcts, RapWorld
+
+Solved = Mapping[str, Any]
+"""``question``, and ``template`` (how it is solved, in words) or ``steps`` (a list of lines), or both."""
+
+
+class RetrievalMcts(RapMcts):
+    """Searches as rap_mcts does, and shows the model similar problems and steps (R2-LLMs).
+
+    Args:
+        agent: The agent that is asked: its name with options, or your own.
+        solved: Problems that were solved: a file of JSON lines with ``question``, ``template`` and ``steps``, or a
+            list; ``None`` retrieves nothing.
+        templates: How many similar problems are shown, at most.
+        steps: How many similar steps are shown, at most.
+        iterations: Ways down from the question.
+        depth: Longest chain.
+        width: Proposals in each state.
+        votes: How often an outcome is predicted and a step judged.
+        weight: How much what is unknown counts.
+        output: The answer of the best ``"path"``, or of the ``"vote"`` of all by what they earned.
+        tokens: Tokens of one episode after which the search ends; 0 for no limit.
+        dialect: The environment's dialect.
+
+    Raises:
+        ConfigurationError: An option is out of its range, the file cannot be read, or the agent cannot be asked
+            several times.
+    """
+
+    @checked
+    def __init__(
+        self,
+        agent: Any,
+        solved: str | Sequence[Solved] | None = None,
+        templates: Annotated[int, Rule(least=0)] = 1,
+        steps: Annotated[int, Rule(least=0)] = 2,
+        iterations: Count = 10,
+        depth: Count = 5,
+        width: Count = 4,
+        votes: Count = 1,
+        weight: float = 1.0,
+        output: Literal["path", "vote"] = "path",
+        tokens: int = 0,
+        dialect: Dialect | str = "rstar2",
+    ) -> None:
+        super().__init__(agent, iterations, depth, width, votes, weight, output, tokens, dialect)
+        self._solved = _read(solved) if isinstance(solved, str) else list(solved or ())
+        self._most = (templates, steps)
+        self._questions = Bm25([str(one.get("question", "")) for one in self._solved])
+        self._steps = [str(step) for one in self._solved for step in one.get("steps", ())]
+        self._index = Bm25(self._steps)
+
+    def world(self, question: str) -> RapWorld:
+        """RAP's world, of the question with what was retrieved for it."""
+        near = [self._solved[place] for place in self._questions.nearest(question, self._most[0])]
+        shown = [f"A similar problem: {one['question']}\nHow it is solved: {_template(one)}" for one in near]
+        asked = "\n\n".join([*shown, question])
+        return RapWorld(self, asked, width=self._width, votes=self._votes, predicts=True, hint=self._hint)
+
+    def _hint(self, chain: Chain) -> str:
+        # Where the chain is: its last step, or the question without what was put before it.
+        where = chain.steps[-1] if chain.steps else chain.question.rpartition("\n\n")[2]
+        near = [f"- {self._steps[place]}" for place in self._index.nearest(where, self._most[1])]
+        return "\n".join(["Steps that helped in similar places:", *near]) if near else ""
+
+
+def _template(solved: Solved) -> str:
+    return str(solved.get("template") or "; ".join(map(str, solved.get("steps", ()))))
+
+
+def _read(file: str) -> list[Solved]:
+    wanted = "Expected JSON lines, each with a question, and a template or steps."
+    try:
+        lines = Path(file).read_text("utf-8").splitlines()
+        found = [json.loads(line) for line in lines if line.strip()]
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"solved: {file} cannot be read: {error}. {wanted}", option="solved") from error
+    for number, one in enumerate(found, 1):
+        if not isinstance(one, dict) or "question" not in one:
+            raise ConfigurationError(f"solved: record {number} of {file} has no question. {wanted}", option="solved")
+    return found
+
+
+AGENTS.register("retrieval_mcts", RetrievalMcts)
