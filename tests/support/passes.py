@@ -1,7 +1,7 @@
 """Runs the tests in passes, each on as many workers as suits it, and sums them up: ``python passes.py [for pytest]``.
 
-What trains has the machine to itself, what waits for deadlines waits side by side, and the rest takes a worker a core.
-Every pass runs, whatever the others found; the last line counts them all, and the exit code is 0 when nothing failed.
+What trains has one thread in each of two workers (several threads of torch on the same cores wait for one another), what
+waits for deadlines waits side by side, and the rest takes more workers than cores. Every pass runs, whatever the others found; the last line counts them all, and the exit code is 0 when nothing failed.
 
 A few tests that failed are run once more at the end, with nothing beside them. What passes then failed because of what
 else ran, and is listed as unsteady under its first failure: a defect of the test, or of what it tests, that is to be
@@ -62,7 +62,7 @@ PASSES = {
         Pass("fast", "not slow and not train and not deadlines", 2, 1),
         Pass("rest", f"not proof and not ({_WAITS}) and not ({_TRAINS})", 4, 1),
         Pass("deadlines", f"{_WAITS} and not train and not proof", 6, 1, "tests/rstar2_env/sandbox"),
-        Pass("train", f"{_TRAINS} and not proof", 0, 2, "tests/trainers"),
+        Pass("train", f"{_TRAINS} and not proof", 2, 1, "tests/trainers"),
     )
 }
 """Every test but a proof is in exactly one of the last three. What is served stays with the rest: it starts once."""
