@@ -386,6 +386,7 @@ class Collector:
         rows += [Row.of(group.episodes[position], 0.0) for position in group.apart]
         for row in rows:
             row.columns.setdefault("accuracy", group.accuracy)
+            row.columns.setdefault("correct", float(row.episode.correct))
             row.columns.setdefault("off_policy", float(row.episode.off_policy))
         return rows
 

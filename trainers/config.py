@@ -113,6 +113,10 @@ class ModelOptions:
         gradient_checkpointing: Recompute activations to save memory; ``None`` enables it only on an accelerator.
         chat_template: ``"chatml"``, a Jinja template, or ``None`` for the tokenizer's own.
         chat_template_options: Variables passed to the template.
+        teacher: Folder or hub name of a model with the same tokenizer, frozen, whose log-probabilities a term of the
+            loss needs (``kdrl``, ``opd``); ``"self"`` is the model that the run begins with.
+        teacher_prompt: What the teacher alone reads after the user's message, such as ``"The answer is {answer}."``;
+            ``{answer}`` is the gold answer, and other names are fields of ``Problem.meta``, such as ``{solution}``.
         lora_rank: Rank of LoRA adapters; 0 trains all weights. A model that brings an adapter of this rank goes on
             training it; with another rank it is merged first.
         lora_alpha: Scale of the adapters, divided by their rank; ``None`` is twice the rank, or that of the adapter
@@ -130,6 +134,8 @@ class ModelOptions:
     gradient_checkpointing: bool | None = None
     chat_template: str | None = None
     chat_template_options: dict[str, Any] = field(default_factory=dict)
+    teacher: str | None = None
+    teacher_prompt: str | None = None
     lora_rank: int = option(0, least=0)
     lora_alpha: float | None = option(None, above=0)
     lora_targets: str | list[str] = "all-linear"

@@ -34,8 +34,8 @@ class Row:
         logprobs: Log-probability of each of the policy's tokens when it was drawn; 0 on the environment's.
         advantage: One number, or one for each token of the completion.
         columns: Further numbers that a loss term reads, by name; one number, or one for each token of the completion.
-            In a run every row has ``accuracy``, the share of its group that was right, and ``off_policy``, 1 where
-            ``Episode.off_policy``.
+            In a run every row has ``accuracy``, the share of its group that was right; ``correct``, 1 where its
+            episode was; and ``off_policy``, 1 where ``Episode.off_policy``.
         start: Position in ``episode.completion_ids`` of the row's first completion token; more than 0 in a row that
             holds only the later turns.
     """

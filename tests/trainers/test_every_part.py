@@ -34,6 +34,7 @@ WITH = {
     ("hook", "reference_reset"): [{}, {"most_kl": 0.3, "patience": 1}, {"optimizer": False}],
     ("loss", "apo_dads"): [{"columns": ("accuracy",)}],
     ("loss", "echo"): [{}, {"tools": False}],
+    ("loss", "kdrl"): [{"columns": ("correct",)}, {"on": "all", "estimator": "unbiased"}],
     ("loss", "kl"): [{}, *({"estimator": name} for name in ("k1", "k2", "k3+", "unbiased"))],
     ("loss", "ppo_clip"): [
         {},
@@ -51,6 +52,9 @@ WITH = {
     ("loss", "gmpo"): [{}, {"level": "turn", "low": None}],
     ("loss", "kl_cov"): [{}, {"share": 0.3}],
     ("loss", "m2po"): [{}, {"threshold": 1e-3, "of": "harmful"}, {"anchor": "old", "threshold": 5e-3}],
+    ("loss", "opd"): [{}, {"bound": 0.2, "drop_below": 0.01, "square": 0.1}, {"anchor": "sampled"}],
+    ("loss", "rl_plus"): [{"columns": ("off_policy",)}, {"columns": ("off_policy",), "gamma": 0.0, "low": None}],
+    ("loss", "shaped_offpolicy"): [{"columns": ("off_policy",)}],
     ("loss", "topr"): [{}, {"level": "turn"}, {"level": "token", "anchor": "old"}],
     ("loss", "vespo"): [{}, {"level": "turn"}],
     ("reward", "cosine_length"): [{"longest": 100}],

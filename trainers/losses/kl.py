@@ -47,23 +47,37 @@ class Kl(CheckedOptions):
 
     def __call__(self, tokens: Tokens) -> Tensor:
         """See ``Term``."""
-        difference = _difference(tokens)
-        match self.estimator:
-            case "k1":
-                divergence = difference
-            case "k2":
-                divergence = _k2(difference)
-            case "k3":
-                divergence = _k3(difference)
-            case "k3+":
-                divergence = _k2(difference) + (_k3(difference) - _k2(difference)).detach()
-            case "unbiased":
-                divergence = _k3(difference) * bounded_exp(tokens.log_ratio)
-        return self.coef * divergence
+        return self.coef * divergence(tokens, _difference(tokens), self.estimator)
 
     def figures(self, tokens: Tokens) -> Figures:
         """The divergence, by k3, whichever estimator trains."""
-        return {"kl": (_k3(_difference(tokens).detach()).masked_fill(~tokens.mask, 0.0).sum(), tokens.mask.sum())}
+        return measured("kl", tokens, _difference(tokens))
+
+
+def divergence(tokens: Tokens, difference: Tensor, estimator: Estimator) -> Tensor:
+    """Estimate the divergence from another model at each token; see ``Kl``.
+
+    Args:
+        tokens: The micro-batch.
+        difference: Log-probability under the policy less that under the other model, (B, T), 0 off the mask.
+        estimator: How.
+    """
+    match estimator:
+        case "k1":
+            return difference
+        case "k2":
+            return _k2(difference)
+        case "k3":
+            return _k3(difference)
+        case "k3+":
+            return _k2(difference) + (_k3(difference) - _k2(difference)).detach()
+        case "unbiased":
+            return _k3(difference) * bounded_exp(tokens.log_ratio)
+
+
+def measured(name: str, tokens: Tokens, difference: Tensor) -> Figures:
+    """The divergence over the policy's tokens by k3, as a metric of that name."""
+    return {name: (_k3(difference.detach()).masked_fill(~tokens.mask, 0.0).sum(), tokens.mask.sum())}
 
 
 def _difference(tokens: Tokens) -> Tensor:

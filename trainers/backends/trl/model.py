@@ -89,7 +89,7 @@ def load_policy(
         name = base_of(source).name_or_path
         if not name:
             raise ConfigurationError("A loaded model must have a name_or_path from which its tokenizer can be loaded.")
-        tokenizer = _tokenizer(name, options, revision=options.revision)
+        tokenizer = load_tokenizer(name, options, revision=options.revision)
         policy = _take_up(source, options, partial(_keep, folder, tokenizer), seed)
     else:
         name = os.fspath(source)
@@ -147,11 +147,21 @@ def _pretrained(name: str, options: ModelOptions, revision: str | None) -> PreTr
 def _tokenizer_of(name: str, options: ModelOptions, found: LoraConfig | None) -> PreTrainedTokenizerBase:
     """The tokenizer in a model's folder; of an adapter without one, that of its model."""
     if found is not None and os.path.isdir(name) and not os.path.isfile(os.path.join(name, "tokenizer_config.json")):
-        return _tokenizer(str(found.base_model_name_or_path), options, revision=found.revision)
-    return _tokenizer(name, options, revision=options.revision)
+        return load_tokenizer(str(found.base_model_name_or_path), options, revision=found.revision)
+    return load_tokenizer(name, options, revision=options.revision)
 
 
-def _tokenizer(name: str, options: ModelOptions, *, revision: str | None) -> PreTrainedTokenizerBase:
+def load_tokenizer(name: str, options: ModelOptions, *, revision: str | None = None) -> PreTrainedTokenizerBase:
+    """Load a tokenizer.
+
+    Args:
+        name: Folder or hub name.
+        options: Whether to trust code that comes with it.
+        revision: On the hub.
+
+    Raises:
+        ConfigurationError: It cannot be loaded.
+    """
     chosen = {} if revision is None else {"revision": revision}
     try:
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(

@@ -167,8 +167,8 @@ def tokens_of(batch: MicroBatch, scores: Scores, needs: frozenset[str]) -> Token
     """
     if "teacher" in needs and "teacher" not in batch.columns:
         raise ConfigurationError(
-            "A term of the loss needs a teacher's log-probabilities: no row has the column 'teacher'. A rollout part "
-            "gives rows their columns (`rows`)."
+            "A term of the loss needs a teacher's log-probabilities: no row has the column 'teacher'. Name a teacher "
+            "(model.teacher=FOLDER), or use a rollout part that gives rows the column (`rows`)."
         )
     logp = scores.logp
     mean_logp = scores.mean_logp if "mean_logp" in needs else None

@@ -117,17 +117,25 @@ class Reference:
             it.
         dtype: Precision of the copy.
         temperature: Temperature of the log-probabilities.
+        copied: Whether to take a copy; without, the model itself is frozen, which nobody else may use then.
 
     Attributes:
         moved: Whether it is no longer what the run began with, so that checkpoints must hold it.
     """
 
-    def __init__(self, model: PreTrainedModel | PeftModel | None, dtype: torch.dtype, temperature: float) -> None:
+    def __init__(
+        self,
+        model: PreTrainedModel | PeftModel | None,
+        dtype: torch.dtype,
+        temperature: float,
+        *,
+        copied: bool = True,
+    ) -> None:
         self.model: nn.Module | None = None
         self.moved = False
         self._adapters = AdapterReference(model if isinstance(model, PeftModel) else None)
         if model is not None and not isinstance(model, PeftModel):
-            self.model = _frozen_copy(model, dtype)
+            self.model = _frozen_copy(model, dtype) if copied else model.requires_grad_(False).eval()
             put_head(self.model, temperature, ("entropy",))
 
     @property

@@ -29,6 +29,7 @@ from ...metrics import metrics
 from ...model_card import write_cards
 from ...parts import correction_of, make_parts
 from ...resume import checkpoint_to_resume
+from ...rollouts.base import MakesRows
 from ...samplers.uniform import Uniform
 from .arguments import run_arguments
 from .callbacks import BEST_DIR, Console, Evaluation, RunEvents
@@ -48,6 +49,7 @@ from .run_state import TrlRunState
 from .samples import SampledEpisodes, sampled
 from .sharding import chosen_sharding
 from .stopping import RolloutAbortedError, Stopping
+from .teacher import load_teacher
 from .trainer import CollectorTrainer
 from .zero import zero_arguments
 
@@ -84,6 +86,8 @@ class TrlRun:
         reference = None
         if "reference" in objective.needs:
             reference = Reference(model, dtype_of(config.model), config.rollout.temperature)
+        given = isinstance(parts.rollout, MakesRows)
+        teacher = load_teacher(config, model, self.tokenizer, objective.needs, given=given)
         self._files = RunWriter(
             self._folder,
             rank=self._ranks.rank,
@@ -109,6 +113,7 @@ class TrlRun:
                     seed=config.run.seed,
                 ),
                 reference=reference,
+                teacher=teacher,
                 sharding=sharding,
                 keep_checkpoints=config.run.keep_checkpoints,
                 on_trained=self._write_tokens if config.run.keep_tokens else None,

@@ -183,8 +183,9 @@ class TrlRunState:
         trainer, temperature = self._trainer, settings[1]
         if temperature != self._trained[1]:
             trainer.use_head(temperature)
-            if trainer.reference is not None and trainer.reference.model is not None:
-                set_head(trainer.reference.model, temperature)
+            for frozen in (trainer.reference, trainer.teacher):
+                if frozen is not None and frozen.model is not None:
+                    set_head(frozen.model, temperature)
         self._trained = settings
 
     def state_dict(self) -> dict[str, Any]:

@@ -46,14 +46,18 @@ class ShardedTrainer(GRPOTrainer):
     Args:
         sharding: What the processes divide.
         reference: The reference model, if there is one.
+        teacher: The teacher, if there is one; it is placed and divided as the reference model is, and never moves.
         **kwargs: Arguments of ``trl.GRPOTrainer``.
 
     Raises:
         ConfigurationError: The sharding cannot do what is asked of it.
     """
 
-    def __init__(self, *, sharding: Sharding, reference: Reference | None, **kwargs: Any) -> None:
+    def __init__(
+        self, *, sharding: Sharding, reference: Reference | None, teacher: Reference | None = None, **kwargs: Any
+    ) -> None:
         self.sharding, self.reference = sharding, reference
+        frozen = [one for one in (reference, teacher) if one is not None]
         super().__init__(**kwargs)
         self.ranks = AccelerateRanks(PartialState())
         device = self.accelerator.device
@@ -61,10 +65,10 @@ class ShardedTrainer(GRPOTrainer):
             raise ConfigurationError(
                 "sharding='fsdp2' trains in float32 or bfloat16, not in float16: set model.dtype.", option="model.dtype"
             )
-        if self._partitions and reference is not None and reference.adapters:
+        if self._partitions and any(one.adapters for one in frozen):
             raise ConfigurationError(
-                "The reference model of this run is the adapter that it took up, which ZeRO-3 cannot put back for a "
-                "while: use sharding='fsdp2' or 'zero2', or leave out the term of the loss that needs it.",
+                "The reference model, or the teacher, of this run is the adapter that it took up, which ZeRO-3 cannot "
+                "put back for a while: use sharding='fsdp2' or 'zero2', or leave out the term that needs it.",
                 option="run.sharding",
             )
         if self._divides:
@@ -72,10 +76,11 @@ class ShardedTrainer(GRPOTrainer):
             shard(self.model, device, compute)
             # To accelerate it is prepared: it is neither wrapped in data parallelism nor moved.
             self.model._is_accelerate_prepared = True
-            if reference is not None:
-                reference.divide(self.model, device, compute)
-        elif reference is not None:
-            reference.to(device)
+            for one in frozen:
+                one.divide(self.model, device, compute)
+        else:
+            for one in frozen:
+                one.to(device)
 
     @property
     def _divides(self) -> bool:

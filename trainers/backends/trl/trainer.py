@@ -36,6 +36,7 @@ from .protocols import Collects, Stateful
 from .sharded import ShardedTrainer
 from .sharding import Sharding
 from .steps import Steps
+from .teacher import Teacher
 
 T = TypeVar("T")
 
@@ -48,6 +49,7 @@ class CollectorTrainer(ShardedTrainer):
         objective: The loss.
         shape: How rows become optimizer steps and micro-batches.
         reference: The reference model; needed when a term of the loss needs it.
+        teacher: Gives rows their column ``teacher``, where a term of the loss needs it.
         sharding: What the processes divide among them.
         stateful: What else goes into checkpoints, by name, on each process: the collector, hooks.
         keep_checkpoints: How many checkpoints are kept.
@@ -64,13 +66,14 @@ class CollectorTrainer(ShardedTrainer):
         objective: Objective,
         shape: Shape,
         reference: Reference | None = None,
+        teacher: Teacher | None = None,
         sharding: Sharding = "none",
         stateful: Mapping[str, Stateful] | None = None,
         keep_checkpoints: int = 2,
         on_trained: Callable[[int, Row, int, FloatArray | None], None] | None = None,
         **kwargs: Any,
     ) -> None:
-        self.collector, self.objective, self.shape = collector, objective, shape
+        self.collector, self.objective, self.shape, self.teacher = collector, objective, shape, teacher
         self.sums = Sums()
         self.pending: Pending | None = None
         self._on_trained, self._keep_checkpoints = on_trained, keep_checkpoints
@@ -80,6 +83,7 @@ class CollectorTrainer(ShardedTrainer):
         super().__init__(
             sharding=sharding,
             reference=reference,
+            teacher=teacher,
             train_dataset=Dataset.from_dict({"prompt": [""]}),
             reward_funcs=[_no_reward],
             **kwargs,
@@ -186,6 +190,8 @@ class CollectorTrainer(ShardedTrainer):
         )
         if "reference" in self.objective.needs:
             self._compare(pending)
+        if self.teacher is not None and "teacher" in self.objective.needs:
+            self.teacher.teach(pending.rows, self.look, self.autocast)
         keep_old(pending, self.objective.needs, shape.minibatches, self.look, self.autocast)
         return pending
 

@@ -1,0 +1,69 @@
+"""``kdrl``: distillation beside reinforcement learning, on the policy's own tokens (KDRL, arXiv 2506.02208)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import CheckedOptions, option
+
+from .base import LOSSES, Figures, Need
+from .kl import Estimator, divergence, measured
+from .tokens import Tokens
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Kdrl(CheckedOptions):
+    """coef times k2 of KL(policy, teacher) at the tokens of wrong answers, added to a policy gradient (KDRL).
+
+    With d = log pi - log pi_teacher: k2 = d^2 / 2, whose gradient on tokens that the policy drew is that of the
+    divergence itself; the gradient of k3 is not (arXiv 2506.02208, section 3). Only wrong answers are drawn to the
+    teacher (the paper's reward-guided masking): right ones are rewarded already. The hook ``kl_schedule`` with
+    ``term=kdrl`` lowers the coefficient from 5e-3 by 5e-5 a step to 1e-3. Needs ``model.teacher``, and the column
+    ``correct``, which every row of a run has.
+
+    Args:
+        coef: Its weight in the loss; the paper begins with 5e-3.
+        estimator: As of ``kl``; the paper compares k2 with k3 and takes k2.
+        on: Whether the ``"wrong"`` answers are distilled, or ``"all"``.
+    """
+
+    coef: float = option(5e-3, least=0)
+    estimator: Estimator = "k2"
+    on: Literal["wrong", "all"] = "wrong"
+
+    policy_gradient: ClassVar[bool] = False
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """See ``Term``."""
+        return frozenset({"teacher", "old"} if self.estimator == "unbiased" else {"teacher"})
+
+    def __call__(self, tokens: Tokens) -> Tensor:
+        """See ``Term``."""
+        found = self.coef * divergence(tokens, to_teacher(tokens), self.estimator)
+        return found if self.on == "all" else found.masked_fill(tokens.column("correct") > 0.5, 0.0)
+
+    def figures(self, tokens: Tokens) -> Figures:
+        """The divergence at all tokens, by k3, whichever estimator trains, and on which of them."""
+        return measured("teacher_kl", tokens, to_teacher(tokens))
+
+
+def to_teacher(tokens: Tokens) -> Tensor:
+    """Log-probability of each token under the policy less that under the teacher, (B, T), 0 off the mask.
+
+    Raises:
+        ConfigurationError: There is no teacher.
+    """
+    if tokens.teacher is None:
+        raise ConfigurationError(
+            "This loss needs the log-probabilities of a teacher; there are none. Name one: model.teacher=FOLDER."
+        )
+    return (tokens.logp - tokens.teacher).masked_fill(~tokens.mask, 0.0)
+
+
+LOSSES.register("kdrl", Kdrl)

@@ -1,0 +1,72 @@
+"""``opd``: on-policy distillation, a dense signal of a teacher at every token that the policy drew itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from rstar2_env.core.options import CheckedOptions, option
+
+from .base import LOSSES, Figures, Need
+from .kdrl import to_teacher
+from .kl import measured
+from .tokens import Anchor, Tokens, bounded_exp
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Opd(CheckedOptions):
+    """-coef sg(log pi_teacher - log pi) ratio: the reverse KL as an advantage of each token (arXiv 2306.08543).
+
+    On tokens that the policy drew its gradient is, in expectation, that of KL(policy, teacher); no reward is in it, so
+    every episode trains, whatever its group. MiniLLM (arXiv 2306.08543) and GKD (arXiv 2306.13649) distil on the
+    student's own texts; as a signal a token it is Tinker's on-policy distillation and prime-rl's ``opd``. A policy that
+    is its own teacher, told the solution, is ``opsd`` (arXiv 2601.18734): ``model.teacher=self`` with
+    ``model.teacher_prompt``. Needs ``model.teacher``. Not covered: divergences over the whole vocabulary (GKD's
+    generalised Jensen-Shannon), which need the teacher's whole distribution.
+
+    Args:
+        coef: Its weight in the loss.
+        bound: Largest size of a token's log-ratio to the teacher; a few tokens of style, which a told teacher would
+            have written otherwise, else outweigh all others (arXiv 2601.18734). ``None`` bounds none.
+        drop_below: Leave out a token whose probability has fallen by more than this since it was drawn; prime-rl has
+            0.2. ``None`` leaves none out.
+        square: Weight of log(ratio)^2, which holds the policy to that which drew the tokens; prime-rl has 1e-3.
+        anchor: Whether the ratio is to the trainer's probabilities when the tokens were drawn, ``"old"``, or to the
+            engine's, ``"sampled"``.
+    """
+
+    coef: float = option(1.0, least=0)
+    bound: float | None = option(None, above=0)
+    drop_below: float | None = option(None, above=0, most=1)
+    square: float = option(0.0, least=0)
+    anchor: Anchor = "old"
+
+    policy_gradient: ClassVar[bool] = False
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """See ``Term``."""
+        return frozenset({"teacher", "old"} if self.anchor == "old" else {"teacher"})
+
+    def __call__(self, tokens: Tokens) -> Tensor:
+        """See ``Term``."""
+        signal = -to_teacher(tokens).detach()
+        if self.bound is not None:
+            signal = signal.clamp(-self.bound, self.bound)
+        log_ratio = tokens.log_ratio_to(self.anchor)
+        loss = -signal * bounded_exp(log_ratio)
+        if self.drop_below is not None:
+            before = tokens.old if self.anchor == "old" else tokens.sampled
+            fallen = (before.clamp(max=0.0).exp() - tokens.logp.detach().clamp(max=0.0).exp()) > self.drop_below
+            loss = loss.masked_fill(fallen, 0.0)
+        return self.coef * (loss + self.square * log_ratio.square())
+
+    def figures(self, tokens: Tokens) -> Figures:
+        """The divergence from the teacher, by k3."""
+        return measured("teacher_kl", tokens, to_teacher(tokens))
+
+
+LOSSES.register("opd", Opd)

@@ -1,0 +1,58 @@
+"""``rl_plus``: external solutions in the group, weighed by multiple importance sampling (RL-PLUS, arXiv 2508.00222)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from rstar2_env.core.options import CheckedOptions, option
+
+from .base import LOSSES, Figures, Need
+from .ppo_clip import PpoClip
+from .tokens import LARGEST_LOG, Tokens
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class RlPlus(CheckedOptions):
+    """ppo_clip on the policy's own rows; -r (1 - sg pi)^gamma A on external ones, without a clip (RL-PLUS).
+
+    r = 2 pi / (pi_external + pi_old), with pi_external = (pi_old + 1) / 2, since nobody knows how probable the solution
+    was to who wrote it (arXiv 2508.00222, section 3.1; the released code puts 1 for the uniform part). It is .3077 for
+    pi = pi_old = .1, .8 for .5, 1 for 1, 1.5385 for pi = .5 and pi_old = .1, and never more than 4. (1 - pi)^gamma is
+    the paper's exploration: what the policy would hardly write itself counts most. External rows are those with the
+    column ``off_policy``, as of the rollout ``external``. Meant with the advantage ``policy_baseline``.
+
+    Args:
+        gamma: Exponent of the exploration; the released code has 0.5, and 0 is without.
+        low: As of ``ppo_clip``, on the policy's own rows.
+        high: As of ``ppo_clip``; ``None`` for both is the code's ``loss_remove_clip``.
+    """
+
+    gamma: float = option(0.5, least=0)
+    low: float | None = option(0.2, least=0, most=1)
+    high: float | None = option(0.2, least=0)
+
+    needs: ClassVar[frozenset[Need]] = frozenset({"old"})
+    policy_gradient: ClassVar[bool] = True
+
+    def __call__(self, tokens: Tokens) -> Tensor:
+        """See ``Term``."""
+        # Probabilities; the numbers off the mask are any, and must not overflow.
+        now, old = (logp.clamp(-LARGEST_LOG, 0.0).exp() for logp in (tokens.logp, tokens.old))
+        ratio = 2 * now / ((old + 1) / 2 + old)
+        external = -ratio * (1 - now.detach()) ** self.gamma * tokens.advantage
+        return external.where(tokens.column("off_policy") > 0.5, self._own(tokens))
+
+    def figures(self, tokens: Tokens) -> Figures:
+        """Those of ``ppo_clip``, and the share of tokens that are external."""
+        share = ((tokens.column("off_policy") > 0.5) & tokens.mask).sum()
+        return {**PpoClip(low=self.low, high=self.high).figures(tokens), "external": (share, tokens.mask.sum())}
+
+    def _own(self, tokens: Tokens) -> Tensor:
+        return PpoClip(low=self.low, high=self.high)(tokens)
+
+
+LOSSES.register("rl_plus", RlPlus)
