@@ -74,6 +74,7 @@ def row_trainer(
     objective: Objective | None = None,
     shape: Shape | None = None,
     reference: Any = None,
+    teacher: Any = None,
     keep_checkpoints: int = 2,
     sharding: Sharding = "none",
     lora: bool = False,
@@ -88,6 +89,7 @@ def row_trainer(
         objective: The loss; the clipped surrogate, if not given.
         shape: Micro-batches and updates.
         reference: Makes the reference model of the policy.
+        teacher: Makes the teacher of the policy.
         keep_checkpoints: How many are kept.
         sharding: What several processes divide.
         lora: Train adapters, which change the model from the start.
@@ -115,6 +117,7 @@ def row_trainer(
         objective=objective or Objective([PpoClip()], TokenMean(), NoCorrection()),
         shape=shape or Shape(4096),
         reference=None if reference is None else reference(policy),
+        teacher=None if teacher is None else teacher(policy),
         stateful={"collector": given},
         keep_checkpoints=keep_checkpoints,
         sharding=sharding,

@@ -14,6 +14,7 @@ from rstar2_env import trainers
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.rollout.engines.registry import ENGINES
+from rstar2_env.trainers.demonstration.tiny import make_tiny_model
 
 pytestmark = pytest.mark.train
 
@@ -26,8 +27,15 @@ SHORT = [cell for cell in CELLS if cell[1] in ("puzzle", ("tool", "game")[zlib.c
 """Every recipe in the puzzle, which is the shortest, and in one of the others."""
 
 
+TAUGHT = ("kdrl", "opd")
+"""Recipes that name no teacher of their own."""
+
+
 def train(recipe, world, tiny_model, folder):
     """Take two optimizer steps."""
+    taught = {}
+    if recipe in TAUGHT:
+        taught["teacher"] = str(make_tiny_model(folder.parent / "teacher", hidden=32, layers=1, seed=1))
     trainer = trainers.make(
         recipe,
         model=str(tiny_model),
@@ -43,6 +51,7 @@ def train(recipe, world, tiny_model, folder):
         save_every=0,
         threads=1,
         progress=False,
+        **taught,
     )
     try:
         return trainer.train()

@@ -5,6 +5,7 @@ One pair of processes takes all cases.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,13 @@ from transformers import AutoModelForCausalLM, TrainerCallback
 from two_launched import launch_two
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.trainers.backends.trl.objective import Objective
 from rstar2_env.trainers.backends.trl.pending import Shape
+from rstar2_env.trainers.backends.trl.teacher import Teacher
 from rstar2_env.trainers.backends.trl.zero import zero_arguments
+from rstar2_env.trainers.losses.aggregations import TokenMean
+from rstar2_env.trainers.losses.corrections import NoCorrection
+from rstar2_env.trainers.losses.opd import Opd
 
 pytestmark = [pytest.mark.train, pytest.mark.slow]
 
@@ -50,6 +56,7 @@ ONE = "written-by-one"
 CASES: dict[str, dict[str, Any]] = {
     "fsdp2": {"sharding": "fsdp2", **SGD},
     "fsdp2-lora": {"sharding": "fsdp2", "lora": True, "gradient_checkpointing": True, **SGD},
+    "fsdp2-taught": {"sharding": "fsdp2", "taught": True, **SGD},
     "fsdp2-saved": {"sharding": "fsdp2", **ADAM, **SAVED},
     "fsdp2-resumed": {"sharding": "fsdp2", "resume": ONE, **ADAM},
     "fsdp2-bf16": {"sharding": "fsdp2", "bf16": True, **SGD},
@@ -110,6 +117,16 @@ def share(rank: int, size: int) -> list[list[Any]]:
     return [[one for one in rows if size == 1 or (one.episode.group >= 3) == bool(rank)] for rows in rollouts]
 
 
+def another(policy: Any) -> Teacher:
+    """A teacher that thinks otherwise than the policy."""
+    other = deepcopy(policy)
+    draw = torch.Generator().manual_seed(3)
+    with torch.no_grad():
+        for weights in other.parameters():
+            weights.add_(0.05 * torch.randn(weights.shape, generator=draw))
+    return Teacher(other, torch.float32, 1.0, copied=False)
+
+
 def played(
     name: str, model: Any, folder: Any, rank: int, size: int, **changes: Any
 ) -> tuple[list[Any], list[Any], Any]:
@@ -118,6 +135,8 @@ def played(
     resume = options.pop("resume", None)
     shape = Shape(45, passes=3) if "adamw" in options["optim"] else Shape(45)
     zero = zero_arguments(options["sharding"], size)
+    if options.pop("taught", False):
+        options |= {"objective": Objective([Opd()], TokenMean(), NoCorrection()), "teacher": another}
     whole = Whole()
     trainer, followed = row_trainer(
         model, folder, share(rank, size), keep_checkpoints=STEPS, shape=shape, max_steps=STEPS, **zero, **options
@@ -172,7 +191,7 @@ def test_every_case_is_really_sharded(name: str, folder: Path) -> None:
         assert wrapped == "DeepSpeedEngine" if name.startswith("zero") else parts == {"DTensor"}
 
 
-@pytest.mark.parametrize("name", ["fsdp2", "fsdp2-lora", "zero3", "zero3-lora"])
+@pytest.mark.parametrize("name", ["fsdp2", "fsdp2-lora", "fsdp2-taught", "zero3", "zero3-lora"])
 def test_losses_and_gradients_are_those_of_one_process(name: str, folder: Path, alone: Any) -> None:
     (lines, _, gradients, *_), (expected, _, wanted, _) = told(folder, name), alone(name)
     assert [line["loss"] for line in lines] == pytest.approx([line["loss"] for line in expected], rel=1e-5, abs=1e-6)
