@@ -86,6 +86,8 @@ class Group:
             kept=len(self.kept),
             task=next((episode.task for episode in counted if episode.task), ""),
             deviation=stdev(rewards) if len(rewards) > 1 else 0.0,
+            lengths=tuple(episode.policy_tokens for episode in counted),
+            problem_id=next((episode.problem_id for episode in counted), ""),
         )
 
 
@@ -103,6 +105,7 @@ class Batch:
             used up and no copy replaces them.
         seconds: Wall-clock seconds of ``rollout``, ``reward``, ``select`` and ``advantage``.
         figures: Sum and count of each metric, over the episodes of this process.
+        outcomes: How the groups of all processes went, in the order of their numbers.
     """
 
     rows: list[Row]
@@ -113,3 +116,4 @@ class Batch:
     missing: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
     figures: dict[str, tuple[float, float]] = field(default_factory=dict)
+    outcomes: list[Outcome] = field(default_factory=list)

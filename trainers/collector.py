@@ -39,14 +39,13 @@ from .play import GroupPlay, Place, Player
 from .ranks import ONE, Ranks, Together
 from .rollouts.base import Apart, Learns, MakesRows
 from .samplers.base import Sampler, Start
-from .scoring import score
+from .scoring import Scorer, paid_by_turn
 from .selection import select
 from .selectors.base import Observes, Settles
 from .step_figures import step_figures, words_of
 
 SURPLUS = "surplus"
 """Reason of a group that came out of the last round of refill beyond ``problems_per_step``."""
-
 
 TAIL = "tail"
 """Reason of a group whose step did not wait for it."""
@@ -87,7 +86,7 @@ class Collector:
         on_groups: Called with the groups of this process and the round, whenever a round has been played and scored.
         judge: For reward components that need one.
         measure: Measures the policy, for an advantage that needs it.
-        problems: The environment's source of problems, for rollout parts that look at them.
+        problems: The environment's source of problems, for rollout parts and rewards that look at them.
 
     Raises:
         ConfigurationError: ``problems_per_step`` is no multiple of the number of processes, groups are too small for
@@ -135,9 +134,7 @@ class Collector:
                 f"The player {type(player).__name__} cannot leave off in the middle of an episode: it has no `carry`",
                 option="rollout.tail",
             )
-        check_parts(
-            parts, group_size=group_size, early_stop=early_stop, tail=tail, judge=judge, measured=measure is not None
-        )
+        check_parts(parts, group_size=group_size, early_stop=early_stop, tail=tail, measured=measure is not None)
         self.parts, self.player, self.sampler = parts, player, sampler
         self._wanted, self._keep, self._size = problems_per_step, group_size, group_size * oversample
         self._refill, self._seed, self._ranks, self._early_stop = refill, seed, ranks, early_stop
@@ -148,7 +145,8 @@ class Collector:
             self._begin = math.ceil(problems_per_step * (1 + spare))
         self._left: list[LeftOff] = []
         self._enough = problems_per_step if replace is None else replace * problems_per_step
-        self._on_groups, self._judge, self._measure, self._problems = on_groups, judge, measure, problems
+        self._on_groups, self._measure, self._problems = on_groups, measure, problems
+        self._scorer = Scorer(parts.rewards, judge, None if problems is None else problems.get)
         self._counts = dict.fromkeys(("steps", "groups", "rejected", "refilled"), 0)
         self._words: set[tuple[str, str]] = set()
 
@@ -181,9 +179,9 @@ class Collector:
             told = ranks.gather(([group.outcome() for group in groups], words_of(groups), refilled, said))
             outcomes = sorted(chain.from_iterable(own for own, *_ in told), key=lambda outcome: outcome.group)
             self._words.update(*(words for _, words, *_ in told))
-            self.sampler.observe(outcomes)
-            if isinstance(self.parts.selector, Observes):
-                self.parts.selector.observe(outcomes)
+            for part in (self.sampler, self.parts.selector, *self._scorer.learning):
+                if isinstance(part, Observes):
+                    part.observe(outcomes)
             if isinstance(self.parts.rollout, Learns):
                 self.parts.rollout.learn(heard_of(own for *_, own in told))
             self._counts["steps"] += 1
@@ -199,6 +197,7 @@ class Collector:
                 missing=missing,
                 seconds=clock.seconds,
                 figures=step_figures(groups, missing, self._words, first=ranks.rank == 0, left=left),
+                outcomes=outcomes,
             )
 
     def close(self) -> None:
@@ -321,7 +320,7 @@ class Collector:
             with clock.of("reward"):
                 for at, group in enumerate(played):
                     if play.left_off(at) is None or self._tail != "carry":
-                        await score(group, self.parts.rewards, play, self._judge)
+                        await self._scorer.score(group, play)
             return play, played
 
         queue = self._connected(ranks)
@@ -371,7 +370,7 @@ class Collector:
             self._measure(part, compared)
         values = part(compared, ranks)
         check_advantages(part, compared, values)
-        found = dict(zip((group.number for group in training), values, strict=False))
+        found = dict(zip((group.number for group in training), paid_by_turn(compared, values), strict=False))
         for group in training:
             group.advantages = [
                 as_number(value, episode) for value, episode in zip(found[group.number], group.chosen, strict=True)

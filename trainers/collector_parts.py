@@ -7,13 +7,11 @@ from itertools import chain
 from typing import Any, Protocol
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.rewards.base import Judge
 from rstar2_env.rewards.component import Component
 
 from .advantages.base import Advantage
 from .batch import Group
 from .rollouts.base import Learns, Rollout, check_waits
-from .scoring import check_components
 from .selectors.base import Selector, Settles
 
 
@@ -41,9 +39,7 @@ class CollectorParts(Protocol):
         ...
 
 
-def check_parts(
-    parts: CollectorParts, *, group_size: int, early_stop: bool, tail: str, judge: Judge | None, measured: bool
-) -> None:
+def check_parts(parts: CollectorParts, *, group_size: int, early_stop: bool, tail: str, measured: bool) -> None:
     """Check that the parts go together, and with what a run is asked for.
 
     Args:
@@ -51,7 +47,6 @@ def check_parts(
         group_size: Episodes of a group that train, at most.
         early_stop: Whether the rest of a group is cancelled once its selector has enough.
         tail: What becomes of the groups that end last.
-        judge: For reward components that need one.
         measured: Whether somebody measures the policy, for an advantage that needs it.
 
     Raises:
@@ -74,7 +69,6 @@ def check_parts(
             "this trainer does not measure."
         )
     check_waits(parts.rollout, early_stop=early_stop, tail=tail)
-    check_components(parts.rewards, judge)
 
 
 def told_of(rollout: Rollout, groups: Sequence[Group]) -> list[tuple[int, Any]]:

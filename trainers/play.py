@@ -34,6 +34,14 @@ class Player(PlaysEpisodes, Protocol):
         """Return the log-probability of each of ``ids`` after ``prompt_ids`` and those before it."""
         ...
 
+    def encode(self, text: str) -> list[int]:
+        """The token ids of a text as it stands."""
+        ...
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of token ids."""
+        ...
+
     def check(self, episodes: Sequence[Episode]) -> None:
         """Raise if too many of the episodes ended as ``unavailable``."""
         ...
@@ -195,6 +203,14 @@ class GroupPlay:
     async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
         """See ``Play``."""
         return await self._player.score(prompt_ids, ids)
+
+    def encode(self, text: str) -> list[int]:
+        """See ``LanguageModel`` of the rewards."""
+        return self._player.encode(text)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """See ``LanguageModel`` of the rewards."""
+        return self._player.decode(ids)
 
     def name_parents(self, groups: Sequence[Sequence[Episode]]) -> None:
         """Write into each branch the position of its parent in the group that the part returned; -1 if it left it out.

@@ -1,22 +1,25 @@
 """What a reward component is: it scores one episode, and says what beside the episode it needs for that.
 
-A component that needs nothing scores inside an environment's wrapper as well as in a trainer. One that needs the other
-episodes of the group, the policy's log-probabilities or a judge scores in a trainer only.
+A component that needs nothing scores inside an environment's wrapper as well as in a trainer; one that needs the
+problem, where the environment has a source of problems. One that needs tokens, the other episodes of the group, the
+policy, a judge or further episodes scores in a trainer only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias, get_args
+from typing import Any, Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.own_code import Shape, is_class_with
 from rstar2_env.core.registry import Registry
+from rstar2_env.problems.problem import Problem
 
-Need: TypeAlias = Literal["group", "lm", "judge"]
-"""What a component may need: the episodes of the group, the policy's log-probabilities, a judge."""
+Need: TypeAlias = Literal["group", "judge", "lm", "play", "problem", "tokens"]
+"""What a component may need: the episodes of the group, a judge, the policy's log-probabilities, further episodes, the
+problem with its gold answer, the tokens of the episode."""
 
 
 class LanguageModel(Protocol):
@@ -25,6 +28,36 @@ class LanguageModel(Protocol):
     async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
         """Return the log-probability of each of ``ids`` after ``prompt_ids`` and those before it."""
         ...
+
+    def encode(self, text: str) -> list[int]:
+        """The token ids of a text as it stands."""
+        ...
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of token ids."""
+        ...
+
+
+class Plays(Protocol):
+    """Plays further episodes, for a component that needs ``play``."""
+
+    async def branch(self, episode: Episode, token: int, n: int) -> list[Episode]:
+        """Play ``n`` episodes that begin as ``episode`` did and go on differently; their ``reward`` is the return.
+
+        Args:
+            episode: An episode of the group that is scored.
+            token: Number of tokens of ``completion_ids`` that they share with it, in or right before a turn.
+            n: Number of episodes.
+        """
+        ...
+
+
+class OnTurns(tuple[float, ...]):
+    """A score with one number for each turn of the episode.
+
+    Each is added to the advantage of the tokens of its own turn, and to no other; the episode's reward, which a group
+    compares, is without them.
+    """
 
 
 class Judge(Protocol):
@@ -45,18 +78,56 @@ class RewardContext:
             Empty for a component that does not need it.
         lm: The policy; ``None`` for a component that does not need it.
         judge: The judge; ``None`` for a component that does not need it.
+        problem: The problem that was played; ``None`` for a component that does not need it.
+        play: Plays further episodes; ``None`` for a component that does not need it.
     """
 
     info: Mapping[str, Any] = field(default_factory=dict)
     group: Sequence[Episode] = ()
     lm: LanguageModel | None = None
     judge: Judge | None = None
+    problem: Problem | None = None
+    play: Plays | None = None
 
 
-Reward: TypeAlias = Callable[[Episode, RewardContext], "float | Awaitable[float | None] | None"]
+Score: TypeAlias = float | OnTurns | None
+Reward: TypeAlias = Callable[[Episode, RewardContext], "Score | Awaitable[Score]"]
 """Scores an episode; ``episode.reward`` is the environment's own return. ``None`` says that there is nothing to score.
-An attribute ``needs``, a set of ``Need``, says what of the context it reads; one that needs ``lm`` or ``judge`` may
-be a coroutine. For an environment to be pickled, it must be a function of a module, or an object of a class of one."""
+An attribute ``needs``, a set of ``Need``, says what of the context it reads; one that needs ``lm``, ``judge`` or
+``play`` may be a coroutine. For an environment to be pickled, it must be a function of a module, or an object of a
+class of one."""
+
+
+class GroupOutcome(Protocol):
+    """How one group of a step went, on whatever process it was played."""
+
+    @property
+    def successes(self) -> int:
+        """Correct episodes among those that count."""
+        ...
+
+    @property
+    def lengths(self) -> Sequence[int]:
+        """Tokens that the policy wrote in each episode that counts."""
+        ...
+
+
+@runtime_checkable
+class Learns(Protocol):
+    """Optional methods of a component whose scores depend on earlier steps; its state goes into checkpoints."""
+
+    def observe(self, outcomes: Sequence[GroupOutcome]) -> None:
+        """Learn from a step: the groups of all processes, told on every process alike once the step was scored."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state, as JSON can hold it."""
+        ...
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state that ``state_dict`` returned."""
+        ...
+
 
 REWARDS: Registry[Callable[..., Reward]] = Registry(
     "reward component",
@@ -68,6 +139,25 @@ REWARDS: Registry[Callable[..., Reward]] = Registry(
 
 def _name(score: object) -> str:
     return str(getattr(score, "__qualname__", type(score).__qualname__))
+
+
+def problem_of(ctx: RewardContext, name: str) -> Problem:
+    """The problem of a context.
+
+    Args:
+        ctx: The context.
+        name: Name of the component that asks.
+
+    Raises:
+        ConfigurationError: The context has none, or the problem has no gold answer.
+    """
+    if ctx.problem is None or not ctx.problem.answer.strip():
+        raise ConfigurationError(
+            f"The reward component {name!r} needs the gold answer of each problem, and "
+            + ("this context has no problem" if ctx.problem is None else f"{ctx.problem.id!r} has none")
+            + ": choose an environment whose problems have one."
+        )
+    return ctx.problem
 
 
 def needs_of(score: object) -> frozenset[Need]:

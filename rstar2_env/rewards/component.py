@@ -13,7 +13,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import call_with_options, typed_options
 from rstar2_env.core.parts import PartSpec, read_part
-from rstar2_env.rewards.base import REWARDS, Need, Reward, RewardContext, needs_of
+from rstar2_env.rewards.base import REWARDS, Need, OnTurns, Reward, RewardContext, Score, needs_of
 
 Gate: TypeAlias = "Literal['always', 'correct', 'wrong'] | Callable[[Episode, RewardContext], bool]"
 
@@ -60,10 +60,16 @@ class Component:
                 f"The reward component {self.name!r} is a coroutine, which only a trainer awaits; name it among the "
                 "trainer's rewards."
             )
-        return self._weighted(score)
+        found = self._weighted(score)
+        if isinstance(found, OnTurns):
+            raise ConfigurationError(
+                f"The reward component {self.name!r} scores turn by turn, which only a trainer pays; name it among the "
+                "trainer's rewards."
+            )
+        return found
 
-    async def avalue(self, episode: Episode, ctx: RewardContext) -> float | None:
-        """The same for a score that may be a coroutine.
+    async def avalue(self, episode: Episode, ctx: RewardContext) -> Score:
+        """The same for a score that may be a coroutine, or have a number for each turn.
 
         Raises:
             ConfigurationError: The score is not a finite number.
@@ -98,9 +104,14 @@ class Component:
             return bool(self.gate(episode, ctx))
         return self.gate == "always" or episode.correct == (self.gate == "correct")
 
-    def _weighted(self, score: float | None) -> float | None:
+    def _weighted(self, score: Score) -> Score:
         if score is None:
             return None
+        if isinstance(score, OnTurns):
+            return OnTurns(self._number(one) for one in score)
+        return self._number(score)
+
+    def _number(self, score: float) -> float:
         try:
             value = float(score)
         except (TypeError, ValueError):

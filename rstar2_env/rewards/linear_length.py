@@ -29,7 +29,7 @@ class LinearLength:
     input: float = option(0.1, least=0)
     turns: float = option(0.1, least=0)
 
-    needs: ClassVar[frozenset[Need]] = frozenset({"group"})
+    needs: ClassVar[frozenset[Need]] = frozenset({"group", "tokens"})
 
     def __post_init__(self) -> None:
         """Check the weights.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import Count, check_options, option
-from rstar2_env.rewards.base import REWARDS, RewardContext
+from rstar2_env.rewards.base import REWARDS, Need, RewardContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,8 @@ class Overlong:
     limit: Count
     buffer: int | None = option(None, least=1)
     factor: float = option(1.0, least=0)
+
+    needs: ClassVar[frozenset[Need]] = frozenset({"tokens"})
 
     def __post_init__(self) -> None:
         """Check the lengths.

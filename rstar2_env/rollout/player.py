@@ -257,6 +257,14 @@ class Player:
             )
         return await self.engine.score(prompt_ids, ids)
 
+    def encode(self, text: str) -> list[int]:
+        """The token ids of a text as it stands, in which no special token of the template is one."""
+        return self.chat.plain(text)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of token ids."""
+        return self.chat.text(ids)
+
     def take_spent(self) -> Spent:
         """Where the time of the episodes since the last call went."""
         taken, self._spent = self._spent, Spent()

@@ -1,7 +1,8 @@
 """``RewardShaping``: a reward made of named parts, each logged apart.
 
-Covered: weights, gates, clips of each part and of the sum; parts paid at the end or at every turn. Not covered: parts
-that need more than the episode (its group, the policy, a judge), which a trainer's reward has.
+Covered: weights, gates, clips of each part and of the sum; parts paid at the end or at every turn; the problem for
+parts that need it, where the environment has a source of problems. Not covered: parts that need more (the group, the
+policy, its tokens, a judge), which a trainer's reward has.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.option_text import split_parts
 from rstar2_env.core.parts import PartSpec
+from rstar2_env.problems.source import ProblemSource
 from rstar2_env.rewards.base import RewardContext
 from rstar2_env.rewards.component import Component, check_bounds, clipped, make_component
 from rstar2_env.wrappers.base import Step, TextEnv, TextWrapper, log_parts
@@ -63,12 +65,15 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
         names = ["task", *(component.name for component in made)]
         if len(set(names)) < len(names):
             raise ConfigurationError(f"Reward components need distinct names, none of them 'task': {names[1:]}.")
+        source = getattr(env.unwrapped, "problems", None)
+        self._problems = source if isinstance(source, ProblemSource) else None
+        has = {"problem"} if self._problems is not None else set()
         for component in made:
             component.check()
-            if component.needs:
+            if lacking := component.needs - has:
                 raise ConfigurationError(
-                    f"The reward component {component.name!r} needs {_WORDS[min(component.needs)]}, which a wrapper of "
-                    "one environment does not have; name it among the rewards of a trainer instead."
+                    f"The reward component {component.name!r} needs {_WORDS[min(lacking)]}, which "
+                    + _WHERE.get(min(lacking), _ELSEWHERE)
                 )
         check_bounds(clip)
         self._components, self._task_weight, self._clip = tuple(made), task_weight, clip
@@ -90,9 +95,12 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
             log_parts(info, parts)
             return text, 0.0, terminated, truncated, info
         parts = {"task": self._task_weight * reward}
-        ctx = RewardContext(info)
         for component in self._components:
             if over or component.when == "step":
+                problem = None
+                if self._problems is not None and "problem" in component.needs:
+                    problem = self._problems.get(episode.problem_id)
+                ctx = RewardContext(info, problem=problem)
                 value = component.value(episode, ctx)
                 if value is not None:
                     parts[component.name] = value
@@ -101,7 +109,15 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
         return text, clipped(sum(parts.values()), self._clip), terminated, truncated, info
 
 
-_WORDS = {"group": "the other episodes of its group", "judge": "a judge", "lm": "the policy's log-probabilities"}
-
+_WORDS = {
+    "group": "the other episodes of its group",
+    "judge": "a judge",
+    "lm": "the policy's log-probabilities",
+    "play": "further episodes",
+    "problem": "the problem that is played",
+    "tokens": "the policy's tokens",
+}
+_ELSEWHERE = "a wrapper of one environment does not have; name it among the rewards of a trainer instead."
+_WHERE = {"problem": "this environment has no source of: wrap one that has, such as rstar2/MathTool-v0."}
 
 WRAPPERS.register("reward_shaping", RewardShaping)

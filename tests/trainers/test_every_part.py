@@ -3,9 +3,17 @@
 import pytest
 
 from rstar2_env import testing
+from rstar2_env.problems import Problem
 from rstar2_env.trainers.base import TRAINERS
 from rstar2_env.trainers.slots import FIELDS
 
+FILES = Problem(
+    "sum",
+    "6 times 7?",
+    "+++ b/a.py\n+a = 3\n",
+    meta={"files": {"a.py": "a = 1\n"}, "rubric": [{"criterion": "Says 42.", "points": 2}]},
+)
+"""A problem with what some rewards read of it."""
 WITH = {
     ("aggregation", "const_len"): [{"length": 64}],
     ("advantage", "group_mean_batch_std"): [{}, {"of": "centred"}],
@@ -58,7 +66,16 @@ WITH = {
     ("loss", "topr"): [{}, {"level": "turn"}, {"level": "token", "anchor": "old"}],
     ("loss", "vespo"): [{}, {"level": "turn"}],
     ("reward", "cosine_length"): [{"longest": 100}],
+    ("reward", "diff_similarity"): [{"problem": FILES}],
+    ("reward", "exploration"): [{}, {"how": "creativity", "judge": "8"}],
+    ("reward", "laser"): [{}, {"mode": "d", "limit": 16, "lowest": 2, "step": 2}, {"mode": "de", "limit": 5}],
+    ("reward", "metric_threshold"): [{}, {"metric": "word_f1"}],
+    ("reward", "model_verifier"): [{"judge": "CORRECT"}, {"judge": "INCORRECT"}],
     ("reward", "overlong"): [{"limit": 16, "buffer": 4}],
+    ("reward", "process"): [{}, {"bound": "clip"}, {"of": "turn_rewards", "bound": "both"}],
+    ("reward", "router"): [{"routes": {"sums": "return"}}, {"routes": {"sums": "reference_probability:weight=2"}}],
+    ("reward", "rubric"): [{"problem": FILES}],
+    ("reward", "tool_hierarchy"): [{}, {"score": "f1"}],
     ("sampler", "curriculum"): [{}, {"window": 4, "above": 0.2}],
     ("sampler", "hard_focus"): [{"least": 2, "every": 2}, {"after": 3}],
     ("sampler", "mopps"): [{"batch": 4}, {"batch": 2, "candidates": 3, "decay": 0.5, "rule": "band"}],
@@ -74,7 +91,9 @@ WITH = {
 }
 """Options with which a part is checked; without any where it is not named."""
 PARTS = [
-    pytest.param(slot, name, options, id=" ".join([slot, name, *(f"{key}={value}" for key, value in options.items())]))
+    pytest.param(
+        slot, name, options, id=" ".join([slot, name, *(f"{key}={value}"[:60] for key, value in options.items())])
+    )
     for slot, registry in FIELDS.items()
     for name in registry
     for options in WITH.get((slot, name), [{}])

@@ -49,6 +49,8 @@ class Outcome:
         kept: Episodes that train.
         task: Kind of problem, as the episodes name it.
         deviation: Standard deviation of the rewards, over n - 1; 0 for fewer than two.
+        lengths: Tokens that the policy wrote in each episode that counts.
+        problem_id: The problem, as the environment names it; also where the seed chose it.
     """
 
     start: Start
@@ -60,6 +62,8 @@ class Outcome:
     kept: int
     task: str = ""
     deviation: float = 0.0
+    lengths: tuple[int, ...] = ()
+    problem_id: str = ""
 
 
 class Sampler(Protocol):

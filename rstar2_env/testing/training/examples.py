@@ -83,6 +83,8 @@ def outcomes_of(mixtures: Sequence[Sequence[float | str]]) -> list[Any]:
                 kept=len(rewards) if deviation else 0,
                 task="sums",
                 deviation=deviation,
+                lengths=tuple(5 + 3 * at for at in range(len(rewards))),
+                problem_id=f"problem-{number}",
             )
         )
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,6 +31,7 @@ class PlainPlay:
         self.played: list[Episode] = []
         self.asked: list[tuple[int, int]] = []
         self.starts: dict[int, Any] = {}
+        self.branched: Counter[tuple[int, int]] = Counter()
         self.in_flight = self.most_in_flight = self.cancelled = self.finished = 0
 
     async def episode(self, start: Any, *, group: int, member: int, shown: str | None = None) -> Episode:
@@ -72,7 +74,9 @@ class PlainPlay:
         await self._pause()
         grown = []
         for _ in range(n):
-            rng = np.random.default_rng([self._seed, token, len(self.played)])
+            # The same in any order in which episodes are branched.
+            self.branched[id(episode), token] += 1
+            rng = np.random.default_rng([self._seed, token, self.branched[id(episode), token], *episode.completion_ids])
             made = copy.deepcopy(episode)
             own = len(made.completion_ids) - token
             made.completion_ids[token:] = [int(one) for one in rng.integers(3, 50, size=own)]
@@ -86,6 +90,14 @@ class PlainPlay:
         """The log-probabilities of a uniform policy over a hundred tokens."""
         await self._pause()
         return [-float(np.log(100))] * len(ids)
+
+    def encode(self, text: str) -> list[int]:
+        """One id for each character."""
+        return [ord(character) for character in text]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """One character for each id."""
+        return "".join(map(chr, ids))
 
     async def _pause(self) -> None:
         self.in_flight += 1

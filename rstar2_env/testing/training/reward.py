@@ -6,6 +6,7 @@ import asyncio
 import copy
 import importlib
 import inspect
+import json
 import math
 import pickle
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -13,16 +14,20 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.parts import PartSpec
+from rstar2_env.problems.problem import Problem
 from rstar2_env.testing.harness import require
 from rstar2_env.testing.runner import run_checks
-from rstar2_env.testing.training.examples import group_of
+from rstar2_env.testing.training.examples import group_of, outcomes_of
 from rstar2_env.testing.training.lookup import maker
 from rstar2_env.testing.training.plain_play import PlainPlay
 from rstar2_env.testing.training.randomness import untouched
 
-NEEDS = frozenset({"group", "lm", "judge"})
+NEEDS = frozenset({"group", "judge", "lm", "play", "problem", "tokens"})
+PROBLEM = Problem("sum", "6 times 7?", "42")
 REWARDS = (1.0, 0.0, 0.5, 1.0, 0.0)
 
 
@@ -34,25 +39,31 @@ class RewardHarness:
         make: Makes it anew.
         info: The ``info`` of the last step of every episode.
         judge: What a judge answers.
+        problem: The problem of every episode.
     """
 
     make: Callable[[], Any]
     info: Mapping[str, Any] = field(default_factory=dict)
     judge: str = "yes"
+    problem: Problem = PROBLEM
 
-    def scores(self, group: Sequence[Episode], part: Any = None) -> list[float | None]:
+    def scores(self, group: Sequence[Episode], part: Any = None) -> list[float | Sequence[float] | None]:
         """The score of each episode of a group, with the context that the component declares, and no more."""
         part = part or self.make()
         needs = frozenset(getattr(part, "needs", ()))
         context = importlib.import_module("rstar2_env.rewards.base").RewardContext
+        play = PlainPlay()
+        play.played += group
         given = {
             "info": copy.deepcopy(dict(self.info)),
             "group": list(group) if "group" in needs else (),
-            "lm": PlainPlay() if "lm" in needs else None,
+            "lm": play if "lm" in needs else None,
             "judge": self._judge if "judge" in needs else None,
+            "problem": self.problem if "problem" in needs else None,
+            "play": play if "play" in needs else None,
         }
 
-        async def every() -> list[float | None]:
+        async def every() -> list[float | Sequence[float] | None]:
             return [await _awaited(part(episode, context(**given))) for episode in group]
 
         return asyncio.run(every())
@@ -73,12 +84,12 @@ def needs(harness: RewardHarness) -> None:
     require(isinstance(declared, (set, frozenset)), f"needs is {declared!r}; declare a frozenset")
     require(declared <= NEEDS, f"it needs {sorted(map(str, declared - NEEDS))}; known are {', '.join(sorted(NEEDS))}")
     call = part if inspect.isfunction(part) else type(part).__call__
-    awaited = inspect.iscoroutinefunction(call) and not declared & {"lm", "judge"}
-    require(not awaited, "it is a coroutine and needs neither lm nor judge: a wrapper could not score with it")
+    awaited = inspect.iscoroutinefunction(call) and not declared & {"lm", "judge", "play"}
+    require(not awaited, "it is a coroutine and needs neither lm, judge nor play: a wrapper could not score with it")
 
 
 def scores(harness: RewardHarness) -> None:
-    """It scores right, wrong, graded and short episodes with a finite number, or with ``None``."""
+    """It scores right, wrong, graded and short episodes with a finite number, one for each turn, or ``None``."""
     for rewards in (REWARDS, (1.0,), (0.0, 0.0, 0.0), (1.0, 1.0)):
         try:
             found = harness.scores(group_of(rewards))
@@ -87,9 +98,12 @@ def scores(harness: RewardHarness) -> None:
             raise AssertionError(
                 f"with what it declares ({declared}), it raised {type(error).__name__}: {error}"
             ) from error
-        for value in found:
-            number = value is None or (isinstance(value, (int, float)) and math.isfinite(value))
+        for episode, value in zip(group_of(rewards), found, strict=True):
+            each = [value] if isinstance(value, (int, float)) else list(value or ())
+            number = all(isinstance(one, (int, float)) and math.isfinite(one) for one in each)
             require(number, f"it scored an episode with {value!r}; return a finite number, or None for no score")
+            turns = not isinstance(value, tuple) or len(value) == len(episode.steps)
+            require(turns, f"it scored {len(each)} turns of {len(episode.steps)}; OnTurns has one number for each")
 
 
 def purity(harness: RewardHarness) -> None:
@@ -108,10 +122,23 @@ def order(harness: RewardHarness) -> None:
     group = group_of(REWARDS)
     forth, back = harness.scores(group), harness.scores(group[::-1])[::-1]
     close = all(
-        (one is None) == (other is None) and (one is None or other is None or math.isclose(one, other, abs_tol=1e-9))
-        for one, other in zip(forth, back, strict=True)
+        type(one) is type(other) and (one is None or np.allclose(one, other, rtol=1e-9, atol=1e-9))
+        for one, other in zip(forth, back, strict=True)  # type: ignore[arg-type, unused-ignore]
     )
     require(close, f"in another order the scores are {back} and not {forth}")
+
+
+def learning(harness: RewardHarness) -> None:
+    """What it learns from step to step is in its state: given that, through JSON, another scores the same."""
+    part, twin = harness.make(), harness.make()
+    if not hasattr(part, "observe"):
+        return
+    require(hasattr(part, "state_dict"), "it has observe and no state_dict: a resumed run would score otherwise")
+    for _ in range(3):
+        part.observe(outcomes_of([REWARDS, (1.0, 1.0, 0.0), (0.0, 0.0)]))
+    twin.load_state_dict(json.loads(json.dumps(part.state_dict(), allow_nan=False)))
+    group = group_of(REWARDS)
+    require(harness.scores(group, twin) == harness.scores(group, part), "with its state, another scores otherwise")
 
 
 def pickling(harness: RewardHarness) -> None:
@@ -122,7 +149,7 @@ def pickling(harness: RewardHarness) -> None:
 
 
 REWARD_CHECKS: Mapping[str, Callable[[RewardHarness], None]] = MappingProxyType(
-    {check.__name__: check for check in (needs, scores, purity, order, pickling)}
+    {check.__name__: check for check in (needs, scores, purity, order, learning, pickling)}
 )
 """Every check by its name; the first line of each docstring is the clause."""
 
@@ -132,6 +159,7 @@ def check_reward(
     *,
     info: Mapping[str, Any] | None = None,
     judge: str = "yes",
+    problem: Problem | None = None,
     skip: Collection[str] = (),
     **options: Any,
 ) -> list[str]:
@@ -142,6 +170,7 @@ def check_reward(
             itself, an object or a function.
         info: The ``info`` of the last step, for one that reads it.
         judge: What the judge answers, for one that needs one.
+        problem: The problem, for one that needs it; without it, one whose answer every example gives.
         skip: Names of checks to leave out; see ``rstar2_env.testing.REWARD_CHECKS``.
         **options: Of the component, with a name or a class.
 
@@ -155,5 +184,5 @@ def check_reward(
     """
     what, make = maker("reward", reward, options)
     make()  # an error about its options is raised unchanged
-    harness = RewardHarness(make, info or {}, judge)
+    harness = RewardHarness(make, info or {}, judge, problem or PROBLEM)
     return run_checks(f"The reward component {what}", REWARD_CHECKS, harness, skip=skip)

@@ -8,8 +8,9 @@ from typing import ClassVar
 import pytest
 from small_run import MIXED, SmallPlayer, by_group, collector
 
-from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.rewards import Component, EnvironmentReturn, ToolUse
+from rstar2_env.core.errors import ConfigurationError, ServiceError
+from rstar2_env.problems import FixedSource, Problem
+from rstar2_env.rewards import Component, EnvironmentReturn, OnTurns, ToolUse
 from rstar2_env.trainers.selectors.keep_all import KeepAll
 
 
@@ -100,3 +101,82 @@ def test_a_judge_is_asked_or_asked_for():
 def test_a_reward_that_a_trainer_cannot_pay_is_refused(rewards, said):
     with pytest.raises(ConfigurationError, match=said):
         collector(rewards=rewards)
+
+
+def test_what_a_component_gives_to_turns_is_added_to_the_advantage_of_their_tokens_and_to_no_reward():
+    class ByTurn:
+        def __call__(self, episode, ctx):
+            return OnTurns(0.5 + at + episode.reward for at in range(len(episode.steps)))
+
+    rewards = [Component("return", EnvironmentReturn()), Component("steps", ByTurn(), weight=2.0)]
+    batch = collector(by_group([MIXED]), rewards=rewards, problems_per_step=1).collect(0)
+    plain = collector(by_group([MIXED]), problems_per_step=1).collect(0)
+    assert len(batch.rows) == len(plain.rows) > 0
+    for row, other in zip(batch.rows, plain.rows, strict=True):
+        episode = row.episode
+        assert episode.reward == other.episode.reward
+        expected = [0.0] * len(episode.completion_ids)
+        for at, turn in enumerate(episode.steps):
+            expected[turn.start : turn.stop] = [2 * (0.5 + at + episode.reward)] * turn.tokens
+        assert list(row.advantage) == pytest.approx([other.advantage + one for one in expected])
+        assert set(episode.rewards) == {"return", "turns/steps"}
+
+
+def test_an_episode_whose_judge_does_not_answer_counts_for_nothing():
+    class Judged:
+        needs = frozenset({"judge"})
+
+        async def __call__(self, episode, ctx):
+            return float(await ctx.judge(str(episode.reward)))
+
+    async def judge(prompt):
+        if prompt == "0.25":
+            raise ServiceError("The endpoint is down.")
+        return prompt
+
+    player = by_group([[0.5, 0.25, 1.0, 0.0]])
+    batch = collector(player, rewards=[Component("judged", Judged())], judge=judge, problems_per_step=1).collect(0)
+    assert [episode.end for episode in batch.groups[0]] == ["answered", "unavailable", "answered", "answered"]
+    assert [row.episode.reward for row in batch.rows] == [0.5, 1.0, 0.0]
+    assert batch.outcomes[0].episodes == 3
+
+
+def test_a_component_that_needs_the_problem_gets_it_or_is_refused():
+    class Gold:
+        needs = frozenset({"problem"})
+
+        def __call__(self, episode, ctx):
+            return float(ctx.problem.answer)
+
+    with pytest.raises(ConfigurationError, match="'gold' needs the problem of each episode"):
+        collector(rewards=[Component("gold", Gold())])
+    problems = FixedSource([Problem(f"p{at}", "?", str(at)) for at in range(100)], name="small")
+    batch = collector(rewards=[Component("gold", Gold())], problems=problems, selector=KeepAll()).collect(0)
+    assert all(f"p{row.episode.reward:.0f}" == row.episode.problem_id for row in batch.rows)
+
+
+def test_a_component_that_learns_is_told_of_every_group_and_its_state_is_kept():
+    class Learning:
+        def __init__(self):
+            self.seen = []
+
+        def __call__(self, episode, ctx):
+            return float(len(self.seen))
+
+        def observe(self, outcomes):
+            self.seen += [list(one.lengths) for one in outcomes]
+
+        def state_dict(self):
+            return {"seen": self.seen}
+
+        def load_state_dict(self, state):
+            self.seen = state["seen"]
+
+    one = collector(rewards=[Component("learning", Learning())], selector=KeepAll())
+    batch = one.collect(0)
+    lengths = [[episode.policy_tokens for episode in group] for group in batch.groups]
+    assert one.parts.rewards[0].score.seen == lengths
+    assert [outcome.problem_id for outcome in batch.outcomes] == [group[0].problem_id for group in batch.groups]
+    other = collector(rewards=[Component("learning", Learning())], selector=KeepAll())
+    other.load_state_dict(one.state_dict())
+    assert other.parts.rewards[0].score.seen == lengths

@@ -17,6 +17,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.row import FloatArray, Row
 from rstar2_env.core.run_folder import RunWriter, TokensEntry, read_run
+from rstar2_env.rewards.judges import make_reward_judge
 from rstar2_env.rollout import EpisodeRequest
 
 from ...base import TrainResult
@@ -173,6 +174,7 @@ class TrlRun:
             spare=config.rollout.spare_groups,
             limits=self._limits,
             patience_s=config.run.process_timeout_s,
+            judge=None if config.rollout.judge is None else make_reward_judge(config.rollout.judge),
             measure=lambda part, groups: self._rollouts.on_trainer(lambda: measuring(part, groups)),
         )
         self._state = TrlRunState(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 from mutants import broken
 
+from rstar2_env.rewards import OnTurns
 from rstar2_env.testing import REWARD_CHECKS, check_reward
 
 
@@ -88,10 +89,31 @@ class HoldsALambda(Sound):
     scale: object = field(default_factory=lambda: lambda value: value)
 
 
+class Grows(Sound):
+    seen = 0
+
+    def __call__(self, episode, ctx):
+        return float(self.seen)
+
+    def observe(self, outcomes):
+        self.seen += sum(len(one.lengths) for one in outcomes)
+
+    def state_dict(self):
+        return {}
+
+    def load_state_dict(self, state):
+        pass
+
+
+class OneTurnTooMany(Sound):
+    def __call__(self, episode, ctx):
+        return OnTurns([0.5] * (len(episode.steps) + 1))
+
+
 MUTANTS = [
     (NeedsAString, "needs", "needs is 'group'; declare a frozenset"),
     (NeedsWhatNobodyGives, "needs", "it needs ['critic']"),
-    (WaitsForNothing, "needs", "it is a coroutine and needs neither lm nor judge"),
+    (WaitsForNothing, "needs", "it is a coroutine and needs neither lm, judge nor play"),
     (ReadsTheGroupUndeclared, "scores", "with what it declares (nothing), it raised ZeroDivisionError"),
     (NotANumber, "scores", "it scored an episode with nan"),
     (AText, "scores", "it scored an episode with 'good'"),
@@ -99,6 +121,8 @@ MUTANTS = [
     (Dice, "purity", "global state of random"),
     (Tires, "purity", "asked twice, it scores otherwise"),
     (PrefersTheFirst, "order", "in another order the scores are"),
+    (OneTurnTooMany, "scores", "OnTurns has one number for each"),
+    (Grows, "learning", "with its state, another scores otherwise"),
     (HoldsALambda, "pickling", "pickle"),
 ]
 ALSO = {

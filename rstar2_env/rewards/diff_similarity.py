@@ -1,0 +1,113 @@
+"""``diff_similarity``: how like the policy's patch is to the one that solved the issue (SWE-RL, arXiv 2502.18449).
+
+-1 where the edits cannot be read, find nothing, or change nothing; else the mean over all files that either patch
+changes of ``SequenceMatcher(None, own, gold, autojunk=False).ratio()``, of their changed lines with ``context`` lines
+around; 0 for a file that only one of them changes. The policy writes, for each file, its path after ``###`` and then
+
+    <<<<<<< SEARCH
+    lines as they are
+    =======
+    lines as they shall be
+    >>>>>>> REPLACE
+
+``problem.meta["files"]`` has the text of each file by its path; the gold answer is a unified diff, or
+``problem.meta["fixed"]`` has the files as they shall be.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.rewards.base import REWARDS, Need, RewardContext, problem_of
+from rstar2_env.rewards.texts import last_turn
+
+_FILE = re.compile(r"^#{2,}\s*`?([^\s`]+)`?\s*$", re.MULTILINE)
+_EDIT = re.compile(r"^<{7} SEARCH\n(.*?)^={7}\n(.*?)^>{7} REPLACE\s*$", re.MULTILINE | re.DOTALL)
+_GOLD_FILE = re.compile(r"^\+\+\+ (?:b/)?([^\t\n]+).*$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class DiffSimilarity(CheckedOptions):
+    """The similarity of the policy's patch and the gold one, -1 for one that does nothing (SWE-RL, arXiv 2502.18449).
+
+    Attributes:
+        context: Unchanged lines around each change that count too.
+        broken: For edits that cannot be read or change nothing.
+    """
+
+    context: int = option(3, least=0)
+    broken: float = -1.0
+
+    needs: ClassVar[frozenset[Need]] = frozenset({"problem"})
+
+    def __call__(self, episode: Episode, ctx: RewardContext) -> float:
+        """``broken``, or from 0 to 1.
+
+        Raises:
+            ConfigurationError: The problem has no files.
+        """
+        problem = problem_of(ctx, "diff_similarity")
+        files = problem.meta.get("files")
+        if not isinstance(files, Mapping):
+            raise ConfigurationError(
+                f"The reward component 'diff_similarity' needs the files of each problem as meta['files'], a mapping "
+                f"of paths to texts, and {problem.id!r} has none."
+            )
+        edited = edited_files(last_turn(episode), files)
+        own = {path: self.changes(files[path], text) for path, text in edited.items()} if edited else {}
+        if not any(own.values()):
+            return self.broken
+        fixed = problem.meta.get("fixed")
+        if isinstance(fixed, Mapping):
+            gold = {path: self.changes(str(files.get(path, "")), text) for path, text in fixed.items()}
+        else:
+            gold = _of_diff(problem.answer)
+        paths = {path for path, changes in (*own.items(), *gold.items()) if changes}
+        return sum(similarity(own.get(path, ""), gold.get(path, "")) for path in paths) / len(paths)
+
+    def changes(self, before: str, after: str) -> str:
+        """The changed lines of a file, with what is around them, as a unified diff has them; no headers."""
+        lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=self.context)
+        return "".join(f"{line}\n" for line in list(lines)[2:] if not line.startswith("@@"))
+
+
+def similarity(own: str, gold: str) -> float:
+    """The share of characters that two diffs have in common, in order; 0 where one is empty."""
+    return difflib.SequenceMatcher(None, own, gold, autojunk=False).ratio() if own and gold else 0.0
+
+
+def edited_files(text: str, files: Mapping[str, str]) -> dict[str, str] | None:
+    """The files that the edits of a text change; ``None`` where one cannot be applied, or there is none."""
+    heads = list(_FILE.finditer(text))
+    found: dict[str, str] = {}
+    ends = [*(head.start() for head in heads[1:]), len(text)]
+    for head, end in zip(heads, ends, strict=False):
+        part = text[head.end() : end]
+        for search, replace in _EDIT.findall(part):
+            now = found.get(head[1], files.get(head[1]))
+            if now is None or not search or search not in now:
+                return None
+            found[head[1]] = now.replace(search, replace, 1)
+    return found or None
+
+
+def _of_diff(diff: str) -> dict[str, str]:
+    """The changed lines of each file of a unified diff."""
+    heads = list(_GOLD_FILE.finditer(diff))
+    ends = [*(head.start() for head in heads[1:]), len(diff)]
+    found = {}
+    for head, end in zip(heads, ends, strict=False):
+        lines = diff[head.end() + 1 : end].splitlines()
+        kept = [line for line in lines if line[:1] in ("+", "-", " ") and not line.startswith("--- ")]
+        found[head[1]] = "".join(f"{line}\n" for line in kept)
+    return found
+
+
+REWARDS.register("diff_similarity", DiffSimilarity)

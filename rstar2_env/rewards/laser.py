@@ -1,0 +1,142 @@
+"""``laser``: a bonus for right answers within a target length: LASER, LASER-D and LASER-DE (arXiv 2505.15612).
+
+The score is ``correct`` (1) or ``wrong`` (-0.5), and ``bonus`` (0.5) more for a right answer of at most L_T tokens.
+
+- ``mode="fixed"`` (LASER): L_T is ``target``, 2048 to 8192 in the paper.
+- ``mode="d"`` (LASER-D): L_T is that of the group's band by its accuracy a: easy (a >= 2/3), medium (a >= 1/3), hard.
+  It is the smallest length L of a grid, in steps of ``step`` up to ``limit``, with int(c k) >= 1, where c is the share
+  of the band's monitored answers, right or wrong, that are at most L long, and k = int(2n/3), int(n/3), 1 for the three
+  bands in groups of n. For n = 8 that is a share of 1/5, 1/2 and 1. Where no L of the grid does, it is the longest
+  monitored answer. Targets are found anew every ``every`` steps.
+- ``mode="de"`` (LASER-DE): besides, a wrong answer longer than L_T that does not repeat itself gets the bonus, so that
+  an attempt at a hard problem may go on.
+
+The authors monitor 500 problems apart, which they play anew each time; here the newest ``monitor`` groups of training
+are monitored, which costs nothing. Until the first step was seen, L_T is ``limit``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import CheckedOptions, Count, option
+from rstar2_env.rewards.base import REWARDS, GroupOutcome, Need, RewardContext
+from rstar2_env.rewards.texts import repeated_share
+
+BANDS = ("easy", "medium", "hard")
+_PAPER_LIMIT = 16384
+
+
+@dataclass
+class Laser(CheckedOptions):
+    """A bonus for right answers within a target length, fixed or by difficulty: LASER, -D, -DE (arXiv 2505.15612).
+
+    Attributes:
+        mode: ``"fixed"``, ``"d"`` or ``"de"``; see the file.
+        target: L_T with ``"fixed"``, in tokens of the policy.
+        limit: The longest target; a trainer fills in its own, ``max_episode_tokens``. The paper has 16,384.
+        lowest: The shortest target.
+        step: Step of the grid of targets.
+        every: Steps between new targets.
+        monitor: Newest groups whose lengths count.
+        bonus: Added within the target.
+        correct: Score of a right answer.
+        wrong: Score of a wrong one.
+        ngram: Tokens of a sequence that is looked for again, with ``"de"``.
+        repeats: Share of such sequences that occurred before, from which on a wrong answer repeats itself.
+    """
+
+    mode: Literal["fixed", "d", "de"] = "fixed"
+    target: Count = 4096
+    limit: int | None = option(None, least=1)
+    lowest: Count = 1024
+    step: Count = 1024
+    every: Count = 20
+    monitor: Count = 500
+    bonus: float = 0.5
+    correct: float = 1.0
+    wrong: float = -0.5
+    ngram: Count = 20
+    repeats: float = option(0.2, above=0, most=1)
+    targets: dict[str, int] = field(default_factory=dict, init=False)
+    _steps: int = field(default=0, init=False, repr=False)
+    _seen: list[tuple[str, int, list[int]]] = field(default_factory=list, init=False, repr=False)
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """The group, where the target depends on its accuracy."""
+        return frozenset({"tokens"}) if self.mode == "fixed" else frozenset({"tokens", "group"})
+
+    def __call__(self, episode: Episode, ctx: RewardContext) -> float:
+        """The score.
+
+        Raises:
+            ConfigurationError: The episode has no token ids.
+        """
+        if not episode.mask:
+            raise ConfigurationError(
+                "The reward component 'laser' counts tokens, and this episode holds none; name it among a trainer's "
+                "rewards instead of in a wrapper."
+            )
+        within = episode.policy_tokens <= self._target(ctx.group)
+        if episode.correct:
+            return self.correct + self.bonus * within
+        explores = self.mode == "de" and not within and not self._repetitive(episode)
+        return self.wrong + self.bonus * explores
+
+    def observe(self, outcomes: Sequence[GroupOutcome]) -> None:
+        """See ``Learns``."""
+        if self.mode == "fixed":
+            return
+        for one in outcomes:
+            if one.lengths:
+                band = _band(one.successes / len(one.lengths))
+                self._seen.append((band, len(one.lengths), list(one.lengths)))
+        del self._seen[: -self.monitor]
+        if self._steps % self.every == 0 and self._seen:
+            self.targets = {band: self._smallest(band) for band in BANDS}
+        self._steps += 1
+
+    def state_dict(self) -> dict[str, Any]:
+        """See ``Learns``."""
+        return {"steps": self._steps, "targets": dict(self.targets), "seen": [list(one) for one in self._seen]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See ``Learns``."""
+        self._steps, self.targets = state["steps"], dict(state["targets"])
+        self._seen = [(band, n, list(lengths)) for band, n, lengths in state["seen"]]
+
+    def _target(self, group: Sequence[Episode]) -> int:
+        if self.mode == "fixed":
+            return self.target
+        accuracy = sum(one.correct for one in group) / max(len(group), 1)
+        return self.targets.get(_band(accuracy), self.limit or _PAPER_LIMIT)
+
+    def _smallest(self, band: str) -> int:
+        """The target of a band, from what was monitored."""
+        limit = self.limit or _PAPER_LIMIT
+        lengths = [length for name, _, each in self._seen if name == band for length in each]
+        if not lengths:
+            return limit
+        size = max(n for _, n, _ in self._seen)
+        expected = {"easy": int(2 * size / 3), "medium": int(size / 3), "hard": 1}[band]
+        for length in range(self.lowest, limit + 1, self.step):
+            # In integers: int(share * expected) >= 1 without rounding.
+            if sum(one <= length for one in lengths) * max(expected, 1) >= len(lengths):
+                return length
+        return max(length for _, _, each in self._seen for length in each)
+
+    def _repetitive(self, episode: Episode) -> bool:
+        own = [token for token, mask in zip(episode.completion_ids, episode.mask, strict=True) if mask]
+        return repeated_share(own, self.ngram) >= self.repeats
+
+
+def _band(accuracy: float) -> str:
+    return BANDS[0] if accuracy >= 2 / 3 else BANDS[1] if accuracy >= 1 / 3 else BANDS[2]
+
+
+REWARDS.register("laser", Laser)

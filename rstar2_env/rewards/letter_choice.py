@@ -1,0 +1,55 @@
+r"""``letter_choice``: 1 if the letter of a multiple-choice question is the gold one (AlphaMed, arXiv 2505.17952).
+
+Read from the policy's last turn, whatever the environment takes for an answer: the last of ``\boxed{B}``,
+``<answer>B</answer>``, ``answer: B`` or ``answer is (B)``; else the last ``(B)``; else a turn that is a letter alone,
+with or without a dot. Several letters ("A, C") must be all of the gold ones and no other. Case does not matter.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.rewards.base import REWARDS, Need, RewardContext, problem_of
+from rstar2_env.rewards.texts import last_turn
+
+_LETTERS = r"[A-Ja-j](?:\s*(?:,|and|&)\s*[A-Ja-j])*"
+_CHOSEN = rf"[*_\s(\[]*(?:\\(?:text|mathrm|mathbf)\{{\s*)?({_LETTERS})(?![\w'])"
+_MARKED = re.compile(
+    rf"(?:\\boxed\{{|<answer>){_CHOSEN}"
+    # "The answer is a number" chooses nothing.
+    rf"|\banswer(?:\s+is)?\s*:?(?!\s*(?-i:a)\s+\w){_CHOSEN}",
+    re.IGNORECASE,
+)
+_BRACKETED = re.compile(rf"\(({_LETTERS})\)")
+_ALONE = re.compile(rf"\s*({_LETTERS})[.)]?\s*")
+
+
+def letters_of(text: str) -> frozenset[str]:
+    """The letters that a text chooses; none where it chooses nothing."""
+    found = ""
+    for match in _MARKED.finditer(text):
+        found = next(group for group in match.groups() if group)
+    if not found:
+        bracketed = _BRACKETED.findall(text)
+        alone = _ALONE.fullmatch(text)
+        found = bracketed[-1] if bracketed else alone[1] if alone else ""
+    return frozenset(re.findall(r"\b[A-J]\b", found.upper()))
+
+
+@dataclass(frozen=True, slots=True)
+class LetterChoice:
+    """1 if the chosen letter of a multiple-choice question is the gold one, else 0 (AlphaMed, arXiv 2505.17952)."""
+
+    needs: ClassVar[frozenset[Need]] = frozenset({"problem"})
+
+    def __call__(self, episode: Episode, ctx: RewardContext) -> float:
+        """1 or 0."""
+        gold = problem_of(ctx, "letter_choice").answer
+        chosen = letters_of(last_turn(episode))
+        return float(bool(chosen) and chosen == (letters_of(gold) or frozenset({gold.strip().upper()})))
+
+
+REWARDS.register("letter_choice", LetterChoice)

@@ -1,0 +1,60 @@
+"""``metric_threshold``: a format and a metric above a threshold, as rules (MT-R1-Zero, arXiv 2504.10160).
+
++1 or -1 for the format, plus +2 where the metric of the answer exceeds the threshold, else -1.5: 3, -0.5, 1 and -2.5 in
+the four cases. An answer that is not there does not exceed it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.options import CheckedOptions
+from rstar2_env.core.parts import read_part
+from rstar2_env.rewards.base import REWARDS, Need, RewardContext, problem_of
+from rstar2_env.rewards.text_metrics import TEXT_METRICS, TextMetric
+
+
+@dataclass(frozen=True)
+class MetricThreshold(CheckedOptions):
+    """+1 or -1 for the format, and 2 or -1.5 for a metric above a threshold (MT-R1-Zero, arXiv 2504.10160).
+
+    For answers that are texts, such as translations. The paper has BLEU and COMET; the second is a model, which your
+    own code can load.
+
+    Attributes:
+        metric: ``"bleu"`` or ``"word_f1"``; or a function of the answer and the gold answer, ``./mine.py:comet``.
+        threshold: What it must exceed.
+        above: For a metric above it.
+        below: For one that is not.
+    """
+
+    metric: Any = "bleu"
+    threshold: float = 0.3
+    above: float = 2.0
+    below: float = -1.5
+    _metric: TextMetric = field(init=False, repr=False)
+
+    needs: ClassVar[frozenset[Need]] = frozenset({"problem"})
+
+    def __post_init__(self) -> None:
+        """Find the metric.
+
+        Raises:
+            ConfigurationError: An option does not fit.
+            UnknownNameError: There is no metric of that name.
+        """
+        super().__post_init__()
+        part = read_part(self.metric, TEXT_METRICS.kind)
+        object.__setattr__(self, "_metric", part.made_by or TEXT_METRICS.get(part.name))
+
+    def __call__(self, episode: Episode, ctx: RewardContext) -> float:
+        """The sum; it includes the verdict, so leave out the environment's own reward beside it."""
+        form = 1.0 if episode.answer_tags == 1 else -1.0
+        gold = problem_of(ctx, "metric_threshold").answer
+        passes = episode.answer is not None and self._metric(episode.answer, gold) > self.threshold
+        return form + (self.above if passes else self.below)
+
+
+REWARDS.register("metric_threshold", MetricThreshold)

@@ -1,0 +1,73 @@
+"""``plan_value``: a plan is worth what episodes that follow it achieve (PTA-GRPO, arXiv 2510.01833).
+
+r = the share of right ones among ``rollouts`` further episodes that begin with the episode's own text up to the end of
+its plan. It is added to the outcome and the format. Each scored episode costs as many more; those that another with
+the same plan played are not shared. An episode without a plan earns 0. The weights of the sum are not given in what was
+read of the paper; here all are 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import CheckedOptions, Count
+from rstar2_env.rewards.base import REWARDS, LanguageModel, Need, RewardContext
+
+
+@dataclass(frozen=True)
+class PlanValue(CheckedOptions):
+    """The share of right ones among further episodes that begin with the same plan (PTA-GRPO, arXiv 2510.01833).
+
+    Attributes:
+        end: What ends a plan, in the policy's first turn: its first occurrence counts.
+        rollouts: Further episodes for each plan, K in the paper.
+    """
+
+    end: str = "</plan>"
+    rollouts: Count = 4
+
+    needs: ClassVar[frozenset[Need]] = frozenset({"lm", "play", "tokens"})
+
+    def __post_init__(self) -> None:
+        """Check the mark.
+
+        Raises:
+            ConfigurationError: It is empty.
+        """
+        super().__post_init__()
+        if not self.end:
+            raise ConfigurationError("end must be the text that ends a plan, such as </plan>.", option="end")
+
+    async def __call__(self, episode: Episode, ctx: RewardContext) -> float | None:
+        """From 0 to 1; ``None`` where no further episode could be played."""
+        assert ctx.lm is not None  # it is needed
+        assert ctx.play is not None
+        token = self.planned(episode, ctx.lm)
+        if token is None:
+            return 0.0
+        played = await ctx.play.branch(episode, token, self.rollouts)
+        counted = [one.correct for one in played if one.available]
+        return sum(counted) / len(counted) if counted else None
+
+    def planned(self, episode: Episode, lm: LanguageModel) -> int | None:
+        """Number of tokens up to the end of the plan; ``None`` where there is none, or nothing after it."""
+        if not episode.steps:
+            return None
+        start, stop = episode.steps[0].start, episode.steps[0].stop
+        if self.end not in lm.decode(episode.completion_ids[start:stop]):
+            return None
+        # The first token with which the text holds the mark; a text only grows with its tokens.
+        low, high = start, stop
+        while low + 1 < high:
+            middle = (low + high) // 2
+            if self.end in lm.decode(episode.completion_ids[start:middle]):
+                high = middle
+            else:
+                low = middle
+        return high if high < stop else None
+
+
+REWARDS.register("plan_value", PlanValue)

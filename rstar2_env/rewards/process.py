@@ -1,0 +1,77 @@
+"""``process``: scores of steps, bounded so that repeating good steps earns nothing: Clip and Delta (arXiv 2410.15115).
+
+With the scores r_1 ... r_K of the steps, what the episode earns is the sum of
+
+    clip:  min(r_k - eta, 0)                            only steps below the threshold count, and they cost
+    delta: r_k - r_{k+1} for k < K, and r_K for the last   the sum is r_1, however many steps there are
+    both:  delta of the clipped scores
+
+A plain sum would grow with every step, and a policy learns to repeat a step that scores well. The steps are the
+policy's turns. It is added to the reward for the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import CheckedOptions
+from rstar2_env.core.parts import read_part
+from rstar2_env.rewards.base import REWARDS, RewardContext
+from rstar2_env.rewards.step_scores import STEP_SCORES, StepScores
+
+
+@dataclass(frozen=True)
+class Process(CheckedOptions):
+    """Scores of the turns, bounded by clipping or by differences: PRM Clip and Delta (arXiv 2410.15115).
+
+    Attributes:
+        of: Scores each turn: ``"statuses"`` (the share of calls that are no error), ``"turn_rewards"`` (what the
+            environment paid), or a function of the episode, such as a process reward model: ``./mine.py:scores``.
+        bound: ``"clip"``, ``"delta"`` or ``"both"``.
+        eta: Threshold of the clip.
+    """
+
+    of: Any = "statuses"
+    bound: Literal["clip", "delta", "both"] = "delta"
+    eta: float = 0.8
+    _scores: StepScores = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Find what scores the turns.
+
+        Raises:
+            ConfigurationError: An option does not fit.
+            UnknownNameError: There is none of that name.
+        """
+        super().__post_init__()
+        part = read_part(self.of, STEP_SCORES.kind)
+        object.__setattr__(self, "_scores", part.made_by or STEP_SCORES.get(part.name))
+
+    def __call__(self, episode: Episode, ctx: RewardContext) -> float:
+        """The sum over the turns.
+
+        Raises:
+            ConfigurationError: There is not one score for each turn.
+        """
+        scores = list(self._scores(episode))
+        if len(scores) != len(episode.steps):
+            raise ConfigurationError(
+                f"{self.of!r} scored {len(scores)} turns of an episode of {len(episode.steps)}; expected a number for "
+                "each."
+            )
+        return sum(self.bounded(scores))
+
+    def bounded(self, scores: Sequence[float]) -> list[float]:
+        """What each step earns."""
+        if self.bound != "delta":
+            scores = [min(score - self.eta, 0.0) for score in scores]
+        if self.bound == "clip":
+            return list(scores)
+        return [score - after for score, after in zip(scores, [*scores[1:], 0.0], strict=True)]
+
+
+REWARDS.register("process", Process)

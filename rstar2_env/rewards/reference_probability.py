@@ -1,0 +1,61 @@
+"""``reference_probability``: how much the reasoning raises the probability of the gold answer (RLPR, arXiv 2506.18254).
+
+    r = max(0, PR(gold after the policy's own reasoning) - PR(gold right after the prompt))
+
+PR is the mean of the probabilities of the gold answer's tokens, not their product, which one token would decide. Where
+the policy's last turn gives its answer, the gold answer stands instead; an episode that gives none earns 0. The second
+term takes off what the policy knew without thinking. No verifier is needed, so it serves where answers are texts. The
+paper trains on 0.9 r + 0.1 format, and drops groups whose rewards deviate too little (``selector=deviation``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import ClassVar
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.options import CheckedOptions
+from rstar2_env.rewards.base import REWARDS, LanguageModel, Need, RewardContext, problem_of
+from rstar2_env.rewards.texts import last_turn
+
+
+@dataclass(frozen=True)
+class ReferenceProbability(CheckedOptions):
+    """How much the reasoning raises the mean probability of the gold answer's tokens (RLPR, arXiv 2506.18254).
+
+    Attributes:
+        lead: What the policy writes before its answer; that of the ``rstar2`` dialect.
+        debias: Take off the probability without reasoning, as the paper does.
+    """
+
+    lead: str = "<answer>\\boxed{"
+    debias: bool = True
+
+    needs: ClassVar[frozenset[Need]] = frozenset({"lm", "problem", "tokens"})
+
+    async def __call__(self, episode: Episode, ctx: RewardContext) -> float:
+        """From 0 to 1."""
+        gold = problem_of(ctx, "reference_probability").answer
+        assert ctx.lm is not None  # it is needed
+        reasoning, found, _ = last_turn(episode).rpartition(self.lead)
+        if not found or not episode.steps:
+            return 0.0
+        history = [*episode.prompt_ids, *episode.completion_ids[: episode.steps[-1].start]]
+        thought = await self._probability(ctx.lm, history, f"{reasoning}{self.lead}", gold)
+        if not self.debias:
+            return thought
+        return max(0.0, thought - await self._probability(ctx.lm, episode.prompt_ids, self.lead, gold))
+
+    async def _probability(self, lm: LanguageModel, ids: Sequence[int], lead: str, gold: str) -> float:
+        """The mean probability of the gold answer's tokens after some ids and a text."""
+        alone, whole = lm.encode(lead), lm.encode(lead + gold)
+        # A token that holds the end of the lead and the beginning of the answer is the answer's.
+        shared = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(alone, whole, strict=False))))
+        logps = await lm.score([*ids, *whole[:shared]], whole[shared:])
+        return sum(map(math.exp, logps)) / max(len(logps), 1)
+
+
+REWARDS.register("reference_probability", ReferenceProbability)

@@ -1,0 +1,79 @@
+"""``router``: each source of problems has a reward of its own (Guru, Reasoning360, arXiv 2506.14965).
+
+An episode is scored by the component that its source names, with the weight, gate and clip of that; a source without
+one is an error, not a 0, since a 0 would train the policy away from problems that nobody graded. Not covered:
+normalising each source by its own statistics, which ``advantage=task_norm`` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import CheckedOptions
+from rstar2_env.rewards.base import REWARDS, Need, RewardContext, Score
+from rstar2_env.rewards.component import Component, make_component
+
+_DOMAINS = ("math", "code", "science", "logic", "simulation", "tabular")
+_AWAITED = frozenset({"lm", "judge", "play"})
+
+
+@dataclass(frozen=True)
+class Router(CheckedOptions):
+    """The component that the problem's source names; a source that is not listed is an error (Guru, arXiv 2506.14965).
+
+    Attributes:
+        routes: The component of each source, as a recipe names one:
+            ``{"math": "return", "code": "tool_use:weight=2"}``. By default the paper's six domains, each with what its
+            environment pays.
+        by: What the source is: ``"task"``, what the environment says of the problem as a mixture of environments does;
+            ``"problem"``, the source of the problem itself.
+    """
+
+    routes: dict[str, Any] = field(default_factory=lambda: dict.fromkeys(_DOMAINS, "return"))
+    by: Literal["task", "problem"] = "task"
+    _made: dict[str, Component] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Make the components.
+
+        Raises:
+            ConfigurationError: There is none, or one does not take its options.
+            UnknownNameError: There is no component of one of the names.
+        """
+        super().__post_init__()
+        if not self.routes:
+            raise ConfigurationError('The router needs a component for each source: routes={"math": "return"}.')
+        made = {source: make_component(written) for source, written in self.routes.items()}
+        for component in made.values():
+            component.check()
+        object.__setattr__(self, "_made", made)
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """All that any of the components needs."""
+        own: frozenset[Need] = frozenset({"problem"}) if self.by == "problem" else frozenset()
+        return own.union(*(component.needs for component in self._made.values()))
+
+    def __call__(self, episode: Episode, ctx: RewardContext) -> Score | Awaitable[Score]:
+        """The score of the component of the episode's source.
+
+        Raises:
+            ConfigurationError: The source has none.
+        """
+        source = episode.task
+        if self.by == "problem" and ctx.problem is not None:
+            source = ctx.problem.source
+        component = self._made.get(source)
+        if component is None:
+            raise ConfigurationError(
+                f"The router has no route for the source {source!r}, only for {', '.join(self._made)}: name its "
+                "component in routes."
+            )
+        return component.avalue(episode, ctx) if component.needs & _AWAITED else component.value(episode, ctx)
+
+
+REWARDS.register("router", Router)

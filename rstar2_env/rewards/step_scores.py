@@ -1,0 +1,38 @@
+"""Scores of steps: how good each turn of an episode is, from 0 to 1; a process reward model, by name or your own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.own_code import Shape, is_called_with
+from rstar2_env.core.registry import Registry
+
+StepScores: TypeAlias = Callable[[Episode], Sequence[float]]
+"""One number for each turn of the policy."""
+
+STEP_SCORES: Registry[StepScores] = Registry(
+    "step score",
+    "rstar2_env.rewards",
+    "rstar2_env.step_scores",
+    shape=Shape(is_called_with(1), "a function of (episode) that returns a number for each turn"),
+)
+
+
+def statuses(episode: Episode) -> list[float]:
+    """Of each turn the share of its calls that are no error; 1 without a call. It costs nothing and needs no model."""
+    found = []
+    for turn in episode.steps:
+        counted = [status for status in turn.statuses if status.counts]
+        found.append(1 - sum(status.is_error for status in counted) / len(counted) if counted else 1.0)
+    return found
+
+
+def turn_rewards(episode: Episode) -> list[float]:
+    """What the environment paid for each turn."""
+    return [turn.reward for turn in episode.steps]
+
+
+STEP_SCORES.register("statuses", statuses)
+STEP_SCORES.register("turn_rewards", turn_rewards)

@@ -1,0 +1,57 @@
+"""Text metrics: how near an answer is to the gold one, as a number from 0 to 1; by name, or one's own code."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from rstar2_env.core.own_code import Shape, is_called_with
+from rstar2_env.core.registry import Registry
+from rstar2_env.rewards.texts import pieces
+
+TextMetric: TypeAlias = Callable[[str, str], float]
+"""The answer and the gold answer, to a number; higher is nearer."""
+
+TEXT_METRICS: Registry[TextMetric] = Registry(
+    "text metric",
+    "rstar2_env.rewards",
+    "rstar2_env.text_metrics",
+    shape=Shape(is_called_with(2), "a function of (answer, gold)"),
+)
+_LONGEST = 4
+"""Longest n-gram of BLEU."""
+
+
+def word_f1(answer: str, gold: str) -> float:
+    """Twice the words in common over all words, whatever their order and their case; 1 for two empty texts."""
+    own, other = Counter(pieces(answer.lower())), Counter(pieces(gold.lower()))
+    total = own.total() + other.total()
+    return 2 * (own & other).total() / total if total else 1.0
+
+
+def bleu(answer: str, gold: str) -> float:
+    """BLEU of one sentence: the geometric mean of the precisions of 1- to 4-grams, times the penalty for brevity.
+
+    From bigrams on, 1 is added to matches and counts (Lin and Och, 2004), so that one missing 4-gram is not a 0.
+    """
+    own, other = pieces(answer), pieces(gold)
+    logs = []
+    for n in range(1, _LONGEST + 1):
+        mine, theirs = _grams(own, n), _grams(other, n)
+        smooth = float(n > 1)
+        matched, count = (mine & theirs).total() + smooth, mine.total() + smooth
+        if not matched:
+            return 0.0
+        logs.append(math.log(matched / count))
+    brevity = min(0.0, 1 - len(other) / len(own))
+    return math.exp(brevity + sum(logs) / _LONGEST)
+
+
+def _grams(items: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
+    return Counter(tuple(items[at : at + n]) for at in range(len(items) - n + 1))
+
+
+TEXT_METRICS.register("bleu", bleu)
+TEXT_METRICS.register("word_f1", word_f1)

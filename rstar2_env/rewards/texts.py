@@ -1,0 +1,37 @@
+"""What components read of an episode's text: the policy's turns, its answer, its length, and repetitions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.tools.cut import Tokenizer
+
+_PIECE = re.compile(r"\w+|[^\w\s]")
+
+
+def policy_texts(episode: Episode) -> list[str]:
+    """The text of each turn of the policy."""
+    return [message.content for message in episode.messages if message.role == "assistant"]
+
+
+def last_turn(episode: Episode) -> str:
+    """The text of the policy's last turn; "" before the first."""
+    return next((message.content for message in reversed(episode.messages) if message.role == "assistant"), "")
+
+
+def pieces(text: str) -> list[str]:
+    """Words and single symbols of a text: a count of tokens where there is no tokenizer."""
+    return _PIECE.findall(text)
+
+
+def length_of(text: str, tokenizer: Tokenizer | None) -> int:
+    """The length of a text, in the tokens of a tokenizer, or else in ``pieces``."""
+    return len(pieces(text) if tokenizer is None else tokenizer.encode(text, add_special_tokens=False))
+
+
+def repeated_share(items: Sequence[object], n: int) -> float:
+    """The share of n-grams of a sequence that occurred before in it; 0 where it is shorter than n."""
+    grams = [tuple(items[at : at + n]) for at in range(len(items) - n + 1)]
+    return 1 - len(set(grams)) / len(grams) if grams else 0.0

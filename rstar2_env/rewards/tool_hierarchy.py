@@ -1,0 +1,59 @@
+"""``tool_hierarchy``: format first, then the answer, then the use of several tools (Tool-Star, arXiv 2505.16410).
+
+-1 for a broken format, else the answer's score s, and 0.1 more if s > 0 and two different tools were called. The
+format is broken unless exactly one answer was marked and every call could be parsed. ARPO has the same reward.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.options import CheckedOptions, Count
+from rstar2_env.core.status import ToolStatus
+from rstar2_env.rewards.base import REWARDS, Need, RewardContext, problem_of
+from rstar2_env.rewards.text_metrics import word_f1
+
+_NOT_CALLED = (ToolStatus.MALFORMED, ToolStatus.UNKNOWN_TOOL)
+
+
+@dataclass(frozen=True)
+class ToolHierarchy(CheckedOptions):
+    """-1 for a broken format, else the answer's score and a bonus for several tools (Tool-Star, arXiv 2505.16410).
+
+    Attributes:
+        score: ``"exact"`` is 1 for a correct episode, the verdict of the environment, as for mathematics; ``"f1"`` the
+            overlap of words with the gold answer, as for questions whose answer is a text.
+        broken: For a broken format.
+        bonus: For an answer that is not all wrong, with ``tools`` different tools.
+        tools: Different tools that earn the bonus.
+    """
+
+    score: Literal["exact", "f1"] = "exact"
+    broken: float = -1.0
+    bonus: float = 0.1
+    tools: Count = 2
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """The problem, for the overlap with its answer."""
+        return frozenset() if self.score == "exact" else frozenset({"problem"})
+
+    def __call__(self, episode: Episode, ctx: RewardContext) -> float:
+        """The reward; it includes the verdict, so leave out the environment's own beside it."""
+        if episode.answer_tags != 1 or ToolStatus.MALFORMED in episode.statuses:
+            return self.broken
+        if self.score == "exact":
+            score = float(episode.correct)
+        else:
+            score = word_f1(episode.answer or "", problem_of(ctx, "tool_hierarchy").answer)
+        return score + self.bonus * (score > 0 and len(_called(episode)) >= self.tools)
+
+
+def _called(episode: Episode) -> set[str]:
+    calls = [call for turn in episode.steps for call in turn.info.get("tool_calls", ())]
+    return {str(call.get("name")) for call in calls if ToolStatus(call["status"]) not in _NOT_CALLED}
+
+
+REWARDS.register("tool_hierarchy", ToolHierarchy)
