@@ -68,6 +68,7 @@ class Player:
         max_failed: Annotated[float, Rule(least=0, most=1)] = 0.5,
     ) -> None:
         self.engine, self.chat = engine, chat
+        self.encode, self.decode = chat.plain, chat.text
         self.sampling, self.budget = sampling, budget or Budget()
         self._max_in_flight, self._max_failed = max_in_flight, max_failed
         self.envs = EnvPool(make_env)
@@ -256,14 +257,6 @@ class Player:
                 "part of this run needs; use engine='transformers'."
             )
         return await self.engine.score(prompt_ids, ids)
-
-    def encode(self, text: str) -> list[int]:
-        """The token ids of a text as it stands, in which no special token of the template is one."""
-        return self.chat.plain(text)
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """The text of token ids."""
-        return self.chat.text(ids)
 
     def take_spent(self) -> Spent:
         """Where the time of the episodes since the last call went."""

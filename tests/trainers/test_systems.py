@@ -17,7 +17,7 @@ PAGE = (DOCS / "systems.md").read_text("utf-8")
 SYSTEMS, _, RECIPES = PAGE.partition("\n## Recipes\n")
 LEFT_OUT = {
     "rollout": {"plain"},
-    "reward": {"answer_format", "return", "tool_use"},
+    "reward": {"answer_format", "return"},
 }
 """Parts that are no published system."""
 
