@@ -35,7 +35,7 @@ def target(cell):
 
 def parts_of_row(written):
     """The slot that a row is about, and the names of its parts; nothing where it is an option of the run."""
-    slot, _, value = written.partition("=")
+    slot, _, value = written.removeprefix("parts.").partition("=")
     if slot not in FIELDS:
         return slot, []
     found = read_slot(slot, value)

@@ -1,0 +1,46 @@
+"""``sft``: cross-entropy of answers that an expert gave, or that the policy gave with help."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from rstar2_env.core.options import CheckedOptions, option
+
+from .base import LOSSES, Figures, Need
+from .tokens import Tokens
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Sft(CheckedOptions):
+    """-coef log pi on rows with 1 in the column ``off_policy``: supervision beside the policy gradient.
+
+    The term of Cog-Rethinker (arXiv 2510.15979), for the rollout ``decompose``, whose rows have no advantage; on rows
+    that have one it is added to what the other terms make of it. Its mean is that of the aggregation, over all rows.
+
+    Args:
+        coef: Its weight in the loss, the paper's lambda, whose value is not known.
+    """
+
+    coef: float = option(0.1, least=0)
+
+    needs: ClassVar[frozenset[Need]] = frozenset()
+    policy_gradient: ClassVar[bool] = False
+
+    def __call__(self, tokens: Tokens) -> Tensor:
+        """See ``Term``."""
+        return (-self.coef * tokens.logp).masked_fill(~self._learnt(tokens), 0.0)
+
+    def figures(self, tokens: Tokens) -> Figures:
+        """The mean cross-entropy of the tokens that it learns, in nats."""
+        learnt = self._learnt(tokens)
+        return {"sft": ((-tokens.logp.detach()).masked_fill(~learnt, 0.0).sum(), learnt.sum())}
+
+    def _learnt(self, tokens: Tokens) -> Tensor:
+        return (tokens.column("off_policy") > 0) & tokens.mask
+
+
+LOSSES.register("sft", Sft)

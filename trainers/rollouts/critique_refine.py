@@ -1,0 +1,81 @@
+"""``critique_refine``: answers are criticised and given again, and one that was refined so joins its group.
+
+Of a group of n episodes, n - 1 are sampled. Each is criticised, and the problem is played again under question, answer
+and critique together; the first right one of these refinements, else the one with the highest return, is the n-th
+episode (7 + 1 in the paper). It trains under the question alone, as a row with 1 in the column ``off_policy``. Where
+nothing could be refined, an episode more is sampled. Critiques, and refinements that are not chosen, are not recorded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import CheckedOptions
+
+from ..samplers.base import Start
+from .base import ROLLOUTS, Play
+from .texts import answer_of, question_of
+
+_ASK = "Criticise it: say briefly which steps hold, which do not, and what to do otherwise. Do not solve the problem."
+
+
+@dataclass(frozen=True)
+class CritiqueRefine(CheckedOptions):
+    """n - 1 episodes are sampled, and one is the best that critiques make of them (Critique-GRPO, arXiv 2506.03106).
+
+    The paper's critiques are a larger model's; here the policy writes them.
+
+    Args:
+        critique: What is said of an answer: ``"text"``, one more turn of the policy about each; ``"simple"``, whether
+            it is right; ``"simple_gt"``, that and the gold answer.
+    """
+
+    staged: ClassVar[str] = "it refines what was sampled first"
+    critique: Literal["text", "simple", "simple_gt"] = "text"
+
+    async def __call__(self, starts: Sequence[Start], size: int, play: Play) -> list[list[Episode]]:
+        """See ``Rollout``."""
+        if size < 2:
+            raise ConfigurationError(
+                "critique_refine samples all but one of a group: play at least 2 episodes of each."
+            )
+        return list(await asyncio.gather(*(self._group(at, start, size - 1, play) for at, start in enumerate(starts))))
+
+    async def _group(self, group: int, start: Start, own: int, play: Play) -> list[Episode]:
+        async def tried(member: int) -> tuple[Episode, Episode | None]:
+            first = await play.episode(start, group=group, member=member)
+            said = await self._said(first, play, group, 2 * own + member) if first.available and first.steps else ""
+            shown = (
+                f"{{question}}\n\nAn earlier attempt:\n{answer_of(first)}\n\nA critique of it:\n{said}\n\nTry again."
+            )
+            return first, await play.episode(start, group=group, member=own + member, shown=shown) if said else None
+
+        pairs = await asyncio.gather(*map(tried, range(own)))
+        refined = [again for _, again in pairs if again is not None and again.available]
+        best = next((one for one in refined if one.correct), None) or max(
+            refined, key=lambda one: one.reward, default=None
+        )
+        return [*(first for first, _ in pairs), best or await play.episode(start, group=group, member=3 * own)]
+
+    async def _said(self, episode: Episode, play: Play, group: int, member: int) -> str:
+        verdict = f"The attempt is {'right' if episode.correct else 'wrong'}."
+        if self.critique == "text":
+            asked = f"{question_of(episode)}\n\nAn attempt:\n{answer_of(episode)}\n\n{verdict} {_ASK}"
+            return answer_of(await play.reply(asked, group=group, member=member))
+        if self.critique == "simple":
+            return verdict
+        problem = play.problem(episode.problem_id)
+        if problem is None or not problem.answer.strip():
+            raise ConfigurationError(
+                f"critique=simple_gt names the gold answer, and the problem {episode.problem_id!r} has none: choose "
+                "critique=simple or text, or an environment whose problems have one."
+            )
+        return f"{verdict} The right answer is {problem.answer}."
+
+
+ROLLOUTS.register("critique_refine", CritiqueRefine)

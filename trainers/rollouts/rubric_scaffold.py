@@ -1,0 +1,85 @@
+"""``rubric_scaffold``: some episodes of a group are told part of what they will be judged by, fewer and fewer.
+
+Episode i of G is shown round(K lambda_i) of the K criteria of the problem's rubric, chosen at random, with
+
+    lambda_i = (G - 1 - i) / (G - 1) * sigmoid(-alpha (t - t0)),   t = step / (steps - 1), step from 0 on
+
+so the first sees all of them and the last none, and past t0 of the run soon nobody does. It trains under the question
+alone. ``problem.meta["rubric"]`` has the criteria, as for the reward ``rubric``: tables with ``criterion`` and
+``points``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import CheckedOptions, option
+
+from ..samplers.base import Start
+from .base import ROLLOUTS, Play
+
+
+@dataclass(frozen=True)
+class RubricScaffold(CheckedOptions):
+    """Part of the rubric is shown to part of a group, decaying over the run (RuscaRL, arXiv 2508.16949).
+
+    Args:
+        alpha: How sharply it decays.
+        t0: Share of the run after which half of it is left.
+        steps: Steps of the run; ``None`` takes them from the run.
+    """
+
+    alpha: float = option(125.0, least=0)
+    t0: float = option(0.2, least=0, most=1)
+    steps: int | None = option(None, least=1)
+
+    def shares(self, size: int, step: int) -> list[float]:
+        """The share of the criteria that each episode of a group is shown.
+
+        Args:
+            size: Episodes of the group.
+            step: Optimizer steps so far.
+        """
+        if self.steps is None:
+            raise ConfigurationError("rubric_scaffold decays over the steps of the run: give it `steps`.")
+        late = self.alpha * (step / max(self.steps - 1, 1) - self.t0)
+        left = 0.0 if late > 700 else 1 / (1 + math.exp(late))
+        return [left * (size - 1 - member) / max(size - 1, 1) for member in range(size)]
+
+    async def __call__(self, starts: Sequence[Start], size: int, play: Play) -> list[list[Episode]]:
+        """See ``Rollout``."""
+        shares = self.shares(size, play.step)
+
+        def one(group: int, start: Start, member: int) -> asyncio.Future[Episode]:
+            # The same draw on any number of processes, which play.rng would not give.
+            rng = np.random.default_rng([start.seed, play.step, member])
+            items = _rubric(start, play)
+            shown = sorted(rng.choice(len(items), round(len(items) * shares[member]), replace=False).tolist())
+            told = "".join(f"\n- {items[at]}" for at in shown)
+            text = f"{{question}}\n\nThe answer will be judged by these points, among others:{told}" if shown else None
+            return asyncio.ensure_future(play.episode(start, group=group, member=member, shown=text))
+
+        groups = [[one(group, start, member) for member in range(size)] for group, start in enumerate(starts)]
+        await asyncio.gather(*(episode for group in groups for episode in group))
+        return [[episode.result() for episode in group] for group in groups]
+
+
+def _rubric(start: Start, play: Play) -> list[str]:
+    problem = play.problem(start.problem_id)
+    items = () if problem is None else problem.meta.get("rubric", ())
+    if not items:
+        raise ConfigurationError(
+            f"rubric_scaffold needs problems with meta['rubric'], a list of tables with criterion and points; the "
+            f"problem {start.problem_id!r} has none."
+        )
+    return [f"{item['criterion']} ({item['points']:+g})" for item in items]
+
+
+ROLLOUTS.register("rubric_scaffold", RubricScaffold)
