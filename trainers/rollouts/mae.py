@@ -1,0 +1,181 @@
+"""``mae``: the policy poses problems, solves them, and judges both: self-play with roles that share their weights.
+
+A group is made of rounds of 2 + 2n episodes: a proposer is shown a problem for reference and poses another; a judge
+scores its quality; if that is at least ``least``, n solvers answer it, and a judge scores each answer. They earn
+
+    proposer (quality + difficulty + format) / 3,   difficulty = 1 - mean score of the answers
+    solver   (score + format) / 2
+    judge    format
+
+where format is 1 for exactly one pair of the tags that were asked for, 0.5 for more, else 0. A problem that nobody was
+asked to solve has no difficulty. The places that a bad problem leaves free are solvers of the environment's own
+problem, whose score is its reward. With ``judge=environment`` a round has 1 + n episodes: the proposer gives an answer
+with its problem, the environment plays the problem and grades the solvers, and quality is whether one of them agrees.
+
+``Episode.task`` is the role, for the advantage ``task_norm:of=(reinforce:baseline=none)``, whose mean and deviation are
+those of each role. Good problems may be references later; they go into checkpoints. Longer than most parts, since it is
+three of them; what the roles are asked for is in ``roles``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import CheckedOptions, option
+
+from ..samplers.base import Start
+from .base import ROLLOUTS, Play
+from .roles import JUDGE_ANSWER, JUDGE_QUESTION, LIKE, PROPOSE, SOLVE, WITH_ANSWER, earn, form_of, score_of, tagged
+from .texts import answer_of
+
+_UNJUDGED = "Its judge was not available."
+
+
+@dataclass
+class Mae(CheckedOptions):
+    """Proposer, solvers and judges of one policy play problems of their own (Multi-Agent Evolve, arXiv 2510.23595).
+
+    Args:
+        solvers: Answers to a proposed problem; fewer where a group has no room for them.
+        judge: Who scores: the ``"policy"``, or the ``"environment"``, for one whose ``reset`` takes a problem.
+        difficulty: ``"mean"``, 1 - the mean score, as in the paper; ``"threshold"``, 1 where it is below 0.7, else 0,
+            as in the released code.
+        least: Quality from which on a problem is solved.
+        capacity: Good problems that are remembered, the latest.
+    """
+
+    staged: ClassVar[str] = "what some roles write is the task of the others"
+    solvers: int = option(3, least=1)
+    judge: Literal["policy", "environment"] = "policy"
+    difficulty: Literal["mean", "threshold"] = "mean"
+    least: float = option(0.7, least=0, most=1)
+    capacity: int = option(1024, least=1)
+    _good: list[str] = field(init=False, repr=False, default_factory=list)
+
+    async def __call__(self, starts: Sequence[Start], size: int, play: Play) -> list[list[Episode]]:
+        """See ``Rollout``."""
+        if size < 2:
+            raise ConfigurationError("mae plays several roles in a group: play at least 2 episodes of each.")
+        solvers = min(self.solvers, (size - 2) // 2 if self.judge == "policy" else size - 1)
+        tables = [_Table(self, start, at, size, solvers, play) for at, start in enumerate(starts)]
+        return list(await asyncio.gather(*(table.group() for table in tables)))
+
+    def reference(self, start: Start, play: Play, number: int) -> str:
+        """The problem that a proposer is shown: the environment's or a good one of earlier steps; empty for none."""
+        rng = np.random.default_rng([start.seed, play.step, number])
+        if self._good and rng.random() < 0.5:
+            return self._good[int(rng.integers(len(self._good)))]
+        problem = play.problem(start.problem_id)
+        return "" if problem is None else problem.question
+
+    def tell(self, group: Sequence[Episode]) -> list[str] | None:
+        """See ``Learns``: the good problems of a group."""
+        good = [one for one in group if one.task == "proposer" and one.available and one.correct]
+        return [tagged(answer_of(one), "question")[0] for one in good] or None
+
+    def learn(self, told: Sequence[list[str]]) -> None:
+        """See ``Learns``."""
+        self._good = [*self._good, *(question for own in told for question in own)][-self.capacity :]
+
+    def state_dict(self) -> dict[str, Any]:
+        """The good problems."""
+        return {"good": list(self._good)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state."""
+        self._good = [str(question) for question in state["good"]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """Where one group is played."""
+
+    part: Mae
+    start: Start
+    number: int
+    size: int
+    solvers: int
+    play: Play
+
+    async def group(self) -> list[Episode]:
+        each = 2 + 2 * self.solvers if self.part.judge == "policy" else 1 + self.solvers
+        played = await asyncio.gather(*(self._round(at * each) for at in range(self.size // each)))
+        found = [episode for one in played for episode in one]
+        return [*found, *await asyncio.gather(*map(self._own, range(self.size, 2 * self.size - len(found))))]
+
+    async def _round(self, first: int) -> list[Episode]:
+        reference, graded = self.part.reference(self.start, self.play, first), self.part.judge == "environment"
+        like = LIKE.format(reference=reference) if reference else ""
+        proposer = await self._reply(PROPOSE.format(like=like, answer=WITH_ANSWER if graded else ""), first)
+        question, form = tagged(answer_of(proposer), "question")
+        if not question:
+            return [earn(proposer, "proposer", False, quality=0.0, difficulty=0.0, format=form)]
+        if graded:
+            return await self._graded(proposer, question, form, first + 1)
+        judge, quality = await self._judged(JUDGE_QUESTION.format(question=question), first + 1)
+        if quality is None:
+            proposer.void("unavailable", _UNJUDGED)
+            return [earn(proposer, "proposer", False), judge]
+        scores: list[float] = []
+        others: list[Episode] = []
+        if quality >= self.part.least:
+            answers = await asyncio.gather(*(self._answer(question, first + 2 + at) for at in range(self.solvers)))
+            others = [episode for pair, _ in answers for episode in pair]
+            scores = [score for _, score in answers if score is not None]
+        self._pay(proposer, quality, scores, form, good=quality >= self.part.least)
+        return [proposer, judge, *others]
+
+    async def _answer(self, question: str, member: int) -> tuple[list[Episode], float | None]:
+        """A solver and its judge, and the score; ``None`` where one of them is not available."""
+        solver = await self._reply(SOLVE.format(question=question), member)
+        if not solver.available:
+            return [earn(solver, "solver", False)], None
+        asked = JUDGE_ANSWER.format(question=question, answer=answer_of(solver))
+        judge, score = await self._judged(asked, member + self.solvers)
+        if score is None:
+            solver.void("unavailable", _UNJUDGED)
+        form = tagged(answer_of(solver), "answer")[1]
+        return [earn(solver, "solver", (score or 0.0) >= 0.5, judge=score or 0.0, format=form), judge], score
+
+    async def _graded(self, proposer: Episode, question: str, form: float, first: int) -> list[Episode]:
+        """Let the environment grade answers to a problem by the answer that came with it."""
+        gold, told = tagged(answer_of(proposer), "answer")
+        if not gold:
+            return [earn(proposer, "proposer", False, quality=0.0, difficulty=0.0, format=0.0)]
+        name = f"{self.start.problem_id}+proposed"
+        start = Start(self.start.seed, {"problem": {"id": name, "question": question, "answer": gold}})
+        solvers = await asyncio.gather(*(self._own(first + at, start) for at in range(self.solvers)))
+        scores = [one.rewards["judge"] for one in solvers if one.available]
+        agreed = any(one.available and one.correct for one in solvers)
+        self._pay(proposer, float(agreed), scores, min(form, told), good=agreed)
+        return [proposer, *solvers]
+
+    async def _own(self, member: int, start: Start | None = None) -> Episode:
+        """A solver of a problem that the environment grades; of its own one, unless it is given another."""
+        solver = await self.play.episode(start or self.start, group=self.number, member=member)
+        score = min(max(solver.reward, 0.0), 1.0)
+        return earn(solver, "solver", solver.correct, judge=score, format=form_of(solver.answer_tags))
+
+    async def _judged(self, asked: str, member: int) -> tuple[Episode, float | None]:
+        judge = await self._reply(asked, member)
+        score, form = score_of(answer_of(judge))
+        return earn(judge, "judge", form == 1, format=form), score if judge.available else None
+
+    async def _reply(self, text: str, member: int) -> Episode:
+        return await self.play.reply(text, group=self.number, member=member)
+
+    def _pay(self, proposer: Episode, quality: float, scores: Sequence[float], form: float, *, good: bool) -> None:
+        """Pay the proposer; a problem that is not good has no difficulty, nor has one that nobody could answer."""
+        mean = sum(scores) / len(scores) if scores else 1.0
+        hard = 0.0 if not (good and scores) else 1 - mean if self.part.difficulty == "mean" else float(mean < 0.7)
+        earn(proposer, "proposer", good, quality=quality, difficulty=hard, format=form)
+
+
+ROLLOUTS.register("mae", Mae)

@@ -1,0 +1,63 @@
+"""What the roles of ``mae`` are asked for, how their texts are read, and what that earns them."""
+
+from __future__ import annotations
+
+import re
+
+from rstar2_env.core.episode import Episode
+
+PROPOSE = (
+    "Pose a new problem that is clear, complete and hard but possible to solve.{like}\n\nWrite it as "
+    "<question>the problem</question>{answer}, and nothing else in these tags."
+)
+LIKE = " It may be of the kind of this one, and must not repeat it:\n\n{reference}"
+WITH_ANSWER = " with its answer as <answer>the answer</answer>"
+SOLVE = "{question}\n\nReason step by step, and end with <answer>your answer</answer>."
+_SCORE = " Reason first, and end with <score>a whole number from 1 to 10</score>."
+JUDGE_QUESTION = "A problem:\n\n{question}\n\nHow clear, complete and sensible is it?" + _SCORE
+JUDGE_ANSWER = "A problem:\n\n{question}\n\nAn answer:\n\n{answer}\n\nHow right is the answer?" + _SCORE
+
+
+def tagged(text: str, name: str) -> tuple[str, float]:
+    """What stands in the last pair of tags, and how well the format is kept.
+
+    Args:
+        text: What was written.
+        name: Name of the tags.
+
+    Returns:
+        The content, empty where there is none; 1 for exactly one pair of tags with something in it, 0.5 for more, else
+        0.
+    """
+    found = [one.strip() for one in re.findall(rf"<{name}>(.*?)</{name}>", text, re.DOTALL)]
+    found = [one for one in found if one]
+    return (found[-1], 1.0 if len(found) == 1 else 0.5) if found else ("", 0.0)
+
+
+def score_of(text: str) -> tuple[float, float]:
+    """What a judge says, from 0 to 1, and how well it keeps the format; both 0 where it gives no score from 1 to 10."""
+    content, form = tagged(text, "score")
+    number = float(content) if re.fullmatch(r"\d+(\.\d+)?", content) else 0.0
+    return (number / 10, form) if 1 <= number <= 10 else (0.0, 0.0)
+
+
+def form_of(tags: int) -> float:
+    """How well an answer keeps the format that an environment wants, by how often it marks one."""
+    return {0: 0.0, 1: 1.0}.get(tags, 0.5)
+
+
+def earn(episode: Episode, role: str, correct: bool, **parts: float) -> Episode:
+    """Give an episode its role, and the mean of some parts as its reward; one that does not count earns nothing.
+
+    Args:
+        episode: The episode.
+        role: Its role, as its task.
+        correct: Whether it counts as right.
+        **parts: The parts of the reward, by name.
+    """
+    episode.task = role
+    if episode.available and episode.steps:
+        reward = sum(parts.values()) / len(parts)
+        episode.steps[-1].reward += reward - episode.reward
+        episode.reward, episode.rewards, episode.correct = reward, parts, correct
+    return episode
