@@ -193,10 +193,12 @@ class Weights:
 
     def __call__(self, tokens):
         weights = []
+        helped = tokens.columns["off_policy"][0].tolist()
         for members in _together(tokens, self.level):
             ratio = 1.0
             for at in members:
-                ratio *= math.exp(tokens.old[0, at].item() - tokens.sampled[0, at].item())
+                # What was drawn after another prompt says nothing of the engine.
+                ratio *= 1.0 if helped[at] else math.exp(tokens.old[0, at].item() - tokens.sampled[0, at].item())
             if self.kind == "geometric":
                 ratio = ratio ** (1 / max(len(members), 1))
             outside = not self.low <= ratio <= self.high

@@ -62,7 +62,8 @@ class PlainPlay:
 
     def problem(self, problem_id: str) -> Problem | None:
         """A problem of that id."""
-        return Problem(problem_id, f"What is {problem_id}?", "42", meta={"rubric": [{"criterion": "It is right.", "points": 1.0}]})
+        rubric = [{"criterion": "It is right.", "points": 1.0}]
+        return Problem(problem_id, f"What is {problem_id}?", "42", meta={"rubric": rubric})
 
     async def branch(self, episode: Episode, token: int, n: int) -> list[Episode]:
         """Episodes that share the first tokens with another."""

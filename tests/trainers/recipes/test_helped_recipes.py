@@ -10,6 +10,9 @@ from places import ROOT
 from rstar2_env.trainers import TRAINERS
 
 PRESCRIBED = {
+    "critique_grpo": ("critique_refine", "all", "group_mean", ["shaped_offpolicy", "entropy"], "const_len"),
+    "mae": ("mae", "all", "task_norm", ["ppo_clip"], "token_mean"),
+    "ruscarl": ("rubric_scaffold", "all", "group_norm", ["ppo_clip", "kl"], "token_mean"),
     "cog_rethinker": ("decompose", "all", "group_norm", ["ppo_clip", "sft"], "token_mean"),
 }
 """Of each recipe its rollout, selector, advantage, loss and mean."""
