@@ -18,7 +18,7 @@ from places import ROOT
 import rstar2_env  # noqa: F401 - registers the environment
 from rstar2_env.agents import AGENTS, InformedAgent, make
 from rstar2_env.agents.human import Human
-from rstar2_env.core.errors import ConfigurationError, UnknownNameError
+from rstar2_env.core.errors import ConfigurationError, MissingExtraError, UnknownNameError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.dialects import make_dialect
 from rstar2_env.evaluation.play import play_episode
@@ -56,7 +56,11 @@ def typing() -> Human:
     return Human(io.StringIO("thinking\n<answer>\\boxed{18}</answer>\n.\n" * 500), io.StringIO())
 
 
-@pytest.mark.parametrize("name", AGENTS.names())
+THEIRS = [name for name in AGENTS.names() if hasattr(AGENTS.get(name), "framework")]
+"""Agents of other frameworks: tests/bridges has the same test of each, with the framework."""
+
+
+@pytest.mark.parametrize("name", sorted(set(AGENTS.names()) - set(THEIRS)))
 def test_every_agent_keeps_the_contract(name):
     reply = {"choices": [{"message": {"role": "assistant", "content": "<answer>\\boxed{18}</answer>"}}]}
     with flaky(lambda asked, number: (200, reply)) as endpoint:
@@ -67,6 +71,14 @@ def test_every_agent_keeps_the_contract(name):
         if "agent" in inspect.signature(AGENTS.get(name)).parameters:
             options[name] = {"agent": "random_text:answers=0.3"}
         assert check_agent(typing if name == "human" else name, **options.get(name, {})) == list(AGENT_CHECKS)
+
+
+@pytest.mark.parametrize("name", THEIRS)
+def test_an_agent_of_another_framework_says_what_to_install(name, monkeypatch):
+    for package in ("agents", "smolagents", "langchain_core"):
+        monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtraError, match=rf"rstar2-env\[{name.replace('_', '-')}\]"):
+        make(name, base_url="http://127.0.0.1:1/v1", model="m")
 
 
 @pytest.mark.parametrize("name", ["calculations", "oracle"])

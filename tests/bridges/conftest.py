@@ -1,10 +1,12 @@
-"""The bridges' tests run in environments of their own (``make test-bridges``); elsewhere this folder is not collected."""
+"""The bridges' tests run in environments of their own (``make test-bridges``); no other run collects this folder."""
 
 from __future__ import annotations
 
 import os
 import sys
 from pathlib import Path
+
+import pytest
 
 SUPPORT = str(Path(__file__).parents[1] / "support")
 if SUPPORT not in sys.path:
@@ -13,3 +15,5 @@ if SUPPORT not in sys.path:
 from bridges import VARIABLE  # noqa: E402  # found by the line above
 
 collect_ignore_glob = [] if os.environ.get(VARIABLE) else ["test_*.py"]
+
+pytest.register_assert_rewrite("their_agents")

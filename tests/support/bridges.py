@@ -56,7 +56,13 @@ class Group:
     also: tuple[str, ...] = ()
 
 
-GROUPS = (Group("agents", bridges=("langgraph",), extras=("langgraph",)),)
+GROUPS = (
+    Group(
+        "agents",
+        bridges=("langgraph", "openai_agents", "smolagents"),
+        extras=("langgraph", "openai-agents", "smolagents"),
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -138,7 +144,8 @@ def test_bridge(python: Path, name: str, words: Sequence[str]) -> Result:
     given = {**os.environ, VARIABLE: "1", "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     with tempfile.TemporaryDirectory(prefix="rstar2-bridge-") as folder:
         report = Path(folder) / "report.xml"
-        command = [str(python), "-m", "pytest", f"tests/bridges/test_{name}.py", f"--confcutdir={TESTS}"]
+        # -P: our folder ``agents`` is not the package of that name.
+        command = [str(python), "-P", "-m", "pytest", f"tests/bridges/test_{name}.py", f"--confcutdir={TESTS}"]
         command += ["-q", "-p", "no:cacheprovider", f"--junitxml={report}", *words]
         done = subprocess.run(command, cwd=ROOT, env=given, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         tally = read(report) if report.exists() else Tally()

@@ -1,0 +1,80 @@
+"""What the agents of other frameworks share: whose agent it is, and which tools it gets.
+
+Covered: an agent of the user's own, made by a function for every episode, or a plain one for an endpoint. Not covered:
+the frameworks themselves (``rstar2_env.adapters``), which are imported when an agent is made.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from typing import Any, ClassVar, Literal
+
+from rstar2_env.adapters.loop_agent import LoopAgent
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import checked
+from rstar2_env.core.own_code import find_own, own_name
+from rstar2_env.dialects import Dialect
+
+
+class TheirAgent(LoopAgent):
+    """Plays with an agent of another framework.
+
+    Args:
+        factory: Makes the agent for an episode: ``./file.py:function`` or ``module:function``, or the function. It is
+            given the episode, of which the adapter's ``env_tools`` and ``system`` are for the agent. Without it, a
+            plain agent plays for the endpoint that the next options name.
+        base_url: The endpoint's URL including its version, such as ``http://127.0.0.1:8000/v1``.
+        model: The name under which it serves the model.
+        api_key_env: Environment variable that holds the API key; if it is not set, none is sent.
+        tools: ``"native"``: the agent gets the environment's tools as its own. ``"text"``: it gets none, and what it
+            says at the end of its run is played as it is, with calls in the environment's dialect.
+        dialect: The environment's dialect.
+
+    Raises:
+        ConfigurationError: Neither ``factory`` nor an endpoint is given, or both are, or the dialect cannot write every
+            call.
+        MissingExtraError: The framework is not installed.
+    """
+
+    framework: ClassVar[str]
+    """Its adapter in ``rstar2_env.adapters``."""
+    incidental = frozenset({"api_key_env"})
+    determinism = "The endpoint is sent the episode's seed; few endpoints reply the same to it."
+
+    @checked
+    def __init__(
+        self,
+        factory: Any = None,
+        base_url: str | None = None,
+        model: str | None = None,
+        api_key_env: str = "OPENAI_API_KEY",
+        tools: Literal["native", "text"] = "native",
+        dialect: Dialect | str = "rstar2",
+    ) -> None:
+        adapter = import_module(f"rstar2_env.adapters.{self.framework}")
+        make: Callable[..., Any]
+        if factory is not None:
+            if base_url is not None or model is not None:
+                raise ConfigurationError("base_url and model are of the plain agent: give them, or factory, not both.")
+            make = self._own(factory)
+        elif base_url is None or model is None:
+            raise ConfigurationError(
+                f"The agent {self.framework!r} needs factory=./file.py:function, which makes yours, or base_url and model "
+                "of an endpoint for a plain one."
+            )
+        else:
+            key = os.environ.get(api_key_env)
+            make = partial(adapter.endpoint_agent, base_url=base_url, model=model, api_key=key)
+        super().__init__(adapter.start(make), dialect=dialect, native=tools == "native")
+
+    def _own(self, factory: Any) -> Callable[..., Any]:
+        own = own_name(factory) if isinstance(factory, str) else None
+        found: Any = factory if own is None else find_own(own, "factory of agents", None, {})
+        if not callable(found):
+            raise ConfigurationError(
+                f"factory must name a function, as ./file.py:function or module:function, not {factory!r}."
+            )
+        return found

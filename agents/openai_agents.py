@@ -1,0 +1,15 @@
+"""Plays with an agent of the OpenAI Agents SDK; ``rstar2_env.adapters.openai_agents`` says what survives."""
+
+from __future__ import annotations
+
+from ._their_agent import TheirAgent
+from .base import AGENTS
+
+
+class OpenAIAgents(TheirAgent):
+    """Plays with an agent of the OpenAI Agents SDK: one of your own, or a plain one for an endpoint."""
+
+    framework = "openai_agents"
+
+
+AGENTS.register("openai_agents", OpenAIAgents)

@@ -1,0 +1,126 @@
+"""LangGraph (1.2): our tools as LangChain's tools, and graphs in episodes of ours.
+
+Covered: any compiled graph whose state has ``messages``, such as those of ``create_agent`` and ``create_react_agent``,
+or a plain one for an OpenAI-compatible endpoint; several messages in one episode; calls whose arguments are no JSON,
+which LangChain keeps from its tools: they are played as malformed calls, and the graph is run again with the results.
+Not covered: a call of a tool that does not exist, which LangGraph answers by itself, so that no turn is played; token
+counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+from rstar2_env.adapters.loop_agent import Running, Start
+from rstar2_env.adapters.tool_session import Toolbox
+from rstar2_env.core.errors import MissingExtraError, UnusableReplyError
+
+try:
+    from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
+    from langchain_core.tools import StructuredTool
+    from langchain_openai import ChatOpenAI
+    from langgraph.errors import GraphRecursionError
+    from langgraph.graph import START, MessagesState, StateGraph
+    from langgraph.prebuilt import ToolNode, tools_condition
+except ImportError as error:
+    raise MissingExtraError("langgraph", "Playing with graphs of LangGraph") from error
+
+_MOST_STEPS = 200
+"""In one run, those of the tools too. The environment's budgets end an episode before; this is for calls that never
+reach it."""
+
+
+def env_tools(box: Toolbox) -> list[Any]:
+    """The tools of an environment as LangChain has them.
+
+    Args:
+        box: A ``ToolSession``, or what a graph's factory is given.
+    """
+    return [_tool(schema["function"], box) for schema in box.tools]
+
+
+class GraphLoop:
+    """A graph in the middle of an episode."""
+
+    bare = False
+
+    def __init__(self, graph: Any, running: Running) -> None:
+        self._graph, self._running, self._messages = graph, running, list[Any]()
+        # A graph with a checkpointer wants the name of a thread; messages have ids, and so are kept once.
+        self._config = {"recursion_limit": _MOST_STEPS, "configurable": {"thread_id": uuid4().hex}}
+
+    def ask(self, text: str) -> str:
+        """Run it on a message, after those of the episode so far; returns the text of its last message.
+
+        Raises:
+            UnusableReplyError: The run was longer than any episode.
+        """
+        self._messages = [*self._messages, HumanMessage(text)]
+        while True:
+            try:
+                self._messages = self._graph.invoke({"messages": self._messages}, self._config)["messages"]
+            except GraphRecursionError as error:
+                raise UnusableReplyError("cut", f"The graph's run came to no end: {error}") from error
+            last = self._messages[-1]
+            broken = getattr(last, "invalid_tool_calls", ())
+            if not broken:
+                return str(last.text)
+            for call in broken:
+                shown = self._running.call(str(call["name"]), str(call["args"]))
+                self._messages = [*self._messages, ToolMessage(shown, tool_call_id=call["id"])]
+
+
+def start(make: Callable[[Running], Any]) -> Start:
+    """How an episode is started with a graph.
+
+    Args:
+        make: Makes the compiled graph, of ``env_tools(running)`` and ``running.system``.
+    """
+    return partial(_start, make)
+
+
+def endpoint_agent(running: Running, *, base_url: str, model: str, api_key: str | None = None) -> Any:
+    """A model behind an OpenAI-compatible endpoint, and its tools, in turn.
+
+    Args:
+        running: The episode.
+        base_url: The endpoint's URL with its version.
+        model: Its name there.
+        api_key: Its key, if it needs one.
+    """
+    tools = env_tools(running)
+    chat: Any = ChatOpenAI(base_url=base_url, model=model, api_key=api_key or "none", seed=running.seed % (1 << 31))
+    if tools:
+        chat = chat.bind_tools(tools)
+    system = [SystemMessage(running.system)] if running.system else []
+
+    def speak(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [chat.invoke([*system, *state["messages"]])]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("agent", speak)
+    graph.add_edge(START, "agent")
+    if tools:
+        graph.add_node("tools", ToolNode(tools))
+        graph.add_conditional_edges("agent", tools_condition)
+        graph.add_edge("tools", "agent")
+    return graph.compile()
+
+
+def _start(make: Callable[[Running], Any], running: Running) -> GraphLoop:
+    return GraphLoop(make(running), running)
+
+
+def _tool(function: Mapping[str, Any], box: Toolbox) -> Any:
+    def run(**arguments: Any) -> str:
+        return box.call(function["name"], arguments)
+
+    return StructuredTool(
+        name=function["name"],
+        description=function["description"],
+        args_schema=dict(function["parameters"]),
+        func=run,
+    )

@@ -1,0 +1,223 @@
+"""An agent of another framework as one of ours: its loop runs in a thread, and waits there while the environment steps.
+
+Their loops call a tool as a function and wait for its result; an ``Agent`` of ours returns a turn and is asked again.
+So each call that their loop makes becomes a turn in the environment's dialect, the loop waits in its thread, and what
+the environment shows goes back as the call's result. Their final text is a turn too; where the environment goes on
+after it, their loop is run again with what was shown as the next message.
+
+Covered: any framework, by a ``Loop``; calls made at once, which become turns one after the other; an episode that is
+over or given up in the middle of a call, whose loop is unwound. Not covered: pickling in the middle of an episode.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from queue import SimpleQueue
+from typing import Any, Protocol, TypeAlias
+
+import gymnasium as gym
+
+from rstar2_env.adapters.tool_session import Arguments, as_reply, marked, native_call, system_of
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import UnusableReplyError
+from rstar2_env.dialects import Dialect, make_dialect
+from rstar2_env.env.conversation import Conversation
+from rstar2_env.evaluation.play import play_episode
+from rstar2_env.problems import Problem
+
+
+class Loop(Protocol):
+    """A framework's agent in the middle of an episode.
+
+    Attributes:
+        bare: Whether what it says at the end is an answer alone, which is to be marked as one.
+    """
+
+    bare: bool
+
+    def ask(self, text: str) -> str:
+        """Run it on a message, after those of the episode so far, to its final text.
+
+        Raises:
+            UnusableReplyError: It came to no text that could be played.
+        """
+        ...
+
+
+class AbandonedError(BaseException):
+    """Unwinds a loop whose episode is over. No ``Exception``: frameworks show those to the model and go on."""
+
+
+class LoopAgent:
+    """Plays with an agent of another framework.
+
+    Args:
+        start: Starts their agent for an episode.
+        dialect: The environment's dialect.
+        native: Whether their agent gets the environment's tools as its own; without, the system message describes them
+            and its texts are played as they are.
+
+    Raises:
+        ConfigurationError: ``native``, and the dialect cannot write every call.
+    """
+
+    def __init__(self, start: Start, *, dialect: Dialect | str = "rstar2", native: bool = True) -> None:
+        self._start, self._native, self._dialect = start, native, make_dialect(dialect)
+        self._talk = Conversation(self._dialect, native=native)
+        self._run: Running | None = None
+
+    def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:
+        """Begin an episode, and give up the one before.
+
+        Args:
+            observation: The text of the environment's ``reset``.
+            info: The ``info`` of the environment's ``reset``; ``system`` is the system message, ``tools`` the schemas.
+            seed: Handed to their agent.
+        """
+        self.close()
+        self._talk.begin(info)
+        tools = list(info.get("tools") or ()) if self._native else []
+        self._run = Running(system_of(self._talk), tools, seed)
+        self._run.begin(self._start)
+        weakref.finalize(self, self._run.abandon)
+
+    def act(self, observation: str, info: Mapping[str, Any]) -> str:
+        """Let their loop go on with what is shown, up to its next call or its final text.
+
+        Raises:
+            UnusableReplyError: Their agent came to no text that could be played.
+            Exception: What their loop raised.
+        """
+        assert self._run is not None  # reset comes first
+        self._talk.hear(observation, str(info.get("role", "user")))
+        # Their clients write UTF-8, which has no lone surrogates.
+        shown = str(self._talk.messages[-1]["content"]).encode("utf-8", "replace").decode("utf-8")
+        name, arguments = self._run.go_on(shown)
+        if name is not None:
+            return self._talk.say(as_reply("", native_call(self._run.calls, name, arguments)))
+        text = str(arguments)
+        if not text.strip():
+            raise UnusableReplyError("no_text", "The agent ended its run without a text.")
+        return self._talk.say(as_reply(marked(self._dialect, text) if self._run.bare else text))
+
+    def close(self) -> None:
+        """Give up the episode that is running."""
+        if self._run is not None:
+            self._run.abandon()
+
+
+class Running:
+    """A loop in its thread, for one episode: what their agent is made with, and given as its tools.
+
+    Attributes:
+        system: The environment's system message, without a section on tools where there are ``tools``.
+        tools: Schemas of the environment's tools.
+        seed: Of the episode.
+        calls: How many calls became turns.
+    """
+
+    # It does not hold the agent, whose end may so end it.
+
+    def __init__(self, system: str, tools: Sequence[Mapping[str, Any]], seed: int) -> None:
+        self.system, self.tools, self.seed = system, tools, seed
+        self.calls, self.bare = 0, False
+        self._asked: SimpleQueue[str | None] = SimpleQueue()
+        self._came: SimpleQueue[tuple[str | None, Any]] = SimpleQueue()
+        self._waiting: list[tuple[str, Arguments, Future[str]]] = []
+        self._lock, self._over = threading.Lock(), False
+
+    def call(self, name: str, arguments: Arguments) -> str:
+        """Let a call be played as a turn, and wait for its result.
+
+        Args:
+            name: Name of the tool.
+            arguments: The arguments, or the JSON that the model wrote for them, which need not be valid.
+
+        Raises:
+            AbandonedError: The episode is over.
+        """
+        return self.later(name, arguments).result()
+
+    def later(self, name: str, arguments: Arguments) -> Future[str]:
+        """The same without waiting: the result comes with the future, for loops of coroutines."""
+        result: Future[str] = Future()
+        with self._lock:
+            if self._over:
+                result.set_exception(AbandonedError())
+                return result
+            self._waiting.append((name, arguments, result))
+            if len(self._waiting) == 1:  # others become turns when this one has its result
+                self._came.put((name, arguments))
+        return result
+
+    def begin(self, start: Start) -> None:
+        """Start the thread."""
+        threading.Thread(target=self._main, args=(start,), name="their loop", daemon=True).start()
+
+    def go_on(self, text: str) -> tuple[str | None, Any]:
+        """Hand over what was shown; returns the name and arguments of the next call, or ``None`` and the final text."""
+        with self._lock:
+            done = self._waiting.pop(0)[2] if self._waiting else None
+            if self._waiting:
+                self._came.put(self._waiting[0][:2])
+        if done is None:
+            self._asked.put(text)
+        else:
+            done.set_result(text)
+        name, what = self._came.get()
+        if isinstance(what, BaseException):
+            raise what
+        self.calls += name is not None
+        return name, what
+
+    def abandon(self) -> None:
+        """Unwind the loop."""
+        with self._lock:
+            self._over, waiting, self._waiting = True, self._waiting, []
+        for _, _, result in waiting:
+            result.set_exception(AbandonedError())
+        self._asked.put(None)
+
+    def _main(self, start: Start) -> None:
+        try:
+            loop = start(self)
+            self.bare = loop.bare
+            while (text := self._asked.get()) is not None:
+                self._came.put((None, loop.ask(text)))
+        except BaseException as error:  # raised again where the turn is awaited; nobody waits for an abandoned one
+            self._came.put((None, error))
+
+
+Start: TypeAlias = Callable[[Running], Loop]
+"""Starts their agent for an episode."""
+
+
+def play(
+    env: gym.Env[str, str],
+    start: Start,
+    *,
+    seed: int = 0,
+    problem: Problem | None = None,
+    native: bool = True,
+) -> Episode:
+    """Let an agent of another framework play one episode of an environment of ours.
+
+    Args:
+        env: The environment.
+        start: Starts their agent.
+        seed: Of the environment's ``reset``, and handed to their agent.
+        problem: The problem to play; ``None`` lets the environment choose.
+        native: As in ``LoopAgent``.
+
+    Raises:
+        ConfigurationError: The environment's dialect cannot write every call.
+    """
+    dialect = getattr(env.unwrapped, "dialect", None) or "rstar2"  # where there are no tools, it does not matter
+    agent = LoopAgent(start, dialect=dialect, native=native)
+    try:
+        return play_episode(env, agent, seed=seed, problem=problem)
+    finally:
+        agent.close()

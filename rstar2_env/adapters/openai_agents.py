@@ -1,0 +1,131 @@
+"""OpenAI Agents SDK (``openai-agents`` 0.24): our tools as its tools, and its agents in episodes of ours.
+
+Covered: agents of your own, with hand-offs and tools of theirs beside ours, or a plain one for an OpenAI-compatible
+endpoint; several messages in one episode; arguments that are no JSON, which the environment sees as a malformed call.
+Not covered: a call of a tool that does not exist, which the SDK answers by itself, so that no turn is played; the token
+counts of its runs; tracing, which is off, since it would send episodes to a service.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from functools import lru_cache, partial
+from typing import Any, TypeVar
+
+from rstar2_env.adapters.loop_agent import Running, Start
+from rstar2_env.adapters.tool_session import Toolbox
+from rstar2_env.core.errors import MissingExtraError, UnusableReplyError
+
+try:
+    from openai import AsyncOpenAI
+
+    import agents as sdk
+except ImportError as error:
+    raise MissingExtraError("openai-agents", "Playing with agents of the OpenAI Agents SDK") from error
+
+T = TypeVar("T")
+_MOST_TURNS = 100
+"""In one run. The environment's budgets end an episode before; this is for calls that never reach it."""
+
+
+def env_tools(box: Toolbox) -> list[Any]:
+    """The tools of an environment as the SDK has them.
+
+    Args:
+        box: A ``ToolSession``, or what an agent's factory is given.
+    """
+    return [_tool(schema["function"], box) for schema in box.tools]
+
+
+class SdkLoop:
+    """An agent of the SDK in the middle of an episode."""
+
+    bare = False
+
+    def __init__(self, agent: Any) -> None:
+        self._agent, self._history = agent, list[Any]()
+
+    def ask(self, text: str) -> str:
+        """Run it on a message, after those of the episode so far, to its final output.
+
+        Raises:
+            UnusableReplyError: The model refused, or the run was longer than any episode.
+        """
+        said = [*self._history, {"role": "user", "content": text}]
+        config = sdk.RunConfig(tracing_disabled=True, tool_not_found_behavior="return_error_to_model")
+        try:
+            result = _in_loop(sdk.Runner.run(self._agent, said, max_turns=_MOST_TURNS, run_config=config))
+        except sdk.exceptions.ModelRefusalError as error:
+            raise UnusableReplyError("refused", f"The model refused to reply: {error}") from error
+        except sdk.MaxTurnsExceeded as error:
+            raise UnusableReplyError("cut", f"The agent's run came to no end: {error}") from error
+        self._history = result.to_input_list()
+        return "" if result.final_output is None else str(result.final_output)
+
+
+def start(make: Callable[[Running], Any]) -> Start:
+    """How an episode is started with an agent of the SDK.
+
+    Args:
+        make: Makes the agent, of ``env_tools(running)`` and ``running.system``.
+    """
+    return partial(_start, make)
+
+
+def endpoint_agent(running: Running, *, base_url: str, model: str, api_key: str | None = None) -> Any:
+    """A plain agent whose model is behind an OpenAI-compatible endpoint of chat completions.
+
+    Args:
+        running: The episode.
+        base_url: The endpoint's URL with its version.
+        model: Its name there.
+        api_key: Its key, if it needs one.
+    """
+    client = _client(base_url, api_key or "none", os.getpid())
+    return sdk.Agent(
+        name="player",
+        instructions=running.system or None,
+        tools=env_tools(running),
+        model=sdk.OpenAIChatCompletionsModel(model=model, openai_client=client),
+        model_settings=sdk.ModelSettings(extra_body={"seed": running.seed % (1 << 31)}),
+    )
+
+
+@lru_cache(maxsize=16)
+def _client(base_url: str, api_key: str, pid: int) -> Any:
+    """One client for all episodes of a process, which keeps its connections."""
+    return AsyncOpenAI(base_url=base_url, api_key=api_key)
+
+
+def _start(make: Callable[[Running], Any], running: Running) -> SdkLoop:
+    return SdkLoop(make(running))
+
+
+def _tool(function: Mapping[str, Any], box: Toolbox) -> Any:
+    async def invoke(context: Any, arguments: str) -> str:
+        return await asyncio.wrap_future(box.later(function["name"], arguments))
+
+    return sdk.FunctionTool(
+        name=function["name"],
+        description=function["description"],
+        params_json_schema=dict(function["parameters"]),
+        on_invoke_tool=invoke,
+        strict_json_schema=False,
+    )
+
+
+_made: list[asyncio.AbstractEventLoop] = []
+_making = threading.Lock()
+os.register_at_fork(after_in_child=_made.clear)
+
+
+def _in_loop(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in the one event loop of all episodes: clients keep connections, which belong to a loop."""
+    with _making:
+        if not _made:
+            _made.append(asyncio.new_event_loop())
+            threading.Thread(target=_made[0].run_forever, name="agents' event loop", daemon=True).start()
+    return asyncio.run_coroutine_threadsafe(work, _made[0]).result()

@@ -1,0 +1,116 @@
+"""smolagents (1.26): our tools as its tools, and its agents in episodes of ours.
+
+Covered: ``ToolCallingAgent`` and ``CodeAgent``, agents of your own or a plain one for an OpenAI-compatible endpoint;
+several messages in one episode. What they hand to ``final_answer`` is an answer alone, and is marked as one for the
+environment. Not covered: what smolagents refuses by itself (unknown tools, arguments of a wrong type): it tells its
+model, and no turn is played and no status counted; the white space around a result, which it strips. A ``CodeAgent``
+runs its program in its own interpreter, not in our sandbox, with our tools as functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from rstar2_env.adapters.loop_agent import Running, Start
+from rstar2_env.adapters.tool_session import Toolbox
+from rstar2_env.core.errors import MissingExtraError
+
+try:
+    import smolagents
+except ImportError as error:
+    raise MissingExtraError("smolagents", "Playing with agents of smolagents") from error
+
+_MOST_STEPS = 100
+"""In one run. The environment's budgets end an episode before; this is for calls that never reach it."""
+_TYPES = ("string", "boolean", "integer", "number", "array", "object")
+
+
+class EnvTool(smolagents.Tool):  # type: ignore[misc]  # its classes are not followed
+    """One tool of an environment.
+
+    Args:
+        function: Its schema.
+        box: Whose tool it is.
+    """
+
+    skip_forward_signature_validation = True
+    output_type = "string"
+
+    def __init__(self, function: Mapping[str, Any], box: Toolbox) -> None:
+        required = function["parameters"].get("required", ())
+        self.name, self.description = str(function["name"]), str(function["description"])
+        self.inputs = {
+            name: {
+                **schema,
+                "type": schema["type"] if schema.get("type") in _TYPES else "any",
+                "description": schema.get("description") or f"The {name}.",
+                **({} if name in required else {"nullable": True}),
+            }
+            for name, schema in function["parameters"].get("properties", {}).items()
+        }
+        self._required, self._box = frozenset(required), box
+        super().__init__()
+
+    def forward(self, **arguments: Any) -> str:
+        """Run the call; an optional argument that is ``None`` is left out."""
+        sent = {name: value for name, value in arguments.items() if value is not None or name in self._required}
+        return self._box.call(self.name, sent)
+
+
+def env_tools(box: Toolbox) -> list[EnvTool]:
+    """The tools of an environment as smolagents has them.
+
+    Args:
+        box: A ``ToolSession``, or what an agent's factory is given.
+    """
+    return [EnvTool(schema["function"], box) for schema in box.tools]
+
+
+class SmolLoop:
+    """An agent of smolagents in the middle of an episode."""
+
+    bare = True
+
+    def __init__(self, agent: Any) -> None:
+        self._agent, self._first = agent, True
+
+    def ask(self, text: str) -> str:
+        """Run it on a message, with its memory of those before; returns its final answer."""
+        first, self._first = self._first, False
+        found = self._agent.run(text, reset=first)
+        return "" if found is None else str(getattr(found, "output", found))
+
+
+def start(make: Callable[[Running], Any]) -> Start:
+    """How an episode is started with an agent of smolagents.
+
+    Args:
+        make: Makes the agent, of ``env_tools(running)`` and ``running.system``.
+    """
+    return partial(_start, make)
+
+
+def endpoint_agent(running: Running, *, base_url: str, model: str, api_key: str | None = None) -> Any:
+    """A tool-calling agent whose model is behind an OpenAI-compatible endpoint.
+
+    Args:
+        running: The episode.
+        base_url: The endpoint's URL with its version.
+        model: Its name there.
+        api_key: Its key, if it needs one.
+    """
+    served = smolagents.OpenAIModel(model, api_base=base_url, api_key=api_key or "none", seed=running.seed % (1 << 31))
+    return smolagents.ToolCallingAgent(
+        tools=env_tools(running),
+        model=served,
+        instructions=running.system or None,
+        max_steps=_MOST_STEPS,
+        verbosity_level=smolagents.LogLevel.OFF,
+        max_tool_threads=1,
+    )
+
+
+def _start(make: Callable[[Running], Any], running: Running) -> SmolLoop:
+    return SmolLoop(make(running))

@@ -1,0 +1,190 @@
+"""An environment for a loop that is not ours: its tools as functions that take parsed calls, and its record.
+
+Covered: agents of other frameworks, which parse calls themselves, run a tool as a function and end with a text. Each
+call and each text is a turn of the environment, with its budgets, its chain of middleware and its statuses; the record
+is an ``Episode``. Not covered: several calls as one turn (each is a turn of its own here), and calls that a framework
+refuses by itself, which the environment never sees.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Protocol, TypeAlias
+
+import gymnasium as gym
+
+from rstar2_env.core.chat.reply import ChatReply, NativeCall, Usage
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.dialects import Dialect
+from rstar2_env.env.conversation import Conversation
+from rstar2_env.env.named import EnvSpec
+from rstar2_env.problems import Problem
+from rstar2_env.wrappers.make import make_env
+
+Arguments: TypeAlias = Mapping[str, Any] | str
+"""The arguments of a call, or the JSON that a model wrote for them, which need not be valid."""
+
+_OVER = "The episode is over; nothing was run."
+
+
+class Toolbox(Protocol):
+    """An environment's tools, as adapters make a framework's tools of them.
+
+    Attributes:
+        tools: Their schemas.
+    """
+
+    tools: Sequence[Mapping[str, Any]]
+
+    def call(self, name: str, arguments: Arguments) -> str:
+        """Run one; returns what its result shows."""
+        ...
+
+    def later(self, name: str, arguments: Arguments) -> Future[str]:
+        """The same without waiting."""
+        ...
+
+
+class ToolSession:
+    """One environment, episode after episode, for a loop that calls tools; any thread may call them.
+
+    Args:
+        env: An id or your own code, as ``make_env`` takes it, or an environment.
+        **options: Of ``make_env``, with anything but an environment.
+
+    Attributes:
+        env: The environment.
+        episode: The record of the running episode.
+        tools: Schemas of the tools of the running episode.
+        system: Its system message, without the section on tools, which the framework writes itself.
+
+    Raises:
+        ConfigurationError: The environment has no dialect, or one that cannot write every call.
+    """
+
+    def __init__(self, env: EnvSpec | gym.Env[str, str], **options: Any) -> None:
+        if isinstance(env, gym.Env) and options:
+            raise ConfigurationError(f"{', '.join(options)}: options go with an id, not with an environment.")
+        self.env = env if isinstance(env, gym.Env) else make_env(env, **options)
+        self._dialect = dialect_of(self.env)
+        self._talk = Conversation(self._dialect, native=True)
+        self._lock = threading.Lock()
+        self._thread: ThreadPoolExecutor | None = None
+        self._over, self._calls = True, 0
+        self.episode = Episode()
+        self.tools: Sequence[Mapping[str, Any]] = []
+        self.system = ""
+
+    @property
+    def over(self) -> bool:
+        """Whether no episode is running."""
+        return self._over
+
+    def reset(self, *, seed: int = 0, problem: Problem | str | None = None) -> str:
+        """Start an episode.
+
+        Args:
+            seed: Of the environment's ``reset``.
+            problem: What to play, or the id of one that the environment has; ``None`` lets the environment choose.
+
+        Returns:
+            The user's message.
+        """
+        chosen = {"problem_id": problem} if isinstance(problem, str) else {"problem": problem}
+        with self._lock:
+            text, info = self.env.reset(seed=seed, options=None if problem is None else chosen)
+            task = self.env.spec.id if self.env.spec is not None else ""
+            self.episode = Episode(seed=seed, task=task).begin(text, info)
+            self._talk.begin(info)
+            self.tools, self.system = list(info.get("tools") or ()), system_of(self._talk)
+            self._over, self._calls = False, 0
+        return text
+
+    def call(self, name: str, arguments: Arguments) -> str:
+        """Run a call as a turn.
+
+        Args:
+            name: Name of the tool.
+            arguments: The arguments, or the JSON that the model wrote for them, which need not be valid.
+
+        Returns:
+            What the tool's result shows; after the episode's end a sentence that says so.
+        """
+        with self._lock:
+            if self._over:
+                return _OVER
+            self._calls += 1
+            reply = as_reply("", native_call(self._calls, name, arguments))
+            shown = self._step(self._talk.say(reply))
+            return shown or f"The episode is over ({self.episode.end})."
+
+    def later(self, name: str, arguments: Arguments) -> Future[str]:
+        """The same without waiting, in a thread; calls are run in their order."""
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="tool session")
+        return self._thread.submit(self.call, name, arguments)
+
+    def say(self, text: str) -> str:
+        """Play a text without a call as a turn, which in most environments is the last one.
+
+        Returns:
+            What the environment shows next; empty after the end.
+        """
+        with self._lock:
+            return _OVER if self._over else self._step(text)
+
+    def hand_in(self, answer: str) -> str:
+        """Play a bare answer, marked as the environment's dialect marks answers unless it is already."""
+        return self.say(marked(self._dialect, answer))
+
+    def close(self) -> None:
+        """Close the environment."""
+        if self._thread is not None:
+            self._thread.shutdown()
+        self.env.close()
+
+    def _step(self, turn: str) -> str:
+        returned = self.env.step(turn)
+        self._over = self.episode.step(turn, returned)
+        self._talk.hear(returned[0], str(returned[4].get("role", "user")))
+        return str(self._talk.messages[-1]["content"])
+
+
+def dialect_of(env: gym.Env[str, str]) -> Dialect:
+    """The dialect of an environment.
+
+    Raises:
+        ConfigurationError: It has none.
+    """
+    dialect: Dialect | None = getattr(env.unwrapped, "dialect", None)
+    if dialect is None:
+        raise ConfigurationError(
+            f"{type(env.unwrapped).__name__} has no dialect (env.unwrapped.dialect) in which calls could be written."
+        )
+    return dialect
+
+
+def system_of(talk: Conversation) -> str:
+    """The system message of a conversation that has begun; empty if it has none."""
+    return str(talk.messages[0]["content"]) if talk.messages else ""
+
+
+def marked(dialect: Dialect, answer: str) -> str:
+    """A turn that gives this answer; a text that marks one by itself, or that makes calls, is left as it is."""
+    whole = dialect.answer([answer]) is not None or dialect.calls(answer)
+    return answer if whole else dialect.format_answer(answer)
+
+
+def native_call(number: int, name: str, arguments: Arguments) -> NativeCall:
+    """A call as an endpoint would have sent it; arguments that JSON cannot hold become text."""
+    written = arguments if isinstance(arguments, str) else json.dumps(dict(arguments), default=str)
+    return NativeCall(f"call_{number}", name, written)
+
+
+def as_reply(text: str, *calls: NativeCall) -> ChatReply:
+    """What a framework's loop did, as the reply of an endpoint."""
+    return ChatReply(text=text, calls=calls, finish="", refusal="", usage=Usage())
