@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import smolagents
 from chat_replies import arguments, said
+from places import DOCS
 from their_agents import ANSWER, PROBLEM, RUN, TOOL, TheirAgents, in_order, script
 
 import rstar2_env
@@ -25,6 +28,15 @@ class TestSmolagents(TheirAgents):
             env_tools(session), model, instructions=session.system, verbosity_level=smolagents.LogLevel.OFF
         )
         session.hand_in(agent.run(text))
+
+    def test_the_page_on_bridges_shows_what_works(self, env, capsys):
+        blocks = re.findall(r"```python\n(.*?)```", (DOCS / "bridges.md").read_text(), re.DOTALL)
+        with script(self.final("42")) as server:
+            scope = {}
+            for block in blocks:
+                exec(block.replace("http://127.0.0.1:8000", server.address), scope)
+            assert play(env, start(scope["make"]), problem=PROBLEM).correct
+        assert "answered []" in capsys.readouterr().out
 
     def test_a_bare_final_answer_is_marked(self, env):
         with script(self.final("42")) as server:
