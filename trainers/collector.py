@@ -37,7 +37,7 @@ from .episode_queue.wire import Wire
 from .left_off import MOST_STEPS, LeftOff
 from .play import GroupPlay, Place, Player
 from .ranks import ONE, Ranks, Together
-from .rollouts.base import Apart, Learns, MakesRows
+from .rollouts.base import Apart, Learns, MakesRows, check_manner
 from .samplers.base import Sampler, Start
 from .scoring import Scorer, paid_by_turn
 from .selection import select
@@ -134,6 +134,7 @@ class Collector:
                 f"The player {type(player).__name__} cannot leave off in the middle of an episode: it has no `carry`",
                 option="rollout.tail",
             )
+        check_manner(parts.rollout, player)
         check_parts(parts, group_size=group_size, early_stop=early_stop, tail=tail, measured=measure is not None)
         self.parts, self.player, self.sampler = parts, player, sampler
         self._wanted, self._keep, self._size = problems_per_step, group_size, group_size * oversample

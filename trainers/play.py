@@ -7,6 +7,7 @@ played, which is the player's; where and when, which is the queue's (``episode_q
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -15,6 +16,7 @@ import numpy as np
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.manner import OPEN, PLAIN, Manner
 from rstar2_env.problems import Problem, ProblemSource, UnknownProblemError
 
 from .episode_queue.job import Job, Unfinished, perform
@@ -142,7 +144,7 @@ class GroupPlay:
         self._player, self._seed, self._first, self._size, self._settled = player, seed, first, size, settled
         self._places, self._queue, self._carries = places, queue or OwnQueue(player), carries
         self._problems = problems
-        self._ended: dict[int, dict[int, Episode]] = {}
+        self._ended: dict[int, dict[Words, Episode]] = {}
         self._running: dict[int, set[asyncio.Task[Episode | Unfinished]]] = {}
         self._stopped: set[int] = set()
         self._told: set[int] = set()
@@ -150,20 +152,24 @@ class GroupPlay:
         self._begun: dict[int, dict[Words, Episode]] = {}
         self._unfinished: set[int] = set()
 
-    async def episode(self, start: Start, *, group: int, member: int, shown: str | None = None) -> Episode:
+    def draws(self, group: int, *words: int) -> np.random.Generator:
+        """See ``Play``."""
+        entropy = [self._seed, *self._place(group).drawn, *words]
+        return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(4,)))
+
+    async def episode(
+        self, start: Start, *, group: int, member: int, shown: str | None = None, manner: Manner = PLAIN
+    ) -> Episode:
         """See ``Play``."""
         place, words = self._place(group), (member,)
         episode = place.ended.get(words)
         if episode is None:
-            episode = await self._run(group, words, replace(self._job(place, start, words), shown=shown))
-        episode.group = place.number
-        self._origins[id(episode)] = _Origin(episode, group, start, words, shown=shown)
-        if episode.end != "cancelled":
-            self._ended.setdefault(group, {})[member] = episode
-            self._stop_if_settled(group)
+            job = replace(self._job(place, start, words), shown=shown, manner=manner)
+            episode = await self._run(group, words, job)
+        self._ends(episode, _Origin(episode, group, start, words, shown=shown))
         return episode
 
-    async def branch(self, episode: Episode, token: int, n: int) -> list[Episode]:
+    async def branch(self, episode: Episode, token: int, n: int, *, manner: Manner = PLAIN) -> list[Episode]:
         """See ``Play``."""
         origin = self._origins.get(id(episode))
         if origin is None:
@@ -175,12 +181,16 @@ class GroupPlay:
             child = place.ended.get(words)
             if child is None:
                 job = self._job(place, origin.start, words, parent=episode, token=token)
-                child = await self._run(origin.group, words, replace(job, shown=origin.shown))
-            child.group = place.number
-            self._origins[id(child)] = _Origin(child, origin.group, origin.start, words, (episode, token), origin.shown)
+                child = await self._run(origin.group, words, replace(job, shown=origin.shown, manner=manner))
+            self._ends(child, _Origin(child, origin.group, origin.start, words, (episode, token), origin.shown))
             return child
 
-        return list(await asyncio.gather(*map(one, range(n))))
+        # All of them end before an error is raised, so that none goes on unheard.
+        found = await asyncio.gather(*map(one, range(n)), return_exceptions=True)
+        for child in found:
+            if isinstance(child, BaseException):
+                raise child
+        return [child for child in found if isinstance(child, Episode)]
 
     async def reply(self, text: str, *, group: int, member: int, system: str = "") -> Episode:
         """See ``Play``."""
@@ -213,17 +223,45 @@ class GroupPlay:
         return self._player.decode(ids)
 
     def name_parents(self, groups: Sequence[Sequence[Episode]]) -> None:
-        """Write into each branch the position of its parent in the group that the part returned; -1 if it left it out.
+        """Write into each branch the position of its parent in the group that the part returned.
+
+        Where the part left that out, it is the episode before it in the group that shares most with it through those
+        that were left out, and -1 if none does.
 
         Args:
             groups: What the part returned.
         """
         for group in groups:
             places = {id(episode): place for place, episode in enumerate(group)}
-            for episode in group:
+            lines = [self._line(episode) for episode in group]
+            for place, episode in enumerate(group):
                 origin = self._origins.get(id(episode))
-                if origin is not None and origin.parent is not None:
-                    episode.parent = (places.get(id(origin.parent[0]), -1), origin.parent[1])
+                if origin is None or origin.parent is None:
+                    continue
+                parent, token = places.get(id(origin.parent[0]), -1), origin.parent[1]
+                if parent < 0:
+                    near = [(_shared(lines[place], lines[other]), -other) for other in range(place)]
+                    most, other = max(near, default=(0, 0))
+                    parent, token = (-other, most) if most else (-1, token)
+                episode.parent = (parent, token)
+
+    def _line(self, episode: Episode) -> dict[int, float]:
+        """Of an episode and all that it comes from, how many tokens it has of each."""
+        found, least = {id(episode): math.inf}, math.inf
+        origin = self._origins.get(id(episode))
+        while origin is not None and origin.parent is not None:
+            episode, token = origin.parent
+            found[id(episode)] = least = min(least, token)
+            origin = self._origins.get(id(episode))
+        return found
+
+    def _ends(self, episode: Episode, origin: _Origin) -> None:
+        """An episode was played: remember where it comes from, and stop its group if that needs no more."""
+        episode.group = self._place(origin.group).number
+        self._origins[id(episode)] = origin
+        if episode.end not in ("cancelled", OPEN):
+            self._ended.setdefault(origin.group, {})[origin.words] = episode
+            self._stop_if_settled(origin.group)
 
     def left_off(self, group: int) -> Place | None:
         """What is there of a group that could not be played to its end; ``None`` of one that was.
@@ -289,10 +327,25 @@ class GroupPlay:
     def _stop_if_settled(self, group: int) -> None:
         ended = self._ended[group]
         settled = self._settled if group not in self._stopped else None
-        if settled is not None and settled([ended.get(member) for member in range(self._size)]):
+        if settled is not None and settled(self._in_order(ended)):
             self._stopped.add(group)
             for task in self._running.get(group, ()):
                 task.cancel()
         if group not in self._told and (group in self._stopped or len(ended) >= self._size):
             self._told.add(group)
             self._queue.group_ended()
+
+    def _in_order(self, ended: Mapping[Words, Episode]) -> list[Episode | None]:
+        """The episodes of a group as its selector will see them: by their numbers, then branches, then none."""
+        whole = [ended.get((member,)) for member in range(self._size)]
+        branches = [episode for words, episode in sorted(ended.items()) if len(words) > 1]
+        missing = len(branches)
+        while missing and whole and whole[-1] is None:
+            whole.pop()
+            missing -= 1
+        return [*whole, *branches]
+
+
+def _shared(line: Mapping[int, float], other: Mapping[int, float]) -> int:
+    """How many tokens two episodes share through those that both come from."""
+    return max((int(min(tokens, other[each])) for each, tokens in line.items() if each in other), default=0)

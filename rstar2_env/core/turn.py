@@ -23,6 +23,9 @@ class Turn:
         statuses: Status of each of the policy's calls in this turn, injected faults apart.
         version: Version of the weights that the turn was drawn from.
         info: What the environment said about the step, as JSON can hold it.
+        entropy: Entropy over the most likely tokens at its beginning, where a rollout part asked for it: the sum of
+            -p ln p over its first tokens and their candidates, divided by the logarithm of the vocabulary's size.
+        stale: Whether a rollout part had it drawn from weights that are older than the newest.
     """
 
     start: int = 0
@@ -32,6 +35,8 @@ class Turn:
     statuses: list[ToolStatus] = field(default_factory=list)
     version: int = 0
     info: dict[str, Any] = field(default_factory=dict)
+    entropy: float | None = None
+    stale: bool = False
 
     @property
     def tokens(self) -> int:
@@ -52,7 +57,11 @@ class Turn:
             "version": self.version,
             "info": self.info,
         }
-        return record if self.observation == shown else {**record, "observation": self.observation}
+        if self.observation != shown:
+            record["observation"] = self.observation
+        if self.entropy is not None:
+            record["entropy"] = self.entropy
+        return {**record, "stale": True} if self.stale else record
 
     @classmethod
     def from_record(cls, record: Any, shown: str) -> Turn:
@@ -66,17 +75,20 @@ class Turn:
             TypeError: A value has another form, or a key is missing or unknown.
             ValueError: A status is none of ``ToolStatus``.
         """
-        if not isinstance(record, Mapping) or set(record) - {"observation"} != set(_READERS):
+        if not isinstance(record, Mapping) or set(record) - set(_RARE) != set(_READERS):
             raise TypeError(
-                f"has a step that must have the keys {', '.join(_READERS)} (and may have observation), not "
+                f"has a step that must have the keys {', '.join(_READERS)} (and may have {', '.join(_RARE)}), not "
                 f"{str(record)[:100]!r}."
             )
         return cls(
             observation=read.text(record.get("observation", shown)),
+            entropy=None if record.get("entropy") is None else read.decimal(record["entropy"]),
+            stale=bool(record.get("stale", False)),
             **{name: take(record[name]) for name, take in _READERS.items()},
         )
 
 
+_RARE = ("observation", "entropy", "stale")
 _READERS: Mapping[str, Any] = {
     "start": read.number,
     "stop": read.number,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from rstar2_env.core.errors import ConfigurationError, Rstar2Error
@@ -31,6 +31,9 @@ class SamplingParams:
         stop_ids: Token ids that end the turn; the generated one is part of the turn.
         stop: Strings that end the turn; the token that completes one is part of the turn.
         seed: Makes the draws of this request reproducible, independently of other requests in flight.
+        candidates: Number of the most likely tokens whose log-probabilities are reported; 0 reports none. Only engines
+            that are ``ReportsCandidates`` can do it, up to ``most_candidates``.
+        measured_tokens: At how many of the first tokens they are.
     """
 
     max_tokens: Count
@@ -40,6 +43,8 @@ class SamplingParams:
     stop_ids: tuple[int, ...] = ()
     stop: tuple[str, ...] = ()
     seed: int | None = None
+    candidates: int = option(0, least=0)
+    measured_tokens: int = option(20, least=1)
 
     def __post_init__(self) -> None:
         """Check the ranges of the parameters.
@@ -60,12 +65,15 @@ class Generation:
             before top-p and top-k; as long as ``ids``.
         finish_reason: ``"stop"`` (a stop id or string) or ``"length"``.
         policy_version: Version of the weights that the first token was drawn from.
+        candidates: Log-probabilities of the most likely tokens at each of the first tokens, the largest first, on the
+            scale of ``logprobs``; empty where they were not asked for.
     """
 
     ids: list[int]
     logprobs: list[float]
     finish_reason: FinishReason
     policy_version: int
+    candidates: list[list[float]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +114,7 @@ class Engine(Protocol):
     """Generates turns. Requests run together; cancelling the awaiting task cancels the request.
 
     An engine may also have ``stats() -> EngineStats`` and ``max_model_len`` (see ``longest_conversation``), and be a
-    ``KeepsCaches`` and a ``Scores``.
+    ``KeepsCaches``, a ``Scores`` and a ``ReportsCandidates``.
     """
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
@@ -136,6 +144,16 @@ class Scores(Protocol):
 
     async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
         """Return the log-probability of each of ``ids`` after ``prompt_ids`` and those before it, at temperature 1."""
+        ...
+
+
+@runtime_checkable
+class ReportsCandidates(Protocol):
+    """An engine that reports log-probabilities of tokens that it did not draw; see ``SamplingParams.candidates``."""
+
+    @property
+    def most_candidates(self) -> int:
+        """Largest number of them that a request may ask for."""
         ...
 
 
@@ -175,6 +193,25 @@ class EpisodeEngine(Protocol):
             max_tokens: Maximum number of tokens that may follow, the policy's and the environment's together.
         """
         ...
+
+
+def most_candidates(engine: Engine) -> int:
+    """Largest number of candidates that an engine reports; 0 where it cannot report any."""
+    return engine.most_candidates if isinstance(engine, ReportsCandidates) else 0
+
+
+def check_candidates(engine: Engine, wanted: int) -> None:
+    """Check that an engine reports as many candidates as are wanted.
+
+    Raises:
+        ConfigurationError: It does not.
+    """
+    if (most := most_candidates(engine)) < wanted:
+        able = f"reports at most {most}" if most else "reports none"
+        raise ConfigurationError(
+            f"A part of this run needs the log-probabilities of the {wanted} most likely tokens, and the engine "
+            f"{type(engine).__name__} {able}; use engine='transformers', or vLLM with a larger max_logprobs."
+        )
 
 
 def longest_conversation(engine: Engine) -> int | None:

@@ -11,32 +11,27 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import fields, replace
 from types import TracebackType
 from typing import Annotated, Any, Self
 
-import numpy as np
-
 from rstar2_env.core.blocking import run_blocking
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import BranchError, ConfigurationError
+from rstar2_env.core.manner import PLAIN, Manner
 from rstar2_env.core.options import Count, Rule, checked
+from rstar2_env.rollout.asked_turns import AskedTurns
 from rstar2_env.rollout.chat import ChatCodec
-from rstar2_env.rollout.engine import (
-    Engine,
-    SamplingParams,
-    Scores,
-    Seat,
-    TurnTimeoutError,
-    most_after,
-    open_episode,
-)
+from rstar2_env.rollout.engine import Engine, SamplingParams, Scores, TurnTimeoutError, most_after, open_episode
 from rstar2_env.rollout.env_pool import EnvFactory, EnvPool, LentEnv
 from rstar2_env.rollout.replay import Replay
 from rstar2_env.rollout.reply import OneReply
 from rstar2_env.rollout.request import QUESTION, Budget, EpisodeRequest, RolloutError, Settled
 from rstar2_env.rollout.spent import Spent
-from rstar2_env.rollout.written import drop_unanswered, extend, show_instead
+from rstar2_env.rollout.turns import Turns
+from rstar2_env.rollout.two_policies import TwoPolicies, check_engines
+from rstar2_env.rollout.written import drop_unanswered, show_instead
 
 
 class Player:
@@ -50,6 +45,7 @@ class Player:
         budget: Limits of one episode.
         max_in_flight: Maximum number of episodes played at the same time.
         max_failed: Fraction of a batch, 0 to 1, that may end ``unavailable`` before ``play`` raises.
+        stale_engine: An engine with older weights, for episodes that are played so (``Manner.stale``).
 
     Raises:
         ConfigurationError: ``max_in_flight`` is not positive.
@@ -66,8 +62,9 @@ class Player:
         budget: Budget | None = None,
         max_in_flight: Count = 1024,
         max_failed: Annotated[float, Rule(least=0, most=1)] = 0.5,
+        stale_engine: Engine | None = None,
     ) -> None:
-        self.engine, self.chat = engine, chat
+        self.engine, self.chat, self.stale_engine = engine, chat, stale_engine
         self.encode, self.decode = chat.plain, chat.text
         self.sampling, self.budget = sampling, budget or Budget()
         self._max_in_flight, self._max_failed = max_in_flight, max_failed
@@ -152,6 +149,7 @@ class Player:
         options: Mapping[str, Any] | None = None,
         sampling_seed: int | None = None,
         shown: str | None = None,
+        manner: Manner = PLAIN,
     ) -> Episode:
         """Play one episode, however many others play; a failure ends it as ``unavailable``.
 
@@ -161,9 +159,10 @@ class Player:
             options: Options of ``reset``.
             sampling_seed: Seeds the policy's draws.
             shown: Text in place of the user's message.
+            manner: How it is played.
         """
         episode = Episode(group=group, seed=seed)
-        request = EpisodeRequest(group, seed, options or {}, sampling_seed, shown)
+        request = EpisodeRequest(group, seed, options or {}, sampling_seed, shown, manner)
         await self._play(episode, request, self.sampling)
         return episode
 
@@ -189,23 +188,28 @@ class Player:
         options: Mapping[str, Any] | None = None,
         sampling_seed: int | None = None,
         shown: str | None = None,
+        manner: Manner = PLAIN,
     ) -> Episode:
         """Play one episode that begins as another did, and goes on from one of its tokens.
 
         Args:
             parent: The other episode.
-            token: Number of tokens of ``parent.completion_ids`` that both share; within a turn of the policy.
+            token: Number of tokens of ``parent.completion_ids`` that both share; within a turn of the policy, or at the
+                end of an episode that was left ``OPEN``.
             options: Options of ``reset`` with which the parent was played.
             sampling_seed: Seeds the policy's draws.
             shown: Text in place of the user's message, with which the parent was played.
+            manner: How it is played from there on.
 
         Raises:
             BranchError: The parent has no turn of the policy there, or the environment does not show the same again.
         """
         replay = Replay(parent, token)
         episode = Episode(group=parent.group, seed=parent.seed)
-        request = EpisodeRequest(parent.group, parent.seed, options or {}, sampling_seed, shown)
+        request = EpisodeRequest(parent.group, parent.seed, options or {}, sampling_seed, shown, manner)
         await self._play(episode, request, self.sampling, replay)
+        if not replay.over and episode.end == "time":
+            episode.void("unavailable", f"The replay up to token {token} took longer than Budget.wall_s.")
         if not replay.over and not episode.failed:
             raise BranchError(
                 f"The replay of an episode ended ({episode.end}) before the token {token} at which it was to branch."
@@ -220,6 +224,7 @@ class Player:
         sampling_seed: int | None = None,
         begun: Episode | None = None,
         shown: str | None = None,
+        manner: Manner = PLAIN,
     ) -> Episode:
         """Play one episode into a record; where this is cancelled, the record holds the turns until then.
 
@@ -233,8 +238,9 @@ class Player:
             sampling_seed: Seeds the policy's draws.
             begun: The record of an earlier call that was cancelled; ``None`` begins the episode.
             shown: Text in place of the user's message.
+            manner: How it is played.
         """
-        request = EpisodeRequest(episode.group, episode.seed, options or {}, sampling_seed, shown)
+        request = EpisodeRequest(episode.group, episode.seed, options or {}, sampling_seed, shown, manner)
         replay = None if begun is None or not begun.turns else Replay(begun, None)
         try:
             await self._play(episode, request, self.sampling, replay)
@@ -244,6 +250,14 @@ class Player:
                 setattr(episode, field.name, getattr(anew, field.name))
             await self._play(episode, request, self.sampling)
         return episode
+
+    def check_manner(self, manner: Manner) -> None:
+        """Check that episodes can be played so.
+
+        Raises:
+            ConfigurationError: The engine reports no candidates, or there is none with older weights.
+        """
+        check_engines(manner, self.engine, self.stale_engine)
 
     async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
         """Return the policy's log-probability of each of ``ids`` after ``prompt_ids`` and those before it.
@@ -347,53 +361,15 @@ class Player:
         left = None if until is None else until - now()
         # The time spent waiting for a place does not count as anybody's turn.
         clock.reschedule(None)
-        prompt = len(episode.played_ids)
+        prompt, manner = len(episode.played_ids), request.manner
         most = most_after(prompt, self.engine, self.budget.tokens)
-        async with open_episode(self.engine, prompt, most) as seat:
+        async with AsyncExitStack() as seats:
+            seat = await seats.enter_async_context(open_episode(self.engine, prompt, most))
             clock.reschedule(None if left is None else now() + left)
-            seat = self._spent.timed(seat)
-            seat = seat if replay is None else replay.around(seat)
-            await self._turns(env, seat, episode, request, sampling, most)
-
-    async def _turns(
-        self,
-        env: LentEnv | OneReply,
-        seat: Seat,
-        episode: Episode,
-        request: EpisodeRequest,
-        sampling: SamplingParams,
-        most: int,
-    ) -> None:
-        draws = np.random.SeedSequence(request.sampling_seed) if request.sampling_seed is not None else None
-        while True:
-            left = most - len(episode.completion_ids)
-            params = replace(
-                sampling,
-                max_tokens=min(left, self.budget.turn_tokens or left),
-                seed=None if draws is None else int(draws.spawn(1)[0].generate_state(1, np.uint64)[0]),
-            )
-            generation = await seat.generate(episode.played_ids + episode.completion_ids, params)
-            if episode.turns == 0:
-                episode.policy_version = generation.policy_version
-            start = len(episode.completion_ids)
-            extend(episode, generation.ids, 1, generation.logprobs)
-            action = self.chat.text(generation.ids)
-            episode.act(action, tokens=(start, len(episode.completion_ids)), version=generation.policy_version)
-            if generation.finish_reason == "length" and len(episode.completion_ids) >= most:
-                episode.end = "tokens"
-                return
-            with self._spent.in_environment():
-                text, reward, terminated, truncated, info = await env.step(action)
-            if episode.observe(reward, terminated, truncated, info):
-                return
-            ended = bool(generation.ids) and generation.ids[-1] in self.chat.stop_ids
-            suffix = self.chat.suffix(str(info.get("role", "user")), text, ended=ended)
-            # What the environment showed and the policy could not answer any more is left out of the record.
-            if len(episode.completion_ids) + len(suffix) >= most:
-                episode.end = "tokens"
-                return
-            if episode.turns >= self.budget.turns:
-                episode.end = "turns"
-                return
-            episode.show(text, info)
-            extend(episode, suffix, 0, [0.0] * len(suffix))
+            two = None
+            if manner.stale:
+                two = TwoPolicies(seat, self.stale_engine, manner.stale, request.sampling_seed, (prompt, most))
+                seats.push_async_callback(two.leave)
+            asked = AskedTurns(self._spent.timed(two or seat), manner, replay, two)
+            turns = Turns(env, asked, self.chat, replace(self.budget, tokens=most), self._spent)
+            await turns.play(episode, sampling, request.sampling_seed)

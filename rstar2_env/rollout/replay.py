@@ -12,6 +12,8 @@ from dataclasses import replace
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import BranchError
+from rstar2_env.core.manner import OPEN
+from rstar2_env.core.turn import Turn
 from rstar2_env.rollout.engine import Generation, SamplingParams, Seat
 
 
@@ -20,7 +22,8 @@ class Replay:
 
     Args:
         parent: The other episode, played with the same chat template.
-        token: Number of tokens of ``parent.completion_ids`` to share; ``None`` shares all turns, the last one too.
+        token: Number of tokens of ``parent.completion_ids`` to share; ``None`` shares all turns, the last one too. All
+            of them can be shared of an episode that was left ``OPEN``.
 
     Raises:
         BranchError: The parent has no turn of the policy there.
@@ -31,6 +34,10 @@ class Replay:
         turns = parent.steps
         self._shared, self._prefix = len(turns), -1
         if token is None:
+            return
+        if turns and parent.end == OPEN and token == len(parent.completion_ids):
+            # Cut in the middle of its last turn, or left off after the environment had answered it.
+            self._shared, self._prefix = len(turns) - (turns[-1].stop == token), token
             return
         # At the end of a turn stands what the environment answered, which leads to the beginning of the next.
         self._shared = next((number for number, turn in enumerate(turns) if token < turn.stop), len(turns))
@@ -49,6 +56,24 @@ class Replay:
         """Whether all shared turns have been given."""
         return self._turn >= self._shared + (self._prefix >= 0)
 
+    def next_turn(self) -> Turn:
+        """The turn of the parent that is given next, whole or in part."""
+        return self._parent.steps[self._turn]
+
+    def next_given(self) -> tuple[int, bool]:
+        """How many tokens are given of the next turn, and whether that is all of it."""
+        if self.over:
+            return 0, False
+        if self._turn < self._shared:
+            return self._parent.steps[self._turn].tokens, True
+        return self._prefix - self._start, False
+
+    @property
+    def _start(self) -> int:
+        """Where the next turn begins; after the last one, where the shared tokens end."""
+        turns = self._parent.steps
+        return turns[self._turn].start if self._turn < len(turns) else self._prefix
+
     def around(self, seat: Seat) -> Seat:
         """A seat that gives the shared turns, and then those of ``seat``."""
         return _ReplaySeat(self, seat)
@@ -61,19 +86,19 @@ class Replay:
         """
         if self.over:
             return await seat.generate(ids, params)
-        parent, turn = self._parent, self._parent.steps[self._turn]
-        if list(ids) != parent.played_ids + parent.completion_ids[: turn.start]:
+        parent, start = self._parent, self._start
+        if list(ids) != parent.played_ids + parent.completion_ids[:start]:
             raise BranchError(
                 f"The replay of an episode shows something else before turn {self._turn + 1} than the episode did; "
                 "branch only in environments that are deterministic for their seed and actions, whose tools print no "
                 "clocks or addresses."
             )
         whole = self._turn < self._shared
-        stop = turn.stop if whole else self._prefix
-        given, logprobs = parent.completion_ids[turn.start : stop], parent.logprobs[turn.start : stop]
+        stop = parent.steps[self._turn].stop if whole else self._prefix
+        given, logprobs = parent.completion_ids[start:stop], parent.logprobs[start:stop]
         self._turn += 1
         if whole:
-            return Generation(given, logprobs, "stop", turn.version)
+            return Generation(given, logprobs, "stop", parent.steps[self._turn - 1].version)
         rest = await seat.generate([*ids, *given], replace(params, max_tokens=max(1, params.max_tokens - len(given))))
         return replace(rest, ids=given + rest.ids, logprobs=logprobs + rest.logprobs)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import Rstar2Error
+from rstar2_env.core.manner import PLAIN, Manner
 from rstar2_env.core.options import check_options, option
 
 QUESTION = "{question}"
@@ -41,6 +42,7 @@ class EpisodeRequest:
             engine.
         shown: Text that the policy is shown in place of the user's message, in which the first ``QUESTION`` stands for
             that message; the episode still trains under the message itself.
+        manner: How it is played.
     """
 
     group: int = 0
@@ -48,6 +50,7 @@ class EpisodeRequest:
     options: Mapping[str, Any] = field(default_factory=dict)
     sampling_seed: int | None = None
     shown: str | None = None
+    manner: Manner = PLAIN
 
 
 @dataclass(frozen=True, slots=True)

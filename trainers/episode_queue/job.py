@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.manner import PLAIN, Manner
 
 
 class Player(Protocol):
@@ -81,6 +82,7 @@ class Job:
         shown: Text that the policy is shown in place of the user's message.
         asks: Ask for one turn in answer to this message, without an environment.
         system: The system message before ``asks``.
+        manner: How it is played.
     """
 
     group: int
@@ -94,6 +96,7 @@ class Job:
     shown: str | None = None
     asks: str | None = None
     system: str = ""
+    manner: Manner = PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +129,8 @@ async def perform(job: Job, player: Player, record: Episode) -> Episode:
         return await player.reply(job.asks, system=job.system, group=job.group, sampling_seed=seed)
     # A player that can show nothing else is not asked to.
     more: dict[str, Any] = {} if job.shown is None else {"shown": job.shown}
+    if job.manner != PLAIN:
+        more["manner"] = job.manner
     if job.parent is not None:
         return await player.branch(job.parent, job.token, options=job.options, sampling_seed=seed, **more)
     if job.carries and isinstance(player, Carries):

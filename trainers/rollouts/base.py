@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.manner import PLAIN, Manner
 from rstar2_env.core.own_code import Shape, is_called_with
 from rstar2_env.core.registry import Registry
 from rstar2_env.core.row import Row
@@ -33,7 +34,18 @@ class Play(Protocol):
     rng: np.random.Generator
     step: int
 
-    async def episode(self, start: Start, *, group: int, member: int, shown: str | None = None) -> Episode:
+    def draws(self, group: int, *words: int) -> np.random.Generator:
+        """A source of draws about one group, the same on any number of processes and in whatever step it ends.
+
+        Args:
+            group: Position of the group among the starts of this call.
+            *words: Tell apart what is drawn; the same words give the same draws.
+        """
+        ...
+
+    async def episode(
+        self, start: Start, *, group: int, member: int, shown: str | None = None, manner: Manner = PLAIN
+    ) -> Episode:
         """Play one episode to its end. A failure ends it as ``unavailable`` and raises nothing.
 
         Args:
@@ -44,6 +56,7 @@ class Play(Protocol):
                 (``rstar2_env.rollout.request.QUESTION``) stands for that message. The episode trains under the message
                 itself: ``prompt_ids`` and ``messages`` are those without help, ``shown_ids`` and ``shown`` those that
                 it was played under, and its ``source`` is ``refined``. A text that changes nothing is no help.
+            manner: How it is played; in chunks, for example, after which it is left ``OPEN`` until it is branched off.
         """
         ...
 
@@ -68,7 +81,7 @@ class Play(Protocol):
         """
         ...
 
-    async def branch(self, episode: Episode, token: int, n: int) -> list[Episode]:
+    async def branch(self, episode: Episode, token: int, n: int, *, manner: Manner = PLAIN) -> list[Episode]:
         """Play ``n`` episodes that begin as ``episode`` did and go on differently.
 
         The environment is brought to the same place by replaying the turns before that token, which demands that it is
@@ -77,8 +90,9 @@ class Play(Protocol):
         Args:
             episode: An episode of this call.
             token: Number of tokens of ``completion_ids`` that the branches share with it. It must lie in or right
-                before a turn of the policy.
+                before a turn of the policy, or be the end of an episode that is ``OPEN``.
             n: Number of branches.
+            manner: How they are played from there on.
 
         Raises:
             BranchError: There is no turn of the policy at that token, or the replay shows something else than the
@@ -106,6 +120,16 @@ class Rollout(Protocol):
             size: Episodes to play for each of them.
             play: Plays them.
         """
+        ...
+
+
+@runtime_checkable
+class PlaysIn(Protocol):
+    """Optional attribute of a rollout part that plays in a manner of its own, so that a run can check it first."""
+
+    @property
+    def manner(self) -> Manner:
+        """All that it asks for in any episode."""
         ...
 
 
@@ -161,6 +185,36 @@ class Learns(Protocol):
             told: What ``tell`` returned, where it returned something.
         """
         ...
+
+
+@runtime_checkable
+class PlaysManners(Protocol):
+    """A player that knows more than how to play from the start to the end."""
+
+    def check_manner(self, manner: Manner) -> None:
+        """Check that episodes can be played so.
+
+        Raises:
+            ConfigurationError: They cannot.
+        """
+        ...
+
+
+def check_manner(rollout: object, player: object) -> None:
+    """Check that a player can play as a part asks for.
+
+    Raises:
+        ConfigurationError: It cannot.
+    """
+    if not isinstance(rollout, PlaysIn):
+        return
+    if not isinstance(player, PlaysManners):
+        raise ConfigurationError(
+            f"The rollout part {type(rollout).__name__} plays in chunks, measures candidates or draws from older "
+            f"weights, and the player {type(player).__name__} has no `check_manner`: use one that can, such as "
+            "rstar2_env.rollout.Player."
+        )
+    player.check_manner(rollout.manner)
 
 
 def check_waits(rollout: object, *, early_stop: bool, tail: str) -> None:

@@ -24,7 +24,7 @@ from rstar2_env.rollout.engine import FinishReason
 from rstar2_env.rollout.engines.attention import Pack, Piece, count_alone, packed
 from rstar2_env.rollout.engines.prefix import Kept, Key, PrefixIndex, PrefixPool, key_of
 from rstar2_env.rollout.engines.request import Request
-from rstar2_env.rollout.engines.sampling import Sampler
+from rstar2_env.rollout.engines.sampling import draw_next
 from rstar2_env.rollout.engines.slots import SlotCache, reusable
 
 MAX_DEAD = 0.25
@@ -239,11 +239,9 @@ class PackedBatch:
         """Draw the next token of each of these requests, one row of logits each."""
         if not drawing:
             return []
-        sampler = Sampler([request.params for request in drawing], logits.device)
-        tokens, logprobs = sampler.draw(logits, [request.draws.item(len(request.ids)) for request in drawing])
+        draw_next(drawing, logits)
         ended = []
-        for request, token, logprob in zip(drawing, tokens.tolist(), logprobs.tolist(), strict=True):
-            request.draw(token, logprob)
+        for request in drawing:
             if (reason := self._finish(request)) is not None:
                 ended.append((request, reason))
         self.generated_tokens += len(drawing)

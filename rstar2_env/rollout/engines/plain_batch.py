@@ -17,7 +17,7 @@ from rstar2_env.rollout.engine import FinishReason
 from rstar2_env.rollout.engines.packed_batch import Finish
 from rstar2_env.rollout.engines.prefix import PrefixPool, key_of
 from rstar2_env.rollout.engines.request import Request
-from rstar2_env.rollout.engines.sampling import Sampler
+from rstar2_env.rollout.engines.sampling import draw_next
 
 MAX_DEAD = 0.25
 """Share of rows that have ended above which computing them costs more than copying the others."""
@@ -118,14 +118,10 @@ class PlainBatch:
             self._logits = self._forward(self._last[:, None], self._starts, self._width)
         kept = [row for row, request in enumerate(self._rows) if request is not None]
         live = self.live
-        sampler = Sampler([request.params for request in live], self._logits.device)
         rows = torch.tensor(kept, device=self._logits.device)
-        draws = [request.draws.item(len(request.ids)) for request in live]
-        tokens, logprobs = sampler.draw(self._logits[rows], draws)
+        tokens = draw_next(live, self._logits[rows])
         self._last = tokens.new_zeros(len(self._rows)).index_copy_(0, rows, tokens)
         self._logits = None
-        for request, token, logprob in zip(live, tokens.tolist(), logprobs.tolist(), strict=True):
-            request.draw(token, logprob)
         self.generated_tokens += len(live)
         ended = [(request, reason) for request in live if (reason := self._finish(request)) is not None]
         self.leave([request for request, _ in ended])

@@ -24,6 +24,7 @@ class Request:
         version: Version of the weights that the first token is drawn from.
         ids: The tokens so far.
         logprobs: Their log-probabilities.
+        candidates: Those of the most likely tokens, at the first tokens, where they were asked for.
         keep: Whether its cache was computed with the weights that the next requests will use.
         slot: Its place in the cache while it runs.
         done: Number of its tokens, the prompt's and its own, whose keys and values are in the cache.
@@ -39,6 +40,7 @@ class Request:
     version: int = 0
     ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
+    candidates: list[list[float]] = field(default_factory=list)
     keep: bool = True
     slot: int = -1
     done: int = 0
@@ -57,8 +59,13 @@ class Request:
             return self.ids[start - own : stop - own]
         return self.prompt[start:stop] + self.ids[: max(0, stop - own)]
 
-    def draw(self, token: int, logprob: float) -> None:
+    def draw(self, token: int, logprob: float, candidates: list[float] | None = None) -> None:
         """Append a token.
+
+        Args:
+            token: Its id.
+            logprob: Its log-probability.
+            candidates: Those of the most likely tokens there, where they were asked for.
 
         Raises:
             FloatingPointError: The log-probability is not a number.
@@ -67,7 +74,9 @@ class Request:
             raise FloatingPointError("The model's logits are not numbers; its weights may have diverged.")
         self.ids.append(token)
         self.logprobs.append(logprob)
+        if candidates is not None:
+            self.candidates.append(candidates)
 
     def result(self, reason: FinishReason) -> Generation:
         """The generation so far."""
-        return Generation(self.ids, self.logprobs, reason, self.version)
+        return Generation(self.ids, self.logprobs, reason, self.version, self.candidates)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from rstar2_env.rollout.engine import SamplingParams
+from rstar2_env.rollout.engines.request import Request
 
 
 class Sampler:
@@ -17,6 +18,9 @@ class Sampler:
     Args:
         params: How to sample, row by row.
         device: Device of the logits.
+
+    Attributes:
+        best: After ``draw``, the log-probabilities of the most likely tokens of each row that wants them at its place.
     """
 
     def __init__(self, params: Sequence[SamplingParams], device: torch.device) -> None:
@@ -35,18 +39,25 @@ class Sampler:
         if any(top_k > 0 or top_p < 1 for _, top_k, top_p in kinds):
             self._top_k = torch.tensor([p.top_k or 1 << 62 for p in params], device=device)[:, None]
             self._top_p = torch.tensor([p.top_p for p in params], dtype=torch.float32, device=device)[:, None]
+        self.best: dict[int, list[float]] = {}
+        self._wanted = [p.candidates for p in params]
+        self._measured = [p.measured_tokens for p in params]
 
-    def draw(self, logits: Tensor, uniform: Sequence[float]) -> tuple[Tensor, Tensor]:
+    def draw(
+        self, logits: Tensor, uniform: Sequence[float], places: Sequence[int] | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Draw one token for each row.
 
         Args:
             logits: (rows, vocabulary).
             uniform: A number in [0, 1) for each row.
+            places: How many tokens of its turn each row has, by which ``best`` is found; ``None`` leaves it empty.
 
         Returns:
             The tokens, (rows,), and their log-probabilities under the logits divided by the temperature, (rows,).
         """
         logprobs = torch.log_softmax(logits if self._divisor is None else logits / self._divisor, dim=-1)
+        self.best = self._best(logprobs, places or ())
         if self._greedy:
             tokens = logits.argmax(-1)
         else:
@@ -57,6 +68,14 @@ class Sampler:
                 tokens = torch.where(self._temperature > 0, tokens, logits.argmax(-1))
         return tokens, logprobs.gather(1, tokens[:, None])[:, 0]
 
+    def _best(self, logprobs: Tensor, places: Sequence[int]) -> dict[int, list[float]]:
+        rows = [row for row, place in enumerate(places) if self._wanted[row] and place < self._measured[row]]
+        if not rows:
+            return {}
+        most = min(logprobs.shape[1], max(self._wanted[row] for row in rows))
+        found = logprobs[torch.tensor(rows, device=logprobs.device)].topk(most, dim=-1).values.tolist()
+        return {row: values[: self._wanted[row]] for row, values in zip(rows, found, strict=True)}
+
     def _filtered(self, logprobs: Tensor) -> Tensor:
         """Set the tokens that top-k and top-p exclude to minus infinity."""
         if self._top_k is None:
@@ -66,6 +85,26 @@ class Sampler:
         before = ordered.exp().cumsum(-1) - ordered.exp()
         ordered = ordered.masked_fill((rank >= self._top_k) | ((before >= self._top_p) & (rank > 0)), -torch.inf)
         return torch.empty_like(logprobs).scatter_(1, order, ordered)
+
+
+def draw_next(requests: Sequence[Request], logits: Tensor) -> Tensor:
+    """Draw the next token of each request, and append it there.
+
+    Args:
+        requests: The requests.
+        logits: (requests, vocabulary).
+
+    Returns:
+        The tokens, (requests,).
+    """
+    sampler = Sampler([request.params for request in requests], logits.device)
+    places = [len(request.ids) for request in requests]
+    draws = [request.draws.item(place) for request, place in zip(requests, places, strict=True)]
+    tokens, logprobs = sampler.draw(logits, draws, places)
+    drawn = zip(requests, tokens.tolist(), logprobs.tolist(), strict=True)
+    for row, (request, token, logprob) in enumerate(drawn):
+        request.draw(token, logprob, sampler.best.get(row))
+    return tokens
 
 
 def _invert(weights: Tensor, uniform: Tensor) -> Tensor:

@@ -151,6 +151,11 @@ class TransformersEngine:
             self._updates.append((version, weights, done))
         done.result()
 
+    @property
+    def most_candidates(self) -> int:
+        """Largest number of candidates: the vocabulary; see ``ReportsCandidates``."""
+        return int(self.model.config.get_text_config().vocab_size)
+
     def capacity(self) -> int:
         """Number of tokens that fit into the cache, as given, or as measured when it was last empty."""
         return self._batch.max_tokens

@@ -22,13 +22,11 @@ from torch import nn
 from transformers import PreTrainedTokenizerBase
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.rollout.engine import EngineStats, Generation, SamplingParams, settle
+from rstar2_env.rollout.engine import EngineStats, Generation, SamplingParams, check_candidates, settle
+from rstar2_env.rollout.engines.vllm_logprobs import best_of, check_temperature
 from rstar2_env.rollout.engines.vllm_setup import Tally, in_run, is_whole, runs_group_kept, same_draws, start
 from rstar2_env.rollout.engines.vllm_worker import keep_full_logprobs
 from rstar2_env.rollout.engines.weights import check_names, named_weights
-
-MAX_TEMPERATURE, MIN_TEMPERATURE = 2.0, 0.01
-"""vLLM refuses higher temperatures, and silently raises lower ones except 0 (greedy)."""
 
 SEED_BITS = 63
 """vLLM seeds are signed 64-bit integers."""
@@ -44,6 +42,7 @@ class _Request:
     version: int | None = None
     ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
+    candidates: list[list[float]] = field(default_factory=list)
 
 
 class VllmEngine:
@@ -125,6 +124,12 @@ class VllmEngine:
     def max_model_len(self) -> int:
         """Maximum number of tokens of a prompt and its turn together."""
         return int(self._config.model_config.max_model_len)
+
+    @property
+    def most_candidates(self) -> int:
+        """Largest number of candidates, vLLM's ``max_logprobs``; see ``ReportsCandidates``."""
+        most = int(self._config.model_config.max_logprobs)
+        return int(self._config.model_config.get_vocab_size()) if most < 0 else most
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
         """Continue ``ids``; requests in flight are computed together.
@@ -235,6 +240,7 @@ class VllmEngine:
         if params.stop and self._core.tokenizer is None:
             raise ConfigurationError("Stop strings need a tokenizer: pass tokenizer= to VllmEngine.")
         check_temperature(params.temperature)
+        check_candidates(self, params.candidates)
         if (params.top_k or params.top_p < 1) and not self._full_logprobs:
             raise ConfigurationError(
                 "With top_p or top_k this build of vLLM normalises log-probabilities over the remaining tokens, not "
@@ -356,7 +362,8 @@ class VllmEngine:
             detokenize=bool(params.stop),
             skip_special_tokens=False,
             spaces_between_special_tokens=False,
-            logprobs=0,
+            # The tokens that are drawn come on top of as many of the most likely ones.
+            logprobs=params.candidates,
             output_kind=vllm.sampling_params.RequestOutputKind.DELTA,
         )
 
@@ -367,24 +374,12 @@ class VllmEngine:
         del self._core
 
 
-def check_temperature(temperature: float) -> None:
-    """Refuse a temperature that vLLM would change or reject.
-
-    Raises:
-        ConfigurationError: It is above 2, or between 0 and 0.01.
-    """
-    if temperature > MAX_TEMPERATURE or 0 < temperature < MIN_TEMPERATURE:
-        raise ConfigurationError(
-            f"vLLM samples at temperatures from {MIN_TEMPERATURE} to {MAX_TEMPERATURE}, and greedily at 0; got "
-            f"{temperature}."
-        )
-
-
 def _take(request: _Request, output: Any, version: int) -> bool:
     """Add new tokens to a request; return whether it has ended."""
     new = output.outputs[0]
     if request.version is None:
         request.version = version
+    request.candidates += best_of(new.logprobs, request.params, begun=len(request.ids))
     request.ids += new.token_ids
     request.logprobs += [float(entry[token].logprob) for token, entry in zip(new.token_ids, new.logprobs, strict=True)]
     return bool(output.finished)
@@ -396,4 +391,5 @@ def _result(request: _Request, reason: str | None) -> Generation:
     if reason not in ("stop", "length"):
         raise RuntimeError(f"vLLM ended a request on its own: {reason}.")
     assert request.version is not None  # the last output contains at least one token
-    return Generation(request.ids, request.logprobs, "stop" if reason == "stop" else "length", request.version)
+    kind = "stop" if reason == "stop" else "length"
+    return Generation(request.ids, request.logprobs, kind, request.version, request.candidates)

@@ -22,11 +22,19 @@ import numpy as np
 from rstar2_env.core.errors import ConfigurationError, ServiceError
 from rstar2_env.core.http import HttpClient
 from rstar2_env.core.retries import delay
-from rstar2_env.rollout.engine import Engine, EngineStats, Generation, SamplingParams, TurnTimeoutError
+from rstar2_env.rollout.engine import (
+    Engine,
+    EngineStats,
+    Generation,
+    SamplingParams,
+    TurnTimeoutError,
+    check_candidates,
+)
 from rstar2_env.rollout.engines.transports.base import Setting, Takes
 from rstar2_env.rollout.engines.transports.make import make_transport
 from rstar2_env.rollout.engines.transports.servers import Servers, ServersOfSeveral
-from rstar2_env.rollout.engines.vllm_engine import SEED_BITS, check_temperature
+from rstar2_env.rollout.engines.vllm_engine import SEED_BITS
+from rstar2_env.rollout.engines.vllm_logprobs import MOST_CANDIDATES, best_of, check_temperature
 from rstar2_env.rollout.engines.vllm_server_facts import NEUTRAL, ServerFacts, find_facts, read_metrics, stats_of
 from rstar2_env.rollout.engines.vllm_server_fleet import Fleet, Server, chain_of
 
@@ -130,6 +138,11 @@ class VllmServerEngine:
     def takes(self) -> Takes:
         """What ``update_weights`` takes of a policy with an adapter: all its weights, or the adapter alone."""
         return self._transport.takes
+
+    @property
+    def most_candidates(self) -> int:
+        """Largest number of candidates that servers report unless they were told otherwise."""
+        return MOST_CANDIDATES
 
     @property
     def max_model_len(self) -> int:
@@ -259,6 +272,7 @@ class VllmServerEngine:
                 "to generate: start them with a larger --max-model-len, or lower the token budget of an episode."
             )
         check_temperature(params.temperature)
+        check_candidates(self, params.candidates)
         facts = [server.facts for server in self._fleet.servers]
         if params.temperature not in (0.0, 1.0) and not all(found.scaled for found in facts):
             raise ConfigurationError(
@@ -291,12 +305,14 @@ class VllmServerEngine:
             "include_stop_str_in_output": True,
             "skip_special_tokens": False,
             "spaces_between_special_tokens": False,
-            "logprobs": 0,
+            "logprobs": params.candidates,
             "return_token_ids": True,
+            # Two tokens may be the same text.
+            "return_tokens_as_token_ids": params.candidates > 0,
         }
         chain = chain_of(ids) if len(self._fleet.servers) > 1 else []
         answer, server, version = await self._ask(body, chain)
-        generation = _generation(answer, server.base, version)
+        generation = _generation(answer, server.base, version, params)
         if chain:
             self._fleet.remember(chain_of(ids + generation.ids), server)
         return generation
@@ -360,7 +376,7 @@ def _base(address: str) -> str:
     return address.rstrip("/").removesuffix("/v1")
 
 
-def _generation(answer: Any, base: str, version: int) -> Generation:
+def _generation(answer: Any, base: str, version: int, params: SamplingParams) -> Generation:
     choice = answer["choices"][0] if isinstance(answer, Mapping) and answer.get("choices") else {}
     ids, logprobs = choice.get("token_ids"), (choice.get("logprobs") or {}).get("token_logprobs")
     if ids is None or logprobs is None or len(ids) != len(logprobs):
@@ -370,4 +386,6 @@ def _generation(answer: Any, base: str, version: int) -> Generation:
     reason = choice.get("finish_reason")
     if reason not in ("stop", "length"):
         raise ServiceError(f"{base} ended a request on its own: {reason}.")
-    return Generation(list(ids), list(map(float, logprobs)), "stop" if reason == "stop" else "length", version)
+    candidates = best_of(choice["logprobs"].get("top_logprobs") or [], params)
+    kind = "stop" if reason == "stop" else "length"
+    return Generation(list(ids), list(map(float, logprobs)), kind, version, candidates)

@@ -28,6 +28,7 @@ from rstar2_env.rollout.engine import (
     TurnTimeoutError,
     UpdatesTogether,
     longest_conversation,
+    most_candidates,
     open_episode,
 )
 from rstar2_env.rollout.scheduling import kv_aware as kv_aware  # importing it registers its policy
@@ -165,6 +166,11 @@ class Scheduler:
         """Most tokens of a conversation that every engine accepts; ``None`` where none knows a limit."""
         known = [longest for engine in self.engines if (longest := longest_conversation(engine)) is not None]
         return min(known, default=None)
+
+    @property
+    def most_candidates(self) -> int:
+        """Largest number of candidates that every engine reports; see ``ReportsCandidates``."""
+        return min(map(most_candidates, self.engines))
 
     @property
     def takes(self) -> str:

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from rstar2_env.core.episode import Episode
+from rstar2_env.core.manner import OPEN, PLAIN, Manner
+from rstar2_env.core.turn import Turn
 from rstar2_env.problems import Problem
 from rstar2_env.testing.training.examples import episode
 
@@ -34,7 +36,13 @@ class PlainPlay:
         self.branched: Counter[tuple[int, int]] = Counter()
         self.in_flight = self.most_in_flight = self.cancelled = self.finished = 0
 
-    async def episode(self, start: Any, *, group: int, member: int, shown: str | None = None) -> Episode:
+    def draws(self, group: int, *words: int) -> np.random.Generator:
+        """Draws about one group."""
+        return np.random.default_rng([self._seed, group, *words, 5])
+
+    async def episode(
+        self, start: Any, *, group: int, member: int, shown: str | None = None, manner: Manner = PLAIN
+    ) -> Episode:
         """One episode, after a few turns of the event loop."""
         self.asked.append((group, member))
         self.starts[group] = start
@@ -47,7 +55,7 @@ class PlainPlay:
             made.prompt_ids, made.completion_ids, made.mask, made.logprobs, made.steps = [], [], [], [], []
         if shown is not None and made.available:
             made.shown, made.shown_ids, made.source = shown, [1, *made.prompt_ids], "refined"
-        self.played.append(made)
+        self._record(made, manner, 0)
         return made
 
     async def reply(self, text: str, *, group: int, member: int, system: str = "") -> Episode:
@@ -65,12 +73,13 @@ class PlainPlay:
         rubric = [{"criterion": "It is right.", "points": 1.0}]
         return Problem(problem_id, f"What is {problem_id}?", "42", meta={"rubric": rubric})
 
-    async def branch(self, episode: Episode, token: int, n: int) -> list[Episode]:
+    async def branch(self, episode: Episode, token: int, n: int, *, manner: Manner = PLAIN) -> list[Episode]:
         """Episodes that share the first tokens with another."""
         if not any(episode is played for played in self.played):
             raise AssertionError("it branches off an episode that was not played in this call")
         turns = [turn for turn in episode.steps if turn.start <= token < turn.stop]
-        if not turns:
+        at_its_end = episode.end == OPEN and token == len(episode.completion_ids)
+        if not turns and not at_its_end:
             raise AssertionError(f"it branches off at token {token}, where the policy has no turn")
         await self._pause()
         grown = []
@@ -81,11 +90,28 @@ class PlainPlay:
             made = copy.deepcopy(episode)
             own = len(made.completion_ids) - token
             made.completion_ids[token:] = [int(one) for one in rng.integers(3, 50, size=own)]
-            made.reward = float(rng.integers(2))
+            if at_its_end:
+                _go_on(made, rng)
+            made.reward, made.end = float(rng.integers(2)), "answered"
             made.correct = made.reward > 0
-            self.played.append(made)
+            self._record(made, manner, token)
             grown.append(made)
         return grown
+
+    def _record(self, made: Episode, manner: Manner, shared: int) -> None:
+        """Leave an episode open where a chunk ends before it does, and measure what was asked for."""
+        turn = next((turn for turn in made.steps if turn.stop > shared), None)
+        if manner.chunk is not None and made.available and turn is not None:
+            stop = min(turn.stop, max(turn.start, shared) + manner.chunk)
+            if stop < len(made.completion_ids):
+                made.end, made.reward, made.correct = OPEN, 0.0, False
+                for entries in (made.completion_ids, made.mask, made.logprobs):
+                    del entries[stop:]
+                made.steps = [one for one in made.steps if one.start < stop]
+                made.steps[-1].stop = stop
+        for one in made.steps if manner.candidates else ():
+            one.entropy = sum(made.completion_ids[one.start : one.stop]) % 7 / 7
+        self.played.append(made)
 
     async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
         """The log-probabilities of a uniform policy over a hundred tokens."""
@@ -112,3 +138,13 @@ class PlainPlay:
         finally:
             self.in_flight -= 1
             self.finished += 1
+
+
+def _go_on(made: Episode, rng: np.random.Generator) -> None:
+    """Add some tokens to the last turn of an episode that was left open."""
+    written = int(rng.integers(1, 5))
+    made.completion_ids += [int(one) for one in rng.integers(3, 50, size=written)]
+    made.mask += [1] * written
+    made.logprobs += [-0.5] * written
+    last = made.steps[-1]
+    made.steps[-1] = Turn(last.start, len(made.completion_ids), last.observation, 0.0, last.statuses)
