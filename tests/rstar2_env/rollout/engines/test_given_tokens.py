@@ -107,3 +107,29 @@ def test_a_player_asks_its_engine(engine):
         player.engine = engine
         (prompt, ids), *_ = pairs(1)
         assert asyncio.run(player.score(prompt, ids)) == pytest.approx(expected(engine.model, prompt, ids), abs=1e-4)
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_candidates_are_the_largest_log_probabilities_of_a_forward_pass(engine, plain):
+    """At the first tokens alone, and for the request alone that asks for them, whoever is computed beside it."""
+    if plain:
+        from rstar2_env.rollout.engines.plain_batch import PlainBatch
+
+        engine._batch = PlainBatch(engine.model, 200, 4096, finish=engine._finish)
+    asked = SamplingParams(max_tokens=9, temperature=1.5, seed=1, candidates=4, measured_tokens=3)
+
+    async def run():
+        return await asyncio.gather(
+            engine.generate([5, 6, 7], asked),
+            engine.generate([5, 6, 7], SamplingParams(max_tokens=9, temperature=1.5, seed=1)),
+            engine.generate([9, 8], SamplingParams(max_tokens=5, seed=2, candidates=2, measured_tokens=20)),
+        )
+
+    first, other, short = asyncio.run(run())
+    assert first.ids == other.ids
+    assert (len(first.candidates), other.candidates, len(short.candidates)) == (3, [], 5)
+    with torch.no_grad():
+        logits = engine.model(torch.tensor([[5, 6, 7, *first.ids]])).logits[0, 2:5]
+    expected = (logits / 1.5).log_softmax(-1).topk(4).values
+    assert np.allclose(first.candidates, expected.numpy(), atol=1e-4)
+    assert engine.most_candidates == 200
