@@ -22,7 +22,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import Count, Rule, Seed, checked
-from rstar2_env.rollout.engine import EngineStats, FinishReason, Generation, SamplingParams, settle
+from rstar2_env.rollout.engine import EngineStats, FinishReason, Generation, SamplingParams, check_candidates, settle
 from rstar2_env.rollout.engines.attention import can_pack
 from rstar2_env.rollout.engines.given_tokens import Given, fitting, log_probs
 from rstar2_env.rollout.engines.packed_batch import PackedBatch
@@ -107,6 +107,7 @@ class TransformersEngine:
             raise ConfigurationError("An engine cannot continue an empty prompt.")
         if params.stop and self.tokenizer is None:
             raise ConfigurationError("Stop strings need a tokenizer: pass tokenizer= to TransformersEngine.")
+        check_candidates(self, params.candidates)
         with self._lock:
             seed: Any = self._seeds.spawn(1)[0] if params.seed is None else params.seed
             request = Request(list(ids), params, np.random.default_rng(seed).random(params.max_tokens))

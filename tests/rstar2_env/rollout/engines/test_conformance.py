@@ -127,6 +127,26 @@ def test_logprobs_are_those_of_the_trainers_forward_pass_at_the_temperature(
         assert close_to(model, prompt, generation, temperature)
 
 
+def test_candidates_are_the_most_likely_tokens_of_the_trainers_forward_pass(
+    engine: Any, model: PreTrainedModel
+) -> None:
+    params = [
+        SamplingParams(12, temperature=1.5, seed=seed, candidates=wanted, measured_tokens=7)
+        for seed, wanted in enumerate((0, 1, 6))
+    ]
+    jobs = list(zip(prompts(3), params, strict=True))
+    for (prompt, wanted), generation in zip(jobs, ask(engine, *jobs), strict=True):
+        shown = generation.candidates
+        assert [len(each) for each in shown] == [wanted.candidates] * (7 if wanted.candidates else 0)
+        with torch.no_grad():
+            logits = model(torch.tensor([prompt + generation.ids])).logits[0, len(prompt) - 1 : -1] / 1.5
+        expected = logits.log_softmax(-1).topk(max(1, wanted.candidates)).values[: len(shown)]
+        assert not shown or torch.allclose(torch.tensor(shown), expected, atol=BOUND)
+    assert engine.most_candidates >= 20
+    with pytest.raises(ConfigurationError, match="most likely tokens"):
+        ask(engine, (prompts(1)[0], SamplingParams(2, candidates=engine.most_candidates + 1)))
+
+
 def test_a_seeded_request_draws_the_same_whatever_else_is_in_flight(engine: Engine) -> None:
     prompt = prompts(1)[0]
     params = SamplingParams(25, temperature=1.3, seed=2**64 - 7)
