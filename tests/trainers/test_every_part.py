@@ -1,6 +1,7 @@
 """Every registered part of every slot, and every recipe, keeps its contract."""
 
 import pytest
+from places import SUPPORT
 
 from rstar2_env import testing
 from rstar2_env.problems import Problem
@@ -39,6 +40,11 @@ WITH = {
     ("correction", "mask"): [{}, {"level": "turn"}, {"level": "sequence"}],
     ("correction", "opsm"): [{}, {"anchor": "old", "level": "turn", "delta": 0.01}, {"then": "truncate:cap=3"}],
     ("correction", "truncate"): [{}, {"level": "turn"}, {"level": "sequence"}],
+    ("hook", "collapse"): [{"window": 2, "patience": 2, "share": 0.1}, {"action": "save", "window": 1}],
+    ("hook", "guard"): [{"high": 0.2}, {"high": 0.3, "patience": 1, "action": "stop"}, {"metric": "loss", "low": 1.0}],
+    ("hook", "interleaved_sft"): [{"demonstrations": str(SUPPORT / "demonstrations.jsonl"), "size": 1}],
+    ("hook", "length_stages"): [{}, {"when_cut": 0.1, "tokens": (1.0, 2.0, 3.0), "reset": (2, 3)}],
+    ("hook", "policy_refresh"): [{"steps": (5,)}, {"steps": (3, 4), "optimizer": False}],
     ("hook", "reference_reset"): [{}, {"most_kl": 0.3, "patience": 1}, {"optimizer": False}],
     ("loss", "apo_dads"): [{"columns": ("accuracy",)}],
     ("loss", "echo"): [{}, {"tools": False}],

@@ -13,12 +13,13 @@ with ``args.seed``.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from rstar2_env.core.own_code import Shape
 from rstar2_env.core.registry import Registry
 
+from ..samplers.base import Outcome
 from .state import RunState
 
 EVENTS = (
@@ -55,6 +56,15 @@ class Binds(Protocol):
         Raises:
             ConfigurationError: The run has no such thing, such as a reference model.
         """
+        ...
+
+
+@runtime_checkable
+class Observes(Protocol):
+    """Optional method of a hook that acts on how the groups of a rollout went."""
+
+    def observe(self, outcomes: Sequence[Outcome]) -> None:
+        """Hear of the groups of all processes, once for each rollout, before the first step on it ends."""
         ...
 
 

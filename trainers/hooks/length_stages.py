@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import CheckedOptions
+from rstar2_env.core.options import CheckedOptions, option
 
 from .base import HOOKS
 from .state import RunState
@@ -20,12 +22,16 @@ class LengthStages(CheckedOptions):
     Short budgets first make a policy concise, and save most of the time; later stages give hard problems their room.
     AceReason goes from 8K to 16K, 24K and 32K tokens; rStar2-Agent (arXiv 2508.20722, section 4.3) from 8K to 12K, with
     15 instead of 10 turns and a fresh optimizer in its third stage (``tokens=1+1.5+1.5,turns=10+10+15,reset=3``).
+    AgentMath (arXiv 2512.20745) goes from 48K tokens and 48 calls to 72K and 96K when more than a tenth of the episodes
+    are cut off (``tokens=1+1.5+2,turns=48+72+96,when_cut=0.1``).
 
     Args:
         tokens: Budget of an episode in each stage, as multiples of the run's ``max_episode_tokens`` (``1+1.5``); none
             leaves it as it is.
         steps: Steps of each stage but the last, which goes on to the end; one number holds for all, none divides the
             run into equal stages.
+        when_cut: Share of episodes that ran out of tokens or turns, in one log, above which the next stage begins, in
+            place of ``steps``; no stage ever ends for another reason, and none comes back.
         turns: Turns of an episode in each stage, the option ``max_turns`` of the environment; none leaves the run's.
         reset: Stages, from 1, that begin with a fresh optimizer, and with the policy as the reference model if there is
             one.
@@ -33,6 +39,7 @@ class LengthStages(CheckedOptions):
 
     tokens: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0)
     steps: tuple[int, ...] = ()
+    when_cut: float | None = option(None, least=0, below=1)
     turns: tuple[int, ...] = ()
     reset: tuple[int, ...] = ()
 
@@ -58,6 +65,9 @@ class LengthStages(CheckedOptions):
                 f"{list(self.steps)}.",
                 option="steps",
             )
+        if self.steps and self.when_cut is not None:
+            raise ConfigurationError("Stages end by steps or when_cut, not by both.", option="when_cut")
+        self._stage, self._begun = 1, False
         if any(not 1 <= stage <= self._stages for stage in self.reset):
             raise ConfigurationError(f"reset names stages from 1 to {self._stages}, not {list(self.reset)}.")
 
@@ -71,7 +81,9 @@ class LengthStages(CheckedOptions):
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Set the budgets of the stage; at its first step, reset what it resets."""
         run = self._run
-        stage = sum(begin <= run.step for begin in self._begins)
+        stage, begun = sum(begin <= run.step for begin in self._begins), run.step in self._begins[1:]
+        if self.when_cut is not None:
+            stage, begun, self._begun = self._stage, self._begun, False
         limits = run.limits
         if self.tokens:
             limits = replace(limits, max_episode_tokens=max(1, round(self.tokens[stage - 1] * self._base)))
@@ -79,10 +91,24 @@ class LengthStages(CheckedOptions):
             limits = replace(limits, env_options={**limits.env_options, "max_turns": self.turns[stage - 1]})
         if limits != run.limits:
             run.limits = limits
-        if stage in self.reset and run.step == self._begins[stage - 1] > 0:
+        if stage in self.reset and begun:
             run.reset_optimizer()
             if run.has_reference:
                 run.reset_reference()
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
+        """Begin the next stage, if too many episodes were cut off."""
+        cut = [(logs or {}).get(f"rollout/end/{end}", 0.0) for end in ("tokens", "turns")]
+        if self.when_cut is not None and math.fsum(cut) > self.when_cut and self._stage < self._stages:
+            self._stage, self._begun = self._stage + 1, True
+
+    def state_dict(self) -> dict[str, Any]:
+        """See ``KeepsState``; stages that end by steps are known from the step."""
+        return {"stage": self._stage, "begun": self._begun}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See ``KeepsState``."""
+        self._stage, self._begun = state["stage"], state["begun"]
 
 
 HOOKS.register("length_stages", LengthStages)

@@ -68,6 +68,14 @@ class RunState(Protocol):
         ...
 
     @property
+    def openings(self) -> Mapping[str, str]:
+        """What the policy reads around the problem in ``train`` and ``eval``: system message, marks of turns.
+
+        Empty where nobody knows.
+        """
+        ...
+
+    @property
     def has_reference(self) -> bool:
         """Whether the loss compares the policy with a reference model."""
         ...
@@ -102,6 +110,10 @@ class RunState(Protocol):
 
     def reset_optimizer(self) -> None:
         """Forget the optimizer's moments. The learning rate's schedule goes on."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Write down why something was done: a warning in the log, and an event ``note`` in the run's folder."""
         ...
 
     def sft_step(self, conversations: Sequence[Conversation], *, learning_rate: float | None = None) -> float:

@@ -114,8 +114,8 @@ class RunWriter:
         """Append an event with the time; only the first process does.
 
         Args:
-            event: What happened: ``started``, ``resumed``, ``checkpoint``, ``evaluation``, ``interrupted``, ``failed``,
-                ``finished``, or a word of one's own.
+            event: What happened: ``started``, ``resumed``, ``checkpoint``, ``evaluation``, ``note``, ``interrupted``,
+                ``failed``, ``finished``, or a word of one's own.
             step: The optimizer steps done.
             **more: Further keys.
         """

@@ -11,6 +11,7 @@ from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.testing.harness import require
+from rstar2_env.testing.training.examples import outcomes_of
 
 TERMS = {"kl": 1e-3, "entropy": 1e-3}
 
@@ -70,6 +71,16 @@ class PlainRun:
         self._did(f"coefficient of {term}", value)
         self._coefficients[term] = value
 
+    @property
+    def openings(self) -> Mapping[str, str]:
+        """The same for training and evaluation."""
+        return {"train": "system: solve. user: {question}", "eval": "system: solve. user: {question}"}
+
+    def note(self, text: str) -> None:
+        """Keep a note."""
+        require(bool(text.strip()), f"at step {self.step}, it notes nothing; say what it did, and why")
+        self._did("note", text)
+
     def reset_reference(self) -> None:
         """Note a reset of the reference model."""
         require(self.has_reference, "it resets a reference model that the run does not have; look at has_reference")
@@ -109,11 +120,14 @@ class PlainRun:
         for step in steps:
             self.step = step
             call("on_step_begin")
+            if hasattr(hook, "observe"):
+                hook.observe(outcomes_of([(1.0, 0.0), (0.0, 0.0), (1.0, 1.0)]))
             call("on_pre_optimizer_step")
             call("on_optimizer_step")
             self.step = step + 1
             call("on_step_end")
             logs = {"loss": 0.1, "kl": 0.01 * (step % 10) ** 2, "rollout/pass_rate": 0.5}
+            logs |= {"rollout/end/tokens": 0.05 * (step % 5), "rollout/reward": 1.0 - 0.04 * step}
             self.figures |= logs
             call("on_log", logs=logs)
             if step % 2:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from rstar2_env.core.errors import ConfigurationError
@@ -74,3 +76,42 @@ def test_the_paper_of_rstar2_in_the_notation_of_recipes():
 def test_stages_that_do_not_fit_are_refused(options, message):
     with pytest.raises(ConfigurationError, match=message):
         LengthStages(**options)
+
+
+def cut(hook, *shares, begin=0):
+    """The budget of each step, when this share of its episodes is cut off, and what was reset when."""
+    run = PlainRun(len(shares) + begin)
+    run._limits = Limits(48)
+    hook.bind(run)
+    found = []
+    for run.step, share in enumerate(shares, start=begin):
+        hook.on_step_begin(None, None, None)
+        found.append((run.limits.max_episode_tokens, run.limits.env_options.get("max_turns")))
+        hook.on_log(None, None, None, logs={"rollout/end/tokens": share / 2, "rollout/end/turns": share / 2})
+        hook.on_log(None, None, None, logs={"seconds/rollout": 1.0})
+    return found, [step for step, what, _ in run.done if what == "reset_optimizer"]
+
+
+def agent_math():
+    return make_part(HOOKS, "length_stages:tokens=1+1.5+2,turns=48+72+96,when_cut=0.1,reset=2+3")
+
+
+def test_the_stages_of_agent_math_grow_when_more_than_a_tenth_is_cut_off_and_never_shrink():
+    found, resets = cut(agent_math(), 0.05, 0.1, 0.11, 0.0, 0.0, 0.5, 0.9, 0.0)
+    assert found == [(48, 48)] * 3 + [(72, 72)] * 3 + [(96, 96)] * 2
+    assert resets == [3, 6]
+
+
+@pytest.mark.parametrize("stop", range(1, 8))
+def test_a_resumed_run_is_in_the_stage_that_it_had_grown_to(stop):
+    shares = (0.05, 0.1, 0.11, 0.0, 0.0, 0.5, 0.9, 0.0)
+    begun, resumed = agent_math(), agent_math()
+    before, resets = cut(begun, *shares[:stop])
+    resumed.load_state_dict(json.loads(json.dumps(begun.state_dict())))
+    after, later = cut(resumed, *shares[stop:], begin=stop)
+    assert (before + after, resets + later) == cut(agent_math(), *shares)
+
+
+def test_stages_end_by_steps_or_by_what_is_cut_off():
+    with pytest.raises(ConfigurationError, match="not by both"):
+        LengthStages(steps=(3,), when_cut=0.1)

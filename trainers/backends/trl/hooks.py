@@ -9,7 +9,8 @@ from transformers import TrainerCallback
 
 from rstar2_env.core.errors import ConfigurationError
 
-from ...hooks.base import EVENTS, Binds, Hook, KeepsState
+from ...hooks.base import EVENTS, Binds, Hook, KeepsState, Observes
+from ...samplers.base import Outcome
 from .run_state import TrlRunState
 
 
@@ -37,6 +38,12 @@ class Hooks(TrainerCallback):
             if method is not None:
                 control = method(args, state, control, **kwargs) or control
         return control
+
+    def observe(self, outcomes: Sequence[Outcome]) -> None:
+        """Tell the hooks that want to know how the groups of a rollout went."""
+        for hook in self._hooks:
+            if isinstance(hook, Observes):
+                hook.observe(outcomes)
 
     def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
         """Call ``on_log``, and ``on_evaluate`` with the figures of an evaluation."""

@@ -92,5 +92,15 @@ def gold_answers(config: TrainConfig) -> Callable[[str], str]:
     return answer
 
 
+def opening(config: TrainConfig, split: Split, chat: ChatCodec) -> str:
+    """What the policy reads around the problem of a split: the system message and the template, as text."""
+    env = env_factory(config, split)()
+    try:
+        _, info = env.reset(seed=0)
+    finally:
+        env.close()
+    return str(chat.tokenizer.decode(chat.prompt(str(info.get("system", "")), "{question}")))
+
+
 def _options(config: TrainConfig, split: Split) -> dict[str, Any]:
     return config.rollout.env_options if split == "train" else config.eval_env_options

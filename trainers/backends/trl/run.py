@@ -43,7 +43,7 @@ from .model import codec, dtype_of, load_policy, processes
 from .objective import Objective
 from .passes import Reference
 from .pending import Shape
-from .players import env_factory, gold_answers, make_player, problem_ids, problem_source
+from .players import env_factory, gold_answers, make_player, opening, problem_ids, problem_source
 from .ranks import AccelerateRanks, OwnRanks
 from .rollouts import Rollouts
 from .run_state import TrlRunState
@@ -184,9 +184,11 @@ class TrlRun:
             make_env=lambda overriding: env_factory(config, "train", overriding),
             terms=parts.term_names,
             on_new_weights=self._policy.outdate,
+            on_note=lambda step, text: self._files.event("note", step, text=text),
+            openings=lambda: {split: opening(config, split, player.chat) for split, player in self._players.items()},
         )
-        hooks = Hooks(parts.hooks, self._state)
-        self.trl.add_callback(hooks)
+        self._hooks = Hooks(parts.hooks, self._state)
+        self.trl.add_callback(self._hooks)
         self._rollouts: Rollouts = Rollouts(
             config,
             self.trl,
@@ -198,7 +200,7 @@ class TrlRun:
             ranks=self._ranks,
         )
         self.trl.keep("collector", self._rollouts)
-        self.trl.keep("hooks", hooks)
+        self.trl.keep("hooks", self._hooks)
         self._evaluation: Evaluation | None = None
 
     def train(self) -> TrainResult:
@@ -264,6 +266,7 @@ class TrlRun:
     def collect(self, step: int) -> Batch:
         """Return the batch that begins to train at a step, and write it down; called by the trainer."""
         batch = self._rollouts.collect(step)
+        self._hooks.observe(batch.outcomes)
         if self._limits is not None:
             self.trl.sums.add("engine/in_flight", self._limits.in_flight.number, float(not self._ranks.rank))
         self._files.train(step + 1, batch.groups, batch.decisions)

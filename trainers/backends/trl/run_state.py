@@ -6,6 +6,8 @@ Not covered: DeepSpeed, which keeps the optimizer and its step to itself; hooks 
 from __future__ import annotations
 
 import dataclasses
+import functools
+import logging
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +29,7 @@ from .micro_batches import MicroBatch
 from .passes import score, set_head
 from .trainer import CollectorTrainer
 
+_LOG = logging.getLogger(__name__)
 Settings: TypeAlias = tuple[Limits, float]
 """Limits of episodes, and the temperature at which they are drawn."""
 
@@ -41,6 +44,8 @@ class TrlRunState:
         make_env: Makes the factory of the training environment, given options that override the run's own.
         terms: Name of each term of the loss, in their order.
         on_new_weights: Called when the weights have changed between two optimizer steps.
+        on_note: Writes down what hooks note, with the step.
+        openings: See ``RunState``; asked for once.
     """
 
     def __init__(
@@ -52,9 +57,12 @@ class TrlRunState:
         make_env: Callable[[Mapping[str, Any]], EnvFactory],
         terms: Sequence[str],
         on_new_weights: Callable[[], None],
+        on_note: Callable[[int, str], object] = lambda step, text: None,
+        openings: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self._trainer, self._player, self._chat = trainer, player, chat
         self._make_env, self._terms, self._on_new_weights = make_env, told_apart(terms), on_new_weights
+        self._on_note, self._openings = on_note, openings
         self._figures: dict[str, float] = {}
         self._limits = Limits(player.budget.tokens, player.budget.turn_tokens)
         self._temperature = player.sampling.temperature
@@ -74,6 +82,11 @@ class TrlRunState:
     def figures(self) -> Mapping[str, float]:
         """See ``RunState``."""
         return self._figures
+
+    @functools.cached_property
+    def openings(self) -> Mapping[str, str]:
+        """See ``RunState``."""
+        return self._openings()
 
     @property
     def has_reference(self) -> bool:
@@ -130,6 +143,12 @@ class TrlRunState:
         self._refuse_deepspeed("reset the optimizer")
         optimizer: Any = self._trainer.optimizer
         getattr(optimizer, "optimizer", optimizer).state.clear()
+
+    def note(self, text: str) -> None:
+        """See ``RunState``."""
+        if not self._trainer.ranks.rank:
+            _LOG.warning("Step %d: %s", self.step, text)
+        self._on_note(self.step, text)
 
     def sft_step(self, conversations: Sequence[Conversation], *, learning_rate: float | None = None) -> float:
         """See ``RunState``."""

@@ -1,0 +1,85 @@
+"""``collapse``: notices that the reward has fallen from its best, and saves or stops (rStar2-Agent, arXiv 2508.20722).
+
+The paper's run collapsed after step 510, and could not be mended (section 4.4): going on costs compute and keeps newer
+checkpoints than the good ones. The reward of a step is noise, so what falls is its mean over ``window`` logs:
+
+    collapsed: ``patience`` means in a row below best - share * |best|, best being the highest mean so far.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rstar2_env.core.options import CheckedOptions, Count, option
+
+from .base import HOOKS
+from .guard import Action, act
+from .state import RunState
+
+
+@dataclass
+class Collapse(CheckedOptions):
+    """Warn, save or stop when the reward has fallen from its best by a share (rStar2-Agent, arXiv 2508.20722).
+
+    It acts once, with a note that says what it saw; after a fall that it did not end, it looks again once the mean is
+    above the line.
+
+    Args:
+        metric: The figure of the logs that falls; higher is better.
+        share: How far below the best is a collapse, as a share of it.
+        window: Logs over which the mean is taken.
+        patience: Means in a row below the line after which it acts.
+        action: ``"stop"`` writes a checkpoint and ends the run; ``"save"`` writes one; ``"warn"`` only says so.
+    """
+
+    metric: str = "rollout/reward"
+    share: float = option(0.3, above=0, most=1)
+    window: Count = 10
+    patience: Count = 10
+    action: Action = "stop"
+
+    def __post_init__(self) -> None:
+        """Check the options; nothing was seen yet."""
+        super().__post_init__()
+        self._seen: list[float] = []
+        self._best: float | None = None
+        self._below = self._best_step = 0
+
+    def bind(self, run: RunState) -> None:
+        """See ``Binds``."""
+        self._run = run
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
+        """Look at the figure, where it was logged."""
+        value = (logs or {}).get(self.metric)
+        if not isinstance(value, (int, float)) or math.isnan(value):
+            return
+        self._seen = [*self._seen, float(value)][-self.window :]
+        if len(self._seen) < self.window:
+            return
+        mean = math.fsum(self._seen) / self.window
+        if self._best is None or mean > self._best:
+            self._best, self._best_step = mean, self._run.step
+        line = self._best - self.share * abs(self._best)
+        self._below = self._below + 1 if mean < line else 0
+        if self._below == self.patience:
+            why = (
+                f"{self.metric} has collapsed: its mean over {self.window} logs was below {line:.4g} {self.patience} "
+                f"times in a row, at last {mean:.4g}, after {self._best:.4g} at step {self._best_step}"
+            )
+            act(self._run, control, self.action, why)
+
+    def state_dict(self) -> dict[str, Any]:
+        """See ``KeepsState``."""
+        return {"seen": list(self._seen), "best": self._best, "best_step": self._best_step, "below": self._below}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """See ``KeepsState``."""
+        self._seen, self._best = list(state["seen"]), state["best"]
+        self._best_step, self._below = state["best_step"], state["below"]
+
+
+HOOKS.register("collapse", Collapse)

@@ -1,0 +1,105 @@
+"""``guard``: what to do when a figure leaves its bounds, such as the entropy or the KL to the reference model.
+
+The entropy of a policy that collapses goes to 0, its KL runs away; both show in the figures of a step long before the
+reward does. After ``patience`` logs in a row outside of the bounds the hook writes a note into the run's folder, once
+until the figure has been within them again, and
+
+- ``action="warn"``: does nothing else;
+- ``action="save"``: has a checkpoint written too, at the end of the step;
+- ``action="stop"``: ends the run after that checkpoint; the run's folder is complete, and ``resume`` would go on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import CheckedOptions, Count
+
+from .base import HOOKS
+from .state import RunState
+
+Action: TypeAlias = Literal["warn", "save", "stop"]
+
+
+@dataclass
+class Guard(CheckedOptions):
+    """Warn, save or stop when a figure leaves its bounds: ``metric=policy/entropy,low=0.05``, ``metric=kl,high=0.5``.
+
+    Args:
+        metric: A figure of the logs: ``kl`` (of the loss's term of that name), ``policy/entropy``, ``grad_norm``, ....
+        low: Lowest value that is within; ``None`` sets no bound.
+        high: Highest value that is within; ``None`` sets no bound.
+        patience: Logs in a row outside of the bounds after which it acts.
+        action: ``"warn"``, ``"save"`` or ``"stop"``.
+    """
+
+    metric: str = "kl"
+    low: float | None = None
+    high: float | None = None
+    patience: Count = 3
+    action: Action = "warn"
+
+    def __post_init__(self) -> None:
+        """Check the bounds; nothing was seen yet.
+
+        Raises:
+            ConfigurationError: Both bounds are given, and nothing is between them.
+        """
+        super().__post_init__()
+        if self.low is not None and self.high is not None and self.low > self.high:
+            raise ConfigurationError(f"low={self.low} must be at most high={self.high}.", option="low")
+        self._outside = 0
+
+    def bind(self, run: RunState) -> None:
+        """See ``Binds``."""
+        self._run = run
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
+        """Look at the figure, where it was logged."""
+        value = (logs or {}).get(self.metric)
+        if not isinstance(value, (int, float)) or math.isnan(value):
+            return
+        low, high = (bound if bound is not None else default for bound, default in self._bounds())
+        self._outside = 0 if low <= value <= high else self._outside + 1
+        if self._outside == self.patience:
+            act(
+                self._run,
+                control,
+                self.action,
+                f"{self.metric} was outside of {low:g} to {high:g} {self.patience} times in a row, at last {value:g}",
+            )
+
+    def _bounds(self) -> tuple[tuple[float | None, float], tuple[float | None, float]]:
+        return (self.low, -math.inf), (self.high, math.inf)
+
+    def state_dict(self) -> dict[str, Any]:
+        """See ``KeepsState``."""
+        return {"outside": self._outside}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """See ``KeepsState``."""
+        self._outside = state["outside"]
+
+
+def act(run: RunState, control: Any, action: Action, why: str) -> None:
+    """Note why, and save or stop.
+
+    Args:
+        run: The run.
+        control: The flow of transformers' trainer.
+        action: What to do.
+        why: What was seen.
+    """
+    did = {"warn": "nothing is done about it", "save": "a checkpoint is written", "stop": "the run stops"}[action]
+    run.note(f"{why}: {did}.")
+    if action != "warn":
+        control.should_save = True
+    if action == "stop":
+        control.should_training_stop = True
+
+
+HOOKS.register("guard", Guard)

@@ -1,0 +1,94 @@
+"""``interleaved_sft``: learn what nobody solved from demonstrations, between steps (ReLIFT, arXiv 2506.07527).
+
+Reinforcement sharpens what a policy can do already and learns nothing from a problem of which no episode is right. Each
+such problem with a stored demonstration goes to a buffer, where it counts once; when ``size`` are there, one SFT step
+(the mean of -log p over the tokens of the policy's turns) is taken on their demonstrations, and the buffer is empty
+again. A problem without a demonstration is left alone. The paper has buffers of 128 and a learning rate of 1e-6, beside
+GRPO without the deviation.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import CheckedOptions, Count, option
+
+from ..cold_start import read_traces
+from ..samplers.base import Outcome
+from .base import HOOKS
+from .state import RunState
+
+
+@dataclass
+class InterleavedSft(CheckedOptions):
+    """An SFT step on demonstrations of unsolved problems, whenever enough have come up (ReLIFT, arXiv 2506.07527).
+
+    Args:
+        demonstrations: File of JSON lines with ``problem_id`` and ``messages``, as ``rstar2 traces`` writes them.
+        size: Unsolved problems that make one step.
+        learning_rate: Learning rate of the step; ``None`` takes the schedule's.
+    """
+
+    demonstrations: str
+    size: Count = 128
+    learning_rate: float | None = option(1e-6, above=0)
+
+    def __post_init__(self) -> None:
+        """Read the demonstrations; nobody was seen to fail yet.
+
+        Raises:
+            ConfigurationError: The file cannot be read, or has no demonstration of a problem.
+        """
+        super().__post_init__()
+        path = Path(os.path.expanduser(self.demonstrations))
+        if not path.is_file():
+            raise ConfigurationError(
+                f"There is no file of demonstrations {self.demonstrations!r}; `rstar2 traces` writes one.",
+                option="demonstrations",
+            )
+        self._shown = {
+            str(record["problem_id"]): record["messages"]
+            for record in read_traces(path)
+            if record.get("problem_id") and record.get("messages")
+        }
+        if not self._shown:
+            raise ConfigurationError(
+                f"{self.demonstrations} has no record with problem_id and messages.", option="demonstrations"
+            )
+        self._buffer: list[str] = []
+
+    def bind(self, run: RunState) -> None:
+        """See ``Binds``."""
+        self._run = run
+
+    def observe(self, outcomes: Sequence[Outcome]) -> None:
+        """Take up the problems without a correct episode; see ``Observes``."""
+        for one in outcomes:
+            name = one.problem_id
+            if one.episodes and not one.successes and name in self._shown and name not in self._buffer:
+                self._buffer.append(name)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Take the SFT step, if the buffer is full."""
+        if len(self._buffer) < self.size:
+            return
+        taught = [self._shown[name] for name in self._buffer]
+        self._buffer.clear()
+        loss = self._run.sft_step(taught, learning_rate=self.learning_rate)
+        self._run.note(f"an SFT step on demonstrations of {len(taught)} unsolved problems, at a loss of {loss:.4g}.")
+
+    def state_dict(self) -> dict[str, Any]:
+        """See ``KeepsState``."""
+        return {"buffer": list(self._buffer)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See ``KeepsState``."""
+        self._buffer = list(state["buffer"])
+
+
+HOOKS.register("interleaved_sft", InterleavedSft)
