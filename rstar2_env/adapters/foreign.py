@@ -1,0 +1,210 @@
+"""``ForeignEnv``: another framework's environment behind the contract of ours, on which the adapters build.
+
+Covered: seeds, problem ids, the budget of turns, the keys of ``info``, errors of the other side, texts that fit the
+spaces. An adapter writes ``begin`` and ``play``, and ``release`` where it holds something. Not covered: what the other
+side does not say. Calls that it runs itself have no status here, so ``tool_calls`` is empty unless an adapter fills it.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import gymnasium as gym
+
+from rstar2_env.core.errors import ConfigurationError, EpisodeOverError, UnknownNameError
+from rstar2_env.core.json_values import jsonable
+from rstar2_env.core.options import check_option
+from rstar2_env.core.text import encodable
+from rstar2_env.env.spaces import UnicodeText
+from rstar2_env.env.turn_result import Step
+from rstar2_env.tools.cut import cut_middle
+
+End: TypeAlias = Literal["answered", "no_answer", "turns", "tokens", "time", "unavailable"]
+
+_MAX_TEXT = 1 << 20
+_NOTE_LENGTH = 64
+"""Room for the note that ``cut_middle`` puts where it cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How an episode of the other side begins.
+
+    Attributes:
+        text: The user's first message.
+        system: The system message.
+        info: What ``info`` says beside the keys of the contract.
+    """
+
+    text: str
+    system: str = ""
+    info: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the other side made of a turn.
+
+    Attributes:
+        text: What the policy is shown next.
+        reward: Of this turn.
+        end: How the episode ended; ``None`` where it goes on.
+        correct: Whether it counts as solved; ``None``: whether the rewards add up to ``full_reward``.
+        answer: The answer, where the other side tells it.
+        role: Of the text.
+        calls: Records of the turn's calls, as ``info["tool_calls"]`` holds them.
+        info: What ``info`` says beside the keys of the contract.
+    """
+
+    text: str = ""
+    reward: float = 0.0
+    end: End | None = None
+    correct: bool | None = None
+    answer: str | None = None
+    role: str = "user"
+    calls: tuple[Mapping[str, Any], ...] = ()
+    info: Mapping[str, Any] = field(default_factory=dict)
+
+
+class ForeignEnv(gym.Env[str, str], ABC):
+    """Text in, text out, played by another framework.
+
+    A problem is a number that the seed draws: the same number is the same episode wherever the other side takes a seed.
+    A copy of an environment, pickled or not, plays the running episode's turns once more; the other side is not copied.
+
+    Attributes:
+        held: Names of the attributes that hold the other side, which ``begin`` makes anew in a copy.
+
+    Args:
+        name: What the problems' ids begin with.
+        max_turns: Turns of the policy in one episode; the other side may end it earlier.
+        full_reward: Return from which an episode counts as solved, where the other side does not say.
+        numbers: How many different problems there are.
+    """
+
+    held: ClassVar[tuple[str, ...]] = ("_theirs",)
+
+    def __init__(self, name: str, *, max_turns: int, full_reward: float = 1.0, numbers: int = 2**31) -> None:
+        self.observation_space = UnicodeText(_MAX_TEXT)
+        self.action_space = UnicodeText(_MAX_TEXT)
+        self._name, self._max_turns, self._full, self._numbers = name, max_turns, full_reward, numbers
+        self._over, self._begun = True, False
+        self._number, self._played, self._return = 0, list[str](), 0.0
+
+    @abstractmethod
+    def begin(self, number: int) -> Opening:
+        """Start the episode of a number. An exception is the caller's to see: no episode begins."""
+
+    @abstractmethod
+    def play(self, turn: str) -> Reply:
+        """Play one turn of the policy. An exception ends the episode as ``unavailable``."""
+
+    def release(self) -> None:
+        """Override it to let go of what an episode holds: called at every end, before every ``reset``, and on close."""
+
+    def reset(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+        """Start an episode.
+
+        Args:
+            seed: Seeds the choice of the problem.
+            options: ``{"problem_id": str}`` plays that problem again.
+
+        Raises:
+            ConfigurationError: ``options`` holds another key.
+            UnknownNameError: There is no problem of that id.
+        """
+        super().reset(seed=seed)
+        self._over = True
+        self.release()
+        self._number = self._chosen(dict(options or {}))
+        opening = self.begin(self._number)
+        self._over, self._begun = False, True
+        self._played, self._return = [], 0.0
+        info = {
+            "problem_id": f"{self._name}/{self._number}",
+            "tools": [],
+            "system": encodable(opening.system),
+            "stop": [],
+            **jsonable(opening.info),
+        }
+        return self._shown(opening.text), info
+
+    def step(self, action: str) -> Step:
+        """Play one whole turn of the policy.
+
+        Raises:
+            EpisodeOverError: The episode is over, or none was started.
+            TypeError: The action is not a string.
+            ConfigurationError: The action is longer than the action space admits.
+        """
+        if self._over:
+            state = "The episode is over" if self._begun else "There is no episode yet"
+            raise EpisodeOverError(f"{state}: call reset() to start the next one.")
+        if not isinstance(action, str):
+            raise TypeError(f"The action must be the turn's text as str, not {type(action).__name__}.")
+        if action not in self.action_space:
+            raise ConfigurationError(f"The action has {len(action)} characters, more than {_MAX_TEXT}.")
+        action = encodable(action)
+        self._played.append(action)
+        try:
+            reply = self.play(action)
+            if not math.isfinite(reply.reward):
+                raise ValueError(f"the reward is {reply.reward}")
+        except Exception as error:
+            # Never the policy's fault, as far as anybody here can tell; the record says what it was.
+            reply = Reply(end="unavailable", info={"error": f"{type(error).__name__}: {error}"})
+        reward = 0.0 if reply.end == "unavailable" else float(reply.reward)
+        self._return += reward
+        end = reply.end or ("turns" if len(self._played) >= self._max_turns else None)
+        info: dict[str, Any] = {"role": reply.role, "tool_calls": [dict(call) for call in reply.calls]}
+        info |= {"answer_tags": int(reply.answer is not None), **jsonable(reply.info)}
+        if end is None:
+            return self._shown(reply.text), reward, False, False, info
+        self._over = True
+        self.release()
+        solved = self._return >= self._full - 1e-9 if reply.correct is None else reply.correct
+        info |= {
+            "end": end,
+            "answer": None if reply.answer is None else encodable(reply.answer),
+            "correct": bool(solved) and end != "unavailable",
+            "turns": len(self._played),
+            "tool_errors": 0,
+            "tool_calls_total": len(reply.calls),
+        }
+        terminated = end in ("answered", "no_answer")
+        return self._shown(reply.text), reward, terminated, not terminated, info
+
+    def close(self) -> None:
+        """Release what the environment holds."""
+        self._over = True
+        self.release()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the other side."""
+        return {name: value for name, value in vars(self).items() if name not in self.held}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take up the running episode, by playing its turns on a new other side."""
+        vars(self).update(dict.fromkeys(self.held), **state)
+        if not self._over:
+            self.begin(self._number)
+            for turn in self._played:
+                self.play(turn)
+
+    def _chosen(self, options: dict[str, Any]) -> int:
+        if set(options) - {"problem_id"}:
+            raise ConfigurationError(f'reset(options=) takes "problem_id", not {sorted(map(str, options))}.')
+        if not options:
+            return int(self.np_random.integers(self._numbers))
+        check_option("problem_id", options["problem_id"], str)
+        name, _, number = options["problem_id"].rpartition("/")
+        if name != self._name or not (number.isascii() and number.isdigit()) or int(number) >= self._numbers:
+            raise UnknownNameError("problem", options["problem_id"], [f"{self._name}/0", f"{self._name}/1", "..."])
+        return int(number)
+
+    def _shown(self, text: str) -> str:
+        return cut_middle(encodable(text), _MAX_TEXT - _NOTE_LENGTH)[0]

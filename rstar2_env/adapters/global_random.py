@@ -1,0 +1,46 @@
+"""``GlobalRandom``: runs code that draws from the global random states, and leaves those as they were.
+
+Covered: ``random`` and ``numpy.random``, one user at a time over all threads of the process. Not covered: other threads
+that draw from the global states meanwhile; nothing can keep those apart.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+_LOCK = threading.RLock()
+
+
+class GlobalRandom:
+    """Random states of one's own, put into the global places for a while."""
+
+    def __init__(self) -> None:
+        self._own: tuple[Any, Any] | None = None
+
+    @contextmanager
+    def seeded(self, seed: int) -> Iterator[None]:
+        """Begin anew from a seed, at least 0."""
+        self._own = random.Random(seed).getstate(), np.random.RandomState(seed % 2**32).get_state()
+        with self.going_on():
+            yield
+
+    @contextmanager
+    def going_on(self) -> Iterator[None]:
+        """Go on where the last use ended."""
+        with _LOCK:
+            kept = random.getstate(), np.random.get_state()
+            if self._own is not None:
+                random.setstate(self._own[0])
+                np.random.set_state(self._own[1])
+            try:
+                yield
+            finally:
+                self._own = random.getstate(), np.random.get_state()
+                random.setstate(kept[0])
+                np.random.set_state(kept[1])

@@ -1,0 +1,224 @@
+"""skyrl-gym (0.4), both ways: our environments as its ``BaseTextEnv``, and its environments as ours.
+
+Covered: ``register`` gives an environment of ours an id of skyrl-gym, ``rows`` makes the data set's rows, ``SkyRLEnv``
+plays one of theirs through ``reset`` and ``step``. Not covered: SkyRL's trainer. What its interface has no place for:
+``terminated`` and ``truncated`` are one ``done`` (``metadata`` tells them apart), and an episode cannot be left out of
+its group: one that is ``unavailable`` raises, so that SkyRL does not take its 0.0 for a wrong answer.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.adapters.foreign import ForeignEnv, Opening, Reply
+from rstar2_env.adapters.global_random import GlobalRandom
+from rstar2_env.core.errors import ConfigurationError, MissingExtraError, ServiceError
+from rstar2_env.core.json_values import jsonable
+from rstar2_env.core.options import Count, checked
+from rstar2_env.core.status import ToolStatus
+from rstar2_env.wrappers.make import make_env
+
+try:
+    import skyrl_gym
+    from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
+except ImportError as error:
+    raise MissingExtraError("skyrl", "Playing with skyrl-gym") from error
+
+
+class ServedEnvironment(BaseTextEnv):
+    """An environment of ours as skyrl-gym makes and plays it.
+
+    Args:
+        env_config: SkyRL's own configuration of the environment; not read.
+        extras: The row of the data set: its ``seed`` or ``problem_id`` says what to play.
+        env: A registered id, or whatever else ``make_env`` takes.
+        options: Options of the environment, and ``wrappers``.
+    """
+
+    def __init__(
+        self,
+        env_config: Any = None,
+        extras: Mapping[str, Any] | None = None,
+        *,
+        env: str,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__()
+        self._extras = dict(extras or {})
+        self._env = make_env(env, **(options or {}))
+        self._statuses: list[ToolStatus] = []
+        self._end: dict[str, Any] = {}
+
+    def init(self, prompt: Sequence[Mapping[str, str]]) -> tuple[list[dict[str, str]], dict[str, Any]]:
+        """Start the row's episode.
+
+        Args:
+            prompt: The row's own messages; the environment's come after them.
+
+        Raises:
+            ConfigurationError: The row names no episode, so that those of a group would differ.
+        """
+        named = self._extras.get("problem_id")
+        seed = self._extras.get("seed")
+        if named is None and seed is None:
+            raise ConfigurationError(
+                f"A row must have seed or problem_id; it has {', '.join(sorted(self._extras)) or 'nothing'}. "
+                "rstar2_env.adapters.skyrl.rows makes such rows."
+            )
+        text, info = self._env.reset(
+            seed=0 if seed is None else int(seed), options=None if named is None else {"problem_id": str(named)}
+        )
+        self.turns, self._statuses, self._end = 0, [], {}
+        system = [{"role": "system", "content": info["system"]}] if info.get("system") else []
+        return [*system, *(dict(message) for message in prompt), {"role": "user", "content": text}], jsonable(info)
+
+    def step(self, action: str) -> BaseTextEnvStepOutput:
+        """Play one turn.
+
+        Raises:
+            ServiceError: The environment's own machinery failed.
+        """
+        self.turns += 1
+        text, reward, terminated, truncated, info = self._env.step(action)
+        if info.get("end") == "unavailable":
+            raise ServiceError("The environment was not available; the episode counts for nothing.", cause="lost")
+        self._statuses += [
+            ToolStatus(call["status"]) for call in info.get("tool_calls", ()) if not call.get("injected")
+        ]
+        done = terminated or truncated
+        if done:
+            self._end = info
+        metadata = {**jsonable(info), "terminated": terminated, "truncated": truncated}
+        shown = [{"role": str(info.get("role", "user")), "content": text}] if text else []
+        return BaseTextEnvStepOutput(observations=shown, reward=float(reward), done=done, metadata=metadata)
+
+    def close(self) -> None:
+        """Close the environment."""
+        self._env.close()
+
+    def get_metrics(self) -> dict[str, Any]:
+        """Numbers of the episode, which skyrl-gym averages."""
+        counted = [status for status in self._statuses if status.counts]
+        return {
+            "turns": self.turns,
+            "tool_calls": len(counted),
+            "tool_errors": sum(status.is_error for status in counted),
+            "correct": float(bool(self._end.get("correct"))),
+        }
+
+
+def register(skyrl_id: str, env: str, **options: Any) -> None:
+    """Give an environment of ours an id of skyrl-gym.
+
+    Args:
+        skyrl_id: What a row of the data set names as its ``env_class``.
+        env: A registered id of ours, or whatever else ``make_env`` takes.
+        **options: Options of the environment, and ``wrappers``.
+    """
+    make_env(env, **options).close()  # so that wrong options raise here, and not in every episode
+    kwargs = {"env": env, "options": options}
+    skyrl_gym.register(skyrl_id, entry_point=f"{__name__}:ServedEnvironment", kwargs=kwargs)
+
+
+def rows(skyrl_id: str, env: str, count: int, *, seed: int = 0, **options: Any) -> list[dict[str, Any]]:
+    """Rows of SkyRL's data set: an empty prompt, which the environment fills, and what to reset with.
+
+    Args:
+        skyrl_id: The id that ``register`` gave.
+        env: The environment of ours that is behind it.
+        count: Number of rows.
+        seed: Different seeds give rows with different problems.
+        **options: Of ``make_env``.
+    """
+    made = make_env(env, **options)
+    found = []
+    for number in range(seed * count, (seed + 1) * count):
+        _, info = made.reset(seed=number)
+        found.append({"prompt": [], "env_class": skyrl_id, "seed": number, "problem_id": info["problem_id"]})
+    made.close()
+    return found
+
+
+class SkyRLEnv(ForeignEnv):
+    """An environment of skyrl-gym as one of ours.
+
+    The episode ends where theirs is done: ``answered``. Their ``metadata`` is ``info["metadata"]``. skyrl-gym says
+    nothing of how calls went, so there are no statuses; what a trainer of theirs reads as ``postprocessed_action`` is
+    in ``info`` too, and the policy's own turn stays as it was written.
+
+    Args:
+        env: Id of skyrl-gym ("gsm8k").
+        rows: The data set: rows with ``prompt`` (messages) and what else the environment reads; a list, or a file of
+            JSON lines.
+        env_config: Handed to the environment.
+        max_turns: Turns of the policy; a row's own ``max_turns`` is what their environment is told.
+        full_reward: Return from which an episode counts as solved.
+    """
+
+    @checked
+    def __init__(
+        self,
+        *,
+        env: str,
+        rows: Sequence[Mapping[str, Any]] | str,
+        env_config: Mapping[str, Any] | None = None,
+        max_turns: Count = 16,
+        full_reward: float = 1.0,
+    ) -> None:
+        self._rows = _read(rows) if isinstance(rows, str) else [dict(row) for row in rows]
+        if not self._rows or any("prompt" not in row for row in self._rows):
+            raise ConfigurationError("rows: expected at least one row, each with its prompt (a list of messages).")
+        if env not in skyrl_gym.envs.registration.registry:
+            known = ", ".join(sorted(skyrl_gym.envs.registration.registry))
+            raise ConfigurationError(f"skyrl-gym has no environment {env!r}; it has {known}.")
+        super().__init__(f"skyrl/{env}", max_turns=max_turns, full_reward=full_reward, numbers=len(self._rows))
+        self._id, self._config = env, dict(env_config or {})
+        self._theirs: Any = None
+        self._random = GlobalRandom()
+
+    def begin(self, number: int) -> Opening:
+        """Make their environment for a row and start it."""
+        extras = copy.deepcopy(self._rows[number])
+        prompt = extras.pop("prompt")
+        extras.setdefault("max_turns", self._max_turns)
+        with self._random.seeded(number):
+            self._theirs = skyrl_gym.make(self._id, env_config=self._config, extras=extras)
+            messages, metadata = self._theirs.init(prompt)
+        system = "\n\n".join(one["content"] for one in messages if one["role"] == "system")
+        text = "\n\n".join(one["content"] for one in messages if one["role"] != "system")
+        return Opening(text, system, {"metadata": metadata})
+
+    def play(self, turn: str) -> Reply:
+        """Hand the turn to their environment."""
+        with self._random.going_on():
+            made = self._theirs.step(turn)
+        shown = list(made["observations"] or ())
+        info = {"metadata": made.get("metadata") or {}}
+        if made.get("postprocessed_action") is not None:
+            info["postprocessed_action"] = made["postprocessed_action"]
+        done = bool(made["done"])
+        return Reply(
+            text="\n\n".join(str(one["content"]) for one in shown),
+            reward=float(made["reward"] or 0.0),
+            end="answered" if done else None,
+            role=str(shown[-1]["role"]) if shown else "user",
+            info=info,
+        )
+
+    def release(self) -> None:
+        """Close their environment."""
+        if self._theirs is not None:
+            theirs, self._theirs = self._theirs, None
+            theirs.close()
+
+
+def _read(path: str) -> list[dict[str, Any]]:
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        return [json.loads(line) for line in text.splitlines() if line.strip()]
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"rows: {path} cannot be read as lines of JSON: {error}.") from error

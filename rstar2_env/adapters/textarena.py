@@ -1,0 +1,218 @@
+"""TextArena (0.7), both ways: its games as environments of ours, and our environments as games of one player.
+
+Covered: games of one player and of several (the other seats are played by agents), their invalid moves, outcomes and
+reasons. What the policy is shown is what is new since its last turn, from TextArena's own messages; TextArena's
+observation wrappers would write the whole history again at every turn. Not covered: TextArena's servers.
+
+TextArena draws from Python's global random state; here that state is left as it was (``global_random``).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from rstar2_env.adapters.foreign import ForeignEnv, Opening, Reply
+from rstar2_env.adapters.global_random import GlobalRandom
+from rstar2_env.core.errors import ConfigurationError, MissingExtraError, UnknownNameError
+from rstar2_env.core.json_values import jsonable
+from rstar2_env.core.options import Count, checked
+from rstar2_env.core.own_code import find_own, own_name
+from rstar2_env.env.turn_result import Step
+from rstar2_env.wrappers.make import make_env
+
+try:
+    import textarena as ta
+    from textarena.envs.registration import ENV_REGISTRY
+except ImportError as error:
+    raise MissingExtraError("textarena", "Playing TextArena's games") from error
+
+Opponent = Callable[[str], str]
+"""TextArena's own protocol of agents: what the seat is shown goes in, its move comes out."""
+
+
+class TextArenaEnv(ForeignEnv):
+    """A game of TextArena as an environment of ours.
+
+    The reward is the seat's own at the end of the game (1 for a win, -1 for a loss, 0 for a draw; of games of one
+    player what has been reached). ``info`` tells ``invalid_move`` of each turn and, at the end, the game's ``reason``
+    and the ``rewards`` of all seats. A game that ended is ``answered``; only ``max_turns`` truncates, since TextArena
+    does not tell its own limit of turns from an outcome.
+
+    Args:
+        game: Id of TextArena ("GuessTheNumber-v0", "TicTacToe-v0").
+        opponent: Plays the other seats: a function or class of one's own by name ("./mine.py:Player"), a class, whose
+            instance plays one seat of one game, or a function.
+        players: Number of seats.
+        seat: The policy's.
+        max_turns: Turns of the policy.
+        full_reward: Reward that counts as solved.
+        game_options: Options of the game's class.
+
+    Raises:
+        UnknownNameError: There is no such game.
+        ConfigurationError: A game of several players without an opponent, or a seat that is not there.
+    """
+
+    held: ClassVar[tuple[str, ...]] = ("_theirs", "_others")
+
+    @checked
+    def __init__(
+        self,
+        *,
+        game: str,
+        opponent: str | Callable[..., Any] | None = None,
+        players: Count = 1,
+        seat: int = 0,
+        max_turns: Count = 50,
+        full_reward: float = 1.0,
+        game_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        if game not in ENV_REGISTRY:
+            raise UnknownNameError("game of TextArena", game, ENV_REGISTRY)
+        if not 0 <= seat < players:
+            raise ConfigurationError(f"seat: expected a number from 0 to {players - 1}, not {seat}.")
+        if players > 1 and opponent is None:
+            raise ConfigurationError(f"{players} players need an opponent: pass opponent='./mine.py:Player'.")
+        super().__init__(f"textarena/{game}", max_turns=max_turns, full_reward=full_reward)
+        self._game, self._players, self._seat = game, players, seat
+        self._options = dict(game_options or {})
+        self._opponent = _found(opponent) if isinstance(opponent, str) else opponent
+        self._random = GlobalRandom()
+        self._theirs: Any = None
+        self._others: dict[int, Opponent] = {}
+
+    def begin(self, number: int) -> Opening:
+        """Start the game of a seed, and let the seats before the policy's play."""
+        with self._random.seeded(number):
+            self._theirs = ta.make(self._game, **self._options)
+            self._theirs.reset(num_players=self._players, seed=number)
+            assert self._opponent is not None or self._players == 1
+            made = self._opponent
+            self._others = {
+                seat: made() if inspect.isclass(made) else made
+                for seat in range(self._players)
+                if seat != self._seat and made is not None
+            }
+            if self._others_play():
+                raise ConfigurationError(f"{self._game} of seed {number} was over before the policy's first turn.")
+            return Opening(self._news())
+
+    def play(self, turn: str) -> Reply:
+        """Play the policy's move, and those of the others until it is the policy's turn again."""
+        with self._random.going_on():
+            errors = self._errors()
+            done = self._theirs.step(turn)[0] or self._others_play()
+            invalid = self._errors() > errors
+            if not done:
+                return Reply(self._news(), info={"invalid_move": invalid})
+            rewards, told = self._theirs.close()
+            mine = told.get(self._seat, {})
+            return Reply(
+                reward=float((rewards or {}).get(self._seat, 0.0)),
+                end="answered",
+                info={
+                    "invalid_move": bool(mine.get("invalid_move")),
+                    "reason": str(mine.get("reason", "")),
+                    "rewards": {str(seat): float(value) for seat, value in (rewards or {}).items()},
+                },
+            )
+
+    def _others_play(self) -> bool:
+        """Let the other seats play until it is the policy's turn; whether the game is over."""
+        while self._theirs.state.current_player_id != self._seat:
+            seat, shown = self._theirs.get_observation()
+            if self._theirs.step(self._others[seat](str(shown)))[0]:
+                return True
+        return False
+
+    def _news(self) -> str:
+        """What the policy's seat has been told since its last turn, without its own words."""
+        told = self._inner().get_observation()[1]
+        names = self._theirs.state.role_mapping
+        lines = []
+        for sender, message, kind in told:
+            if sender == self._seat and kind is ta.ObservationType.PLAYER_ACTION:
+                continue
+            name = "GAME" if sender == ta.GAME_ID else names.get(sender, f"Player {sender}")
+            lines.append(f"[{name}] {message}")
+        return "\n".join(lines)
+
+    def _inner(self) -> Any:
+        """The game without its observation wrappers, which would take the messages away."""
+        inner = self._theirs
+        while isinstance(inner, ta.Wrapper):
+            inner = inner.env
+        return inner
+
+    def _errors(self) -> int:
+        return int(getattr(self._theirs.state, "error_count", 0))
+
+
+class ServedGame(ta.Env):
+    """An environment of ours as a game of one player; ``register`` gives it an id of TextArena.
+
+    Args:
+        env: A registered id, or whatever else ``make_env`` takes.
+        **options: Options of the environment, and ``wrappers``.
+    """
+
+    def __init__(self, env: str, **options: Any) -> None:
+        super().__init__()
+        self._env = make_env(env, **options)
+
+    def reset(self, num_players: int, seed: int | None = None) -> None:
+        """Start an episode.
+
+        Raises:
+            ConfigurationError: There is more than one player.
+        """
+        if num_players != 1:
+            raise ConfigurationError(f"{self._env.spec or self._env} is for one player, not {num_players}.")
+        text, info = self._env.reset(seed=seed)
+        self.state = ta.SinglePlayerState(num_players=1, seed=None)
+        self.state.reset(game_state={"problem_id": info.get("problem_id", "")})
+        self._return = 0.0
+        if info.get("system"):
+            self.state.add_observation(info["system"], ta.ObservationType.PROMPT, to_id=0)
+        self.state.add_observation(text, ta.ObservationType.PROMPT, to_id=0)
+
+    def step(self, action: str) -> tuple[bool, dict[str, Any]]:
+        """Play one turn; TextArena's info is ours."""
+        returned: Step = self._env.step(action)  # type: ignore[assignment]  # Gymnasium's reward is SupportsFloat
+        text, reward, terminated, truncated, info = returned
+        self._return += float(reward)
+        self.state.add_observation(action, ta.ObservationType.PLAYER_ACTION, from_id=0)
+        self.state.step_info = {**jsonable(info), "terminated": terminated, "truncated": truncated}
+        if text:
+            self.state.add_observation(text, ta.ObservationType.GAME_MESSAGE)
+        if terminated or truncated:
+            self.state.set_outcome(reward=self._return, reason=str(info.get("end", "")))
+        done, told = self.state.step()
+        return done, told
+
+    def close(self) -> tuple[dict[int, float] | None, dict[int, dict[str, Any]]]:
+        """The outcome, as TextArena asks for it."""
+        outcome: tuple[dict[int, float] | None, dict[int, dict[str, Any]]] = self.state.close()
+        return outcome
+
+
+def register(game: str, env: str, *, wrappers: Sequence[Any] = (), **options: Any) -> None:
+    """Give an environment of ours an id of TextArena.
+
+    Args:
+        game: The new id.
+        env: A registered id of ours, or whatever else ``make_env`` takes.
+        wrappers: TextArena's wrappers around it.
+        **options: Options of the environment.
+    """
+    make_env(env, **options).close()  # so that wrong options raise here
+    ta.envs.registration.register(game, ServedGame, default_wrappers=list(wrappers), env=env, **options)
+
+
+def _found(name: str) -> Any:
+    own = own_name(name)
+    if own is None:
+        raise ConfigurationError(f'opponent: expected "module:Name" or "./file.py:Name", not {name!r}.')
+    return find_own(own, "opponent", None, {})
