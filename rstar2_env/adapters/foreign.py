@@ -18,6 +18,7 @@ import gymnasium as gym
 from rstar2_env.core.errors import ConfigurationError, EpisodeOverError, UnknownNameError
 from rstar2_env.core.json_values import jsonable
 from rstar2_env.core.options import check_option
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.text import encodable
 from rstar2_env.env.spaces import UnicodeText
 from rstar2_env.env.turn_result import Step
@@ -94,6 +95,7 @@ class ForeignEnv(gym.Env[str, str], ABC):
         self._name, self._max_turns, self._full, self._numbers = name, max_turns, full_reward, numbers
         self._over, self._begun = True, False
         self._number, self._played, self._return = 0, list[str](), 0.0
+        self._statuses: list[ToolStatus] = []
 
     @abstractmethod
     def begin(self, number: int) -> Opening:
@@ -123,13 +125,13 @@ class ForeignEnv(gym.Env[str, str], ABC):
         self._number = self._chosen(dict(options or {}))
         opening = self.begin(self._number)
         self._over, self._begun = False, True
-        self._played, self._return = [], 0.0
+        self._played, self._return, self._statuses = [], 0.0, []
         info = {
-            "problem_id": f"{self._name}/{self._number}",
             "tools": [],
             "system": encodable(opening.system),
             "stop": [],
             **jsonable(opening.info),
+            "problem_id": f"{self._name}/{self._number}",
         }
         return self._shown(opening.text), info
 
@@ -159,11 +161,12 @@ class ForeignEnv(gym.Env[str, str], ABC):
             reply = Reply(end="unavailable", info={"error": f"{type(error).__name__}: {error}"})
         reward = 0.0 if reply.end == "unavailable" else float(reply.reward)
         self._return += reward
+        self._statuses += [ToolStatus(call["status"]) for call in reply.calls if not call.get("injected")]
         end = reply.end or ("turns" if len(self._played) >= self._max_turns else None)
         info: dict[str, Any] = {"role": reply.role, "tool_calls": [dict(call) for call in reply.calls]}
-        info |= {"answer_tags": int(reply.answer is not None), **jsonable(reply.info)}
+        info["answer_tags"] = int(reply.answer is not None)
         if end is None:
-            return self._shown(reply.text), reward, False, False, info
+            return self._shown(reply.text), reward, False, False, info | jsonable(reply.info)
         self._over = True
         self.release()
         solved = self._return >= self._full - 1e-9 if reply.correct is None else reply.correct
@@ -172,9 +175,10 @@ class ForeignEnv(gym.Env[str, str], ABC):
             "answer": None if reply.answer is None else encodable(reply.answer),
             "correct": bool(solved) and end != "unavailable",
             "turns": len(self._played),
-            "tool_errors": 0,
-            "tool_calls_total": len(reply.calls),
+            "tool_errors": sum(status.is_error for status in self._statuses),
+            "tool_calls_total": sum(status.counts for status in self._statuses),
         }
+        info |= jsonable(reply.info)
         terminated = end in ("answered", "no_answer")
         return self._shown(reply.text), reward, terminated, not terminated, info
 

@@ -1,4 +1,4 @@
-"""Serves a text environment as an OpenEnv server, and its typed client (``openenv-core`` 0.3).
+"""Serves a text environment as an OpenEnv server, and its typed client (``openenv`` 0.10).
 
 Covered: one environment for each client's connection (OpenEnv's WebSocket protocol), the whole contract in the
 observation: text, reward, ``terminated``, ``truncated`` and ``info``; state; metadata. Not covered: OpenEnv's
@@ -204,8 +204,8 @@ def make_app(
     factory = partial(ServedEnvironment, env_id, dict(env_options or {}), wrappers)
     factory().close()  # so that wrong options raise now, and not for every client
     limits = ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=idle_s)
-    app = create_fastapi_app(factory, TextAction, TextObservation, concurrency_config=limits)
-    app.add_middleware(_Disconnects)
+    app = create_fastapi_app(factory, TextAction, TextObservation, concurrency_config=limits, state_cls=TextState)
+    app.add_middleware(_Leaves)
     return app
 
 
@@ -244,11 +244,11 @@ def serve(
         uvicorn.Server(config).run(sockets=[listening])
 
 
-class _Disconnects:
-    """Logs one line for a client that disconnects.
+class _Leaves:
+    """Logs one line when a client has left, however its connection ended.
 
-    OpenEnv closes the connection once more when the client has left, and the server would log the error of that, with
-    its traceback, at every ordinary end.
+    A client that says goodbye, one that only disconnects and one that is cut off end differently in OpenEnv's handler,
+    and none of them is worth a traceback.
     """
 
     def __init__(self, app: Any) -> None:
@@ -258,21 +258,13 @@ class _Disconnects:
         if scope["type"] != "websocket":
             await self._app(scope, receive, send)
             return
-        left = False
-
-        async def listen() -> Any:
-            nonlocal left
-            message = await receive()
-            left = left or message["type"] == "websocket.disconnect"
-            return message
-
         try:
-            await self._app(scope, listen, send)
+            await self._app(scope, receive, send)
         except WebSocketDisconnect:
-            left = True
-        if left:
+            pass
+        finally:
             host, port = scope.get("client") or ("unknown", 0)
-            _LOG.info("The client %s:%s disconnected.", host, port)
+            _LOG.info("The client %s:%s left.", host, port)
 
 
 def _as_json(info: Mapping[str, Any]) -> dict[str, Any]:

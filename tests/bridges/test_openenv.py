@@ -151,7 +151,7 @@ def test_one_client_too_many_is_turned_away(server):
             client.close()
 
 
-def test_a_client_that_disconnects_is_one_line_in_the_log():
+def test_a_client_that_leaves_is_one_line_in_the_log():
     server = Server()
     leaves_at_once = (
         "import os, sys; from rstar2_env.adapters.openenv import TextEnvClient\n"
@@ -169,7 +169,7 @@ def test_a_client_that_disconnects_is_one_line_in_the_log():
         server.stop()
     assert len(server.lines) == 3, "".join(server.lines)
     for line in server.lines:
-        assert re.fullmatch(r"INFO: +The client 127\.0\.0\.1:\d+ disconnected\.\n", line)
+        assert re.fullmatch(r"INFO: +The client 127\.0\.0\.1:\d+ left\.\n", line)
 
 
 def test_wrong_options_are_told_before_anything_is_served():

@@ -1,0 +1,170 @@
+"""OpenEnv (``openenv`` 0.10) environments as ours: any server, by its address, behind ``reset`` and ``step``.
+
+Covered: every OpenEnv server that plays a policy's turns, with a typed or a generic action; servers of ours, whose
+whole contract comes back (statuses, ``end``, ``truncated``). Not covered: starting a server or a container, and the MCP
+tools of a server: OpenEnv's own client does both. OpenEnv's ``StepResult`` has one ``done``: of another's server every
+end is ``answered``.
+"""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from rstar2_env.adapters.foreign import ForeignEnv, Opening, Reply
+from rstar2_env.core.errors import ConfigurationError, MissingExtraError, ServiceError
+from rstar2_env.core.options import Count, Seconds, checked
+
+try:
+    from openenv.core.generic_client import GenericEnvClient
+except ImportError as error:
+    raise MissingExtraError("openenv", "Playing OpenEnv's environments") from error
+
+_OURS = frozenset({"text", "terminated", "truncated", "info"})
+"""Fields of an observation by which a server of ours is known."""
+_PLUMBING = frozenset({"reward", "done", "metadata"})
+
+
+class OpenEnvEnv(ForeignEnv):
+    """An environment behind an OpenEnv server.
+
+    The server is told the problem's number as its ``seed``. A server that cannot be reached at ``reset`` raises; one
+    that is lost in an episode makes it ``unavailable``.
+
+    Args:
+        url: Address of the server ("http://127.0.0.1:8000").
+        field: Field of the action that the turn's text becomes. By default the only field that the server's schema
+            requires; where there are several, the turn itself must be the action as a JSON object.
+        show: Field of the observation that the policy is shown. By default ``text``, else the only text among its
+            fields, else the observation as JSON.
+        reset_options: Further arguments of the server's ``reset``.
+        timeout_s: Longest wait for an answer.
+        max_turns: Turns of the policy in one episode.
+        full_reward: Return from which an episode counts as solved, where the server does not say.
+
+    Raises:
+        ServiceError: The server does not answer.
+    """
+
+    held: ClassVar[tuple[str, ...]] = ("_client",)
+
+    @checked
+    def __init__(
+        self,
+        *,
+        url: str,
+        field: str | None = None,
+        show: str | None = None,
+        reset_options: Mapping[str, Any] | None = None,
+        timeout_s: Seconds = 60.0,
+        max_turns: Count = 50,
+        full_reward: float = 1.0,
+    ) -> None:
+        self._url, self._timeout_s = url.rstrip("/"), timeout_s
+        self._reset, self._show = dict(reset_options or {}), show
+        self._client: Any = None
+        super().__init__(f"openenv/{self._name_of_server()}", max_turns=max_turns, full_reward=full_reward)
+        self._field = self._required() if field is None else field
+
+    def begin(self, number: int) -> Opening:
+        """Reset the server's environment."""
+        if self._client is None:
+            self._client = GenericEnvClient(base_url=self._url, message_timeout_s=self._timeout_s).sync()
+        try:
+            seen = self._client.reset(seed=number, **self._reset).observation
+        except Exception as error:
+            self._leave()
+            raise ServiceError(f"{self._url} could not start an episode: {error}", cause="lost") from error
+        if _OURS <= set(seen):
+            info = dict(seen["info"])
+            return Opening(seen["text"], info.pop("system", ""), info)
+        return Opening(self._words(seen), info={"observation": seen})
+
+    def play(self, turn: str) -> Reply:
+        """Send the turn as an action."""
+        try:
+            made = self._client.step(self._action(turn))
+        except _NotAnActionError as error:
+            return Reply(str(error), info={"action": "malformed"})
+        except Exception:
+            self._leave()
+            raise
+        seen = made.observation
+        reward = float(made.reward or 0.0)
+        if not _OURS <= set(seen):
+            end = "answered" if made.done else None
+            return Reply(self._words(seen), reward, end, info={"observation": seen, "metadata": made.metadata or {}})
+        info = dict(seen["info"])
+        end = info.pop("end", "answered" if seen["terminated"] else "turns") if made.done else None
+        return Reply(
+            seen["text"],
+            reward,
+            end,
+            correct=info.pop("correct", None),
+            answer=info.pop("answer", None),
+            role=info.pop("role", "user"),
+            calls=tuple(info.pop("tool_calls", ())),
+            info=info,
+        )
+
+    def close(self) -> None:
+        """Leave the server."""
+        super().close()
+        self._leave()
+
+    def _leave(self) -> None:
+        if self._client is not None:
+            client, self._client = self._client, None
+            client.close()
+
+    def _action(self, turn: str) -> dict[str, Any]:
+        if self._field is not None:
+            return {self._field: turn}
+        text = turn.strip()
+        if text.startswith("```") and text.endswith("```"):
+            text = text.partition("\n")[2].rpartition("```")[0]
+        try:
+            action = json.loads(text)
+        except ValueError as error:
+            raise _NotAnActionError(f"The turn must be an action as a JSON object: {error}.") from None
+        if not isinstance(action, dict):
+            raise _NotAnActionError("The turn must be an action as a JSON object.")
+        return action
+
+    def _words(self, seen: Mapping[str, Any]) -> str:
+        if self._show is not None:
+            if self._show not in seen:
+                known = ", ".join(sorted(seen))
+                raise ConfigurationError(f"show: the observation has no field {self._show!r}; it has {known}.")
+            return _text(seen[self._show])
+        texts = [name for name, value in seen.items() if isinstance(value, str) and name not in _PLUMBING]
+        if "text" in texts or len(texts) == 1:
+            return str(seen["text" if "text" in texts else texts[0]])
+        return _text({name: value for name, value in seen.items() if name not in _PLUMBING})
+
+    def _required(self) -> str | None:
+        schema = self._asked("schema").get("action", {})
+        required = schema.get("required", [])
+        fields = required or [name for name in schema.get("properties", {}) if name not in _PLUMBING]
+        return str(fields[0]) if len(fields) == 1 else None
+
+    def _name_of_server(self) -> str:
+        return str(self._asked("metadata").get("name", "environment")).replace(" ", "_")
+
+    def _asked(self, path: str) -> dict[str, Any]:
+        try:
+            with urllib.request.urlopen(f"{self._url}/{path}", timeout=self._timeout_s) as answer:
+                found: dict[str, Any] = json.load(answer)
+                return found
+        except (OSError, ValueError) as error:
+            raise ServiceError(f"{self._url}/{path} did not answer: {error}", cause="lost") from error
+
+
+class _NotAnActionError(Exception):
+    """The turn is no action of the server's; the policy is told so."""
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

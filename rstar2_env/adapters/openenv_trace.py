@@ -1,0 +1,121 @@
+"""Episodes as OpenEnv's ``TrainingTrace`` (``openenv`` 0.10), token for token, and back.
+
+Covered: prompt, completion, log-probabilities and mask of every turn, as the engine made them; what a turn earned, its
+statuses and the version of its weights, in ``metadata``. A trace has no place for the end of an episode, so it stands
+in the metadata of the last turn. Not covered: branched episodes, whose turns are no prefixes of each other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rstar2_env.core.episode import Episode, Message
+from rstar2_env.core.errors import ConfigurationError, MissingExtraError
+from rstar2_env.core.json_values import jsonable
+from rstar2_env.core.status import ToolStatus
+from rstar2_env.core.turn import Turn
+
+try:
+    from openenv.core.harness.training import TrainingTrace, TrainingTurn
+except ImportError as error:
+    raise MissingExtraError("openenv", "Writing OpenEnv's training traces") from error
+
+_END = ("seed", "problem_id", "reward", "end", "answer", "correct", "answer_tags", "rewards", "task", "source")
+"""Fields of an episode that go into the metadata of its last turn."""
+
+
+def training_trace(episode: Episode) -> TrainingTrace:
+    """The trace of an episode that was played in tokens.
+
+    Args:
+        episode: As the rollout returns it.
+
+    Raises:
+        ConfigurationError: It has no tokens, or counts for nothing (``unavailable``, cancelled, unusable), for which a
+            trace has no word.
+    """
+    if not episode.available:
+        raise ConfigurationError(f"The episode ended as {episode.end!r} and must not train: it has no training trace.")
+    if not episode.prompt_ids or not all(turn.tokens for turn in episode.steps) or not episode.steps:
+        raise ConfigurationError("The episode has no tokens: play it with an engine (rstar2_env.rollout), not as text.")
+    turns = []
+    own = [number for number, message in enumerate(episode.messages) if message.role == "assistant"]
+    for number, (turn, place) in enumerate(zip(episode.steps, own, strict=True)):
+        prompt = [*episode.prompt_ids, *episode.completion_ids[: turn.start]]
+        span = slice(turn.start, turn.stop)
+        metadata: dict[str, Any] = {
+            "reward": turn.reward,
+            "statuses": [str(status) for status in turn.statuses],
+            "version": turn.version,
+            "info": jsonable(turn.info),
+        }
+        if number == len(episode.steps) - 1:
+            metadata["episode"] = {name: jsonable(getattr(episode, name)) for name in _END}
+        turns.append(
+            TrainingTurn(
+                node_id=f"turn-{number}",
+                prompt_token_ids=prompt,
+                completion_token_ids=list(episode.completion_ids[span]),
+                per_token_logps=list(episode.logprobs[span]),
+                loss_mask=[0] * len(prompt) + list(episode.mask[span]),
+                request={"messages": [message.record() for message in episode.messages[:place]]},
+                response={"choices": [{"message": episode.messages[place].record()}]},
+                metadata=metadata,
+            )
+        )
+    return TrainingTrace(turns=turns)
+
+
+def from_training_trace(trace: TrainingTrace) -> Episode:
+    """The episode of a trace, ours or another's; what another's does not say stays at its default.
+
+    Args:
+        trace: Its turns must each begin with all tokens of the turn before.
+
+    Raises:
+        ConfigurationError: It is empty, or its turns are no prefixes of each other.
+    """
+    if not trace.turns:
+        raise ConfigurationError("The trace has no turns.")
+    first = trace.turns[0]
+    episode = Episode(prompt_ids=list(first.prompt_token_ids))
+    for number, turn in enumerate(trace.turns):
+        before = len(episode.prompt_ids) + len(episode.completion_ids)
+        if turn.prompt_token_ids[:before] != [*episode.prompt_ids, *episode.completion_ids]:
+            raise ConfigurationError(
+                f"Turn {number} of the trace does not go on where the one before ended: its history was written "
+                "again, so it is an episode of its own."
+            )
+        shown = turn.prompt_token_ids[before:]
+        episode.completion_ids += shown
+        episode.mask += [0] * len(shown)
+        episode.logprobs += [0.0] * len(shown)
+        start = len(episode.completion_ids)
+        episode.completion_ids += turn.completion_token_ids
+        episode.mask += turn.loss_mask[len(turn.prompt_token_ids) :]
+        episode.logprobs += turn.per_token_logps
+        told = turn.metadata
+        statuses = [ToolStatus(status) for status in told.get("statuses", ())]
+        episode.steps.append(
+            Turn(
+                start,
+                len(episode.completion_ids),
+                reward=float(told.get("reward", 0.0)),
+                statuses=statuses,
+                version=int(told.get("version", 0)),
+                info=dict(told.get("info", {})),
+            )
+        )
+        episode.statuses += statuses
+    for name, value in trace.turns[-1].metadata.get("episode", {}).items():
+        if name in _END:
+            setattr(episode, name, value)
+    last = trace.turns[-1]
+    messages = [*last.request.get("messages", ()), *(one["message"] for one in last.response.get("choices", ()))]
+    episode.messages = [Message(str(one["role"]), str(one["content"])) for one in messages]
+    own = [number for number, message in enumerate(episode.messages) if message.role == "assistant"]
+    for step, place in zip(episode.steps, own, strict=False):
+        step.observation = episode.messages[place - 1].content if place else ""
+    episode.turns = len(episode.steps)
+    episode.policy_version = episode.steps[0].version
+    return episode
