@@ -35,8 +35,8 @@ class OpenEnvEnv(ForeignEnv):
 
     Args:
         url: Address of the server ("http://127.0.0.1:8000").
-        field: Field of the action that the turn's text becomes. By default the only field that the server's schema
-            requires; where there are several, the turn itself must be the action as a JSON object.
+        field: Field of the action that the turn's text becomes, by default the only field that the server's schema
+            requires. ``"*"``: the turn itself is the action, as a JSON object; so it is where several are required.
         show: Field of the observation that the policy is shown. By default ``text``, else the only text among its
             fields, else the observation as JSON.
         reset_options: Further arguments of the server's ``reset``.
@@ -66,7 +66,7 @@ class OpenEnvEnv(ForeignEnv):
         self._reset, self._show = dict(reset_options or {}), show
         self._client: Any = None
         super().__init__(f"openenv/{self._name_of_server()}", max_turns=max_turns, full_reward=full_reward)
-        self._field = self._required() if field is None else field
+        self._field = self._required() if field is None else None if field == "*" else field
 
     def begin(self, number: int) -> Opening:
         """Reset the server's environment."""
@@ -77,8 +77,9 @@ class OpenEnvEnv(ForeignEnv):
         except Exception as error:
             self._leave()
             raise ServiceError(f"{self._url} could not start an episode: {error}", cause="lost") from error
-        if _OURS <= set(seen):
+        if set(seen) >= _OURS:
             info = dict(seen["info"])
+            info["served_problem_id"] = info.pop("problem_id", "")
             return Opening(seen["text"], info.pop("system", ""), info)
         return Opening(self._words(seen), info={"observation": seen})
 
@@ -93,7 +94,7 @@ class OpenEnvEnv(ForeignEnv):
             raise
         seen = made.observation
         reward = float(made.reward or 0.0)
-        if not _OURS <= set(seen):
+        if not set(seen) >= _OURS:
             end = "answered" if made.done else None
             return Reply(self._words(seen), reward, end, info={"observation": seen, "metadata": made.metadata or {}})
         info = dict(seen["info"])

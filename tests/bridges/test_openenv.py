@@ -1,8 +1,10 @@
 """An environment as an OpenEnv server: a real server on loopback, and the real package's clients."""
 
+import contextlib
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -11,22 +13,25 @@ from concurrent.futures import ThreadPoolExecutor
 
 import gymnasium as gym
 import pytest
+import uvicorn
+from bridged import DIALECT, SCRIPTS, SUMS, direct
+from openenv.core.env_server.http_server import create_fastapi_app
+from openenv.core.env_server.interfaces import Environment
+from openenv.core.env_server.types import Action, Observation, State
+from openenv.core.generic_client import GenericEnvClient
+from openenv.core.harness.training import TrainingTrace
 from waiting import wait_for
 
 import rstar2_env  # noqa: F401  # registers the ids
-from rstar2_env.core.errors import ConfigurationError, UnknownNameError
-from rstar2_env.dialects import make_dialect
-from rstar2_env.testing import StubSandbox
-
-pytest.importorskip("openenv", reason="the extra 'openenv' is not installed")
-
-from openenv.core.generic_client import GenericEnvClient
-
 from rstar2_env.adapters.openenv import ServedEnvironment, TextAction, TextEnvClient, make_app, serve
+from rstar2_env.adapters.openenv_client import OpenEnvEnv
+from rstar2_env.adapters.openenv_trace import from_training_trace, training_trace
+from rstar2_env.core.episode import Episode, Message
+from rstar2_env.core.errors import ConfigurationError, ServiceError, UnknownNameError
+from rstar2_env.core.status import ToolStatus
+from rstar2_env.core.turn import Turn
+from rstar2_env.testing import StubSandbox, check_text_env
 
-pytestmark = pytest.mark.slow  # importing OpenEnv takes seconds
-
-RSTAR2 = make_dialect("rstar2")
 ID = "rstar2/TicTacToe-v0"
 
 
@@ -192,7 +197,204 @@ def test_a_served_environment_has_its_wrappers():
         "rstar2/MathTool-v0", {"sandbox": StubSandbox("42")}, ["fault_injection:rate=1,kinds=timeout"]
     )
     env.reset(seed=1)
-    call = RSTAR2.format_call("execute_python_code_with_standard_io", {"code": "1", "input": ""})
+    call = DIALECT.format_call("execute_python_code_with_standard_io", {"code": "1", "input": ""})
     seen = env.step(TextAction(text=call))
     env.close()
     assert seen.info["tool_calls"][0]["fault"]["kind"] == "timeout"
+
+
+class Guess(Action):
+    number: int
+
+
+class Say(Action):
+    words: str
+
+
+class Seen(Observation):
+    hint: str = ""
+
+
+class Secret(Environment):
+    """An environment of OpenEnv's own making: guess a number that the seed draws."""
+
+    SUPPORTS_CONCURRENT_SESSIONS = True
+
+    def __init__(self):
+        super().__init__()
+        self._state = State()
+
+    def reset(self, seed=None, episode_id=None, least=0, **_):
+        self._number = least + (seed or 0) % 10
+        self._state = State(episode_id=episode_id)
+        return Seen(hint=f"A number from {least} to {least + 9}.")
+
+    def step(self, action, timeout_s=None, **_):
+        self._state.step_count += 1
+        guess = action.number if isinstance(action, Guess) else int(re.sub(r"\D", "", action.words)[:4] or -1)
+        done = guess == self._number
+        return Seen(hint="It is greater." if guess < self._number else "It is less.", reward=float(done), done=done)
+
+    @property
+    def state(self):
+        return self._state
+
+
+@contextlib.contextmanager
+def served(app):
+    """An application on loopback, in a thread."""
+    server = uvicorn.Server(uvicorn.Config(app, log_level="critical"))
+    listening = socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    try:
+        wait_for(lambda: server.started)
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(timeout=60)
+        listening.close()
+
+
+@pytest.fixture(scope="module")
+def theirs():
+    app = create_fastapi_app(Secret, Say, Seen, max_concurrent_envs=100)
+    with served(app) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def sums():
+    with served(make_app(SUMS, sessions=100)) as url:
+        yield url
+
+
+def played(env, seed, turns):
+    """Every return, in the shape of ``direct``."""
+    text, info = env.reset(seed=seed)
+    trace = [[text, info]]
+    for turn in turns:
+        trace.append(list(env.step(turn)))
+        if trace[-1][2] or trace[-1][3]:
+            break
+    return trace
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_an_episode_of_ours_comes_back_through_openenv_whole(sums, name):
+    env = OpenEnvEnv(url=sums)
+    (text, asked), *steps = played(env, 5, SCRIPTS[name])
+    env.close()
+    number = int(asked["problem_id"].rpartition("/")[2])
+    (plain, told), *expected = direct(SUMS, number, SCRIPTS[name])
+    assert (text, asked["system"], asked["tools"]) == (plain, told["system"], told["tools"])
+    assert asked["served_problem_id"] == told["problem_id"]
+    assert steps == expected
+
+
+@pytest.mark.parametrize("turns", [("3", "my guess: 9", "0", "1", "2", "4", "5", "6", "7", "8"), ("words",)])
+def test_an_episode_of_theirs_is_the_one_that_their_client_plays(theirs, turns):
+    env = OpenEnvEnv(url=theirs, max_turns=10)
+    (text, asked), *steps = played(env, 2, turns)
+    env.close()
+    seed = int(asked["problem_id"].rpartition("/")[2])
+    with GenericEnvClient(base_url=theirs).sync() as client:
+        assert text == client.reset(seed=seed).observation["hint"]
+        for turn, (shown, reward, terminated, truncated, info) in zip(turns, steps, strict=False):
+            result = client.step({"words": turn})
+            assert (shown, reward, terminated, truncated) == (
+                result.observation["hint"],
+                result.reward,
+                result.done,
+                False,
+            )
+            assert info["observation"] == result.observation
+    assert len(turns) == 1 or steps[-1][4]["end"] == "answered"
+
+
+def test_theirs_keeps_our_contract(theirs):
+    made = check_text_env(lambda: OpenEnvEnv(url=theirs, max_turns=10), actions=["7"], skip=["hostile_turns"])
+    assert "determinism" in made
+    assert "pickling" in made
+
+
+def test_a_turn_may_be_the_whole_action():
+    with served(create_fastapi_app(Secret, Guess, Seen, max_concurrent_envs=9)) as url:
+        env = OpenEnvEnv(url=url, field="*", reset_options={"least": 100})
+        assert "from 100" in env.reset(seed=1)[0]
+        text, *_, info = env.step("fifty")
+        assert "JSON object" in text
+        assert info["action"] == "malformed"
+        assert env.step('```json\n{"number": 3}\n```')[0] == "It is greater."
+        *_, info = env.step('{"number": "many"}')
+        env.close()
+    assert info["end"] == "unavailable"
+
+
+def test_a_server_that_is_lost_in_an_episode_makes_it_unavailable():
+    server = Server()
+    env = OpenEnvEnv(url=server.url)
+    env.reset(seed=1)
+    server.stop()
+    *_, truncated, info = env.step("hm")
+    assert (truncated, info["end"], info["correct"]) == (True, "unavailable", False)
+    with pytest.raises(ServiceError, match="could not start"):
+        env.reset(seed=1)
+    with pytest.raises(ServiceError, match="did not answer"):
+        OpenEnvEnv(url=server.url)
+
+
+def in_tokens():
+    """An episode of two turns, as a rollout returns it."""
+    names = ("system", "user", "assistant", "user", "assistant")
+    return Episode(
+        seed=3,
+        problem_id="p3",
+        messages=[Message(role, f"{role} {number}") for number, role in enumerate(names)],
+        prompt_ids=[1, 2, 3],
+        completion_ids=[4, 5, 6, 7, 8, 9],
+        mask=[1, 1, 0, 0, 1, 1],
+        logprobs=[-0.5, -0.25, 0.0, 0.0, -1.0, -2.0],
+        reward=1.0,
+        end="answered",
+        turns=2,
+        statuses=[ToolStatus.EXCEPTION],
+        answer="6",
+        correct=True,
+        answer_tags=1,
+        policy_version=2,
+        rewards={"answer": 1.0},
+        task="sums",
+        steps=[
+            Turn(0, 2, "user 1", statuses=[ToolStatus.EXCEPTION], version=2),
+            Turn(4, 6, "user 3", reward=1.0, version=3, info={"end": "answered"}),
+        ],
+    )
+
+
+def test_a_training_trace_has_every_token_of_an_episode_and_gives_it_back():
+    episode = in_tokens()
+    trace = training_trace(episode)
+    assert [turn.prompt_token_ids for turn in trace.turns] == [[1, 2, 3], [1, 2, 3, 4, 5, 6, 7]]
+    assert [turn.completion_token_ids for turn in trace.turns] == [[4, 5], [8, 9]]
+    assert [turn.per_token_logps for turn in trace.turns] == [[-0.5, -0.25], [-1.0, -2.0]]
+    assert trace.turns[1].loss_mask == [0] * 7 + [1, 1]
+    read = TrainingTrace.model_validate_json(trace.model_dump_json())
+    assert from_training_trace(read) == episode
+
+
+def test_what_must_not_train_has_no_trace():
+    episode = in_tokens()
+    episode.void("unavailable")
+    with pytest.raises(ConfigurationError, match="unavailable"):
+        training_trace(episode)
+    with pytest.raises(ConfigurationError, match="no tokens"):
+        training_trace(Episode())
+    bad = in_tokens()
+    bad.logprobs[1] = 0.5
+    with pytest.raises(ValueError, match="positive_logprob"):
+        training_trace(bad)
+    trace = training_trace(in_tokens())
+    trace.turns[1].prompt_token_ids[3] = 77
+    with pytest.raises(ConfigurationError, match="Turn 1"):
+        from_training_trace(trace)

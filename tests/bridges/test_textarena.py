@@ -25,7 +25,7 @@ class Player:
 
 
 def raw(game, players, seed, turns, opponent=None):
-    """A game played with TextArena alone, without its observation wrappers: seat 0 by ``turns``, its rewards at the end."""
+    """A game that TextArena alone plays, seat 0 by ``turns``: what seat 0 is shown, the rewards, the reasons."""
     kept = random.getstate()
     random.seed(seed)
     env = ta.make(f"{game}-raw")
