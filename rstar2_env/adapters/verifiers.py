@@ -1,0 +1,232 @@
+"""verifiers (0.4): our environments as a taskset, an environment and a harness of theirs.
+
+Covered: tasks (one for each seed), the episode, rewards, statuses as metrics, limits. The environment is the user of
+verifiers' conversation, so that its token ids, masks and graph of messages are verifiers' own. verifiers finds plug-ins
+by the name of a package that is installed: ``rstar2 export-env ID --to verifiers`` writes one. Not covered: MCP tool
+servers; calls stand in the text of the turns, in our dialects.
+
+An episode that is ``unavailable`` is an error there (``SandboxError``), which verifiers may retry and never trains on;
+``truncated`` is one of its limits (``max_turns``, ``max_total_tokens``), for ``trace.is_truncated`` to see.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import gymnasium as gym
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import MissingExtraError
+from rstar2_env.core.json_values import jsonable
+from rstar2_env.wrappers.make import make_env
+
+try:
+    import httpx
+    import verifiers.v1 as vf
+    from verifiers.v1.dialects.chat import message_to_wire
+except ImportError as error:
+    raise MissingExtraError("verifiers", "Serving an environment to verifiers") from error
+
+T = TypeVar("T")
+
+_STOPS: Mapping[str, str] = {"turns": "max_turns", "tokens": "max_total_tokens"}
+"""Our ends as verifiers' stop conditions; the others keep their name."""
+_THREADS = 1024
+"""Most episodes whose ``reset`` or ``step`` may run at once; threads are made when they are needed."""
+
+
+class TextData(vf.TaskData):
+    """A task: what to reset with.
+
+    Attributes:
+        seed: Seed of ``reset``.
+        problem_id: The problem that this seed draws.
+    """
+
+    seed: int = 0
+    problem_id: str = ""
+
+
+class TextTask(vf.Task[TextData]):
+    """A task of an environment of ours; the environment gives the reward."""
+
+
+class TextTasksetConfig(vf.TasksetConfig):
+    """Which environment, and which of its problems.
+
+    Attributes:
+        env: A registered id of ours, or whatever else ``make_env`` takes.
+        options: Options of the environment.
+        wrappers: Around it, the innermost first, as ``make_env`` takes them.
+        first_seed: Seed of the first task; every further task has the next.
+        tasks: How many there are; ``None``: no end.
+    """
+
+    env: str = ""
+    options: dict[str, Any] = {}  # noqa: RUF012  # pydantic copies it
+    wrappers: list[Any] = []  # noqa: RUF012
+    first_seed: int = 0
+    tasks: int | None = None
+
+    def make(self) -> gym.Env[str, str]:
+        """The environment."""
+        return make_env(self.env, wrappers=self.wrappers, **self.options)
+
+
+class TextTaskset(vf.Taskset[TextTask, TextTasksetConfig]):
+    """A task for every seed, its prompt what ``reset`` returned."""
+
+    def __init__(self, config: TextTasksetConfig) -> None:
+        super().__init__(config)
+        self.INFINITE = config.tasks is None
+
+    def load(self) -> Iterator[TextTask]:
+        """Reset the environment for one seed after the other."""
+        env = self.config.make()
+        try:
+            for seed in itertools.islice(itertools.count(self.config.first_seed), self.config.tasks):
+                text, info = env.reset(seed=seed)
+                data = TextData(
+                    name=f"{self.config.env}#{seed}",
+                    prompt=text,
+                    system_prompt=info.get("system") or None,
+                    seed=seed,
+                    problem_id=str(info.get("problem_id", "")),
+                )
+                yield TextTask(data, self.config.task)
+        finally:
+            env.close()
+
+
+class TextEnvConfig(vf.EnvConfig):
+    """One seat, whose program runs in this process: a policy of text needs no box of its own."""
+
+    agent: vf.AgentConfig = vf.AgentConfig(runtime=vf.SubprocessConfig())
+
+
+class TextEnv(vf.Env[TextEnvConfig]):
+    """Plays the policy's turns in an environment of ours."""
+
+    def __init__(self, config: TextEnvConfig) -> None:
+        super().__init__(config)
+        self._idle: list[gym.Env[str, str]] = []
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="rstar2-step")
+
+    async def run(self, task: vf.Task[Any], agents: vf.Agents) -> None:
+        """One episode: the environment is the user.
+
+        Raises:
+            SandboxError: The environment's own machinery failed.
+        """
+        env = self._idle.pop() if self._idle else await self._thread(self.taskset.config.make)
+        try:
+            await self._play(env, task.data, task, agents)
+        finally:
+            self._idle.append(env)
+
+    async def _play(self, env: gym.Env[str, str], data: Any, task: vf.Task[Any], agents: vf.Agents) -> None:
+        returned = await self._thread(lambda: env.reset(seed=data.seed))
+        episode = Episode(seed=data.seed).begin(*returned)
+        over = False
+        async with agents.agent.interaction(task) as interaction:
+            segment = await interaction.turn()
+            while not segment.terminated:
+                turn = whole_reply(segment)
+                step = await self._thread(lambda turn=turn: env.step(turn))
+                over = episode.step(turn, step)
+                if episode.failed:
+                    raise vf.SandboxError(f"{self.taskset.config.env} was not available: {step[4].get('error', '')}")
+                if over:
+                    if episode.end == "time":
+                        interaction.trace.record_timeout("agent")
+                    interaction.trace.stop(_STOPS.get(episode.end, episode.end))
+                    break
+                segment = await interaction.turn(step[0])
+        trace = interaction.trace
+        trace.record_reward("environment_return", episode.reward)
+        trace.record_metrics(_metrics(episode))
+        trace.info["rstar2"] = {
+            "problem_id": episode.problem_id,
+            "end": episode.end,
+            "answer": episode.answer,
+            "correct": episode.correct,
+            "steps": [{"reward": one.reward, "info": jsonable(one.info)} for one in episode.steps],
+        }
+
+    async def stop(self) -> None:
+        """Close the environments."""
+        while self._idle:
+            await self._thread(self._idle.pop().close)
+
+    async def _thread(self, function: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function)
+
+
+def _metrics(episode: Episode) -> dict[str, float]:
+    statuses = [str(status) for status in episode.statuses]
+    return {
+        "correct": float(episode.correct),
+        "turns": float(episode.turns),
+        "tool_calls": float(episode.tool_calls),
+        "tool_errors": float(sum(status.is_error for status in episode.statuses)),
+        "injected_faults": float(len(episode.injected)),
+        **{f"status/{status}": float(statuses.count(status)) for status in sorted(set(statuses))},
+        **{f"reward/{name}": value for name, value in episode.rewards.items()},
+    }
+
+
+def whole_reply(segment: vf.Segment) -> str:
+    """The model's reply as it wrote it: ``Segment.last_reply`` would take the spaces around it away."""
+    for message in reversed(segment.messages):
+        if isinstance(message, vf.AssistantMessage):
+            return message.content or ""
+    return ""
+
+
+class TextHarness(vf.Harness[vf.HarnessConfig]):
+    """Asks the model for one turn, in this process: no program, no box, no tools."""
+
+    APPENDS_SYSTEM_PROMPT = True
+    SUPPORTS_RESUME = True
+    EXECUTES_CODE = False
+    NEEDS_CONTAINER = False
+
+    async def launch(
+        self,
+        ctx: vf.ModelContext,
+        trace: vf.Trace,
+        runtime: vf.Runtime,
+        endpoint: str,
+        secret: str,
+        mcp_urls: dict[str, str],
+        data: vf.TaskData,
+    ) -> vf.ProgramResult:
+        """One request to the rollout's endpoint, which records it.
+
+        Args:
+            ctx: Names the model.
+            trace: Of the rollout.
+            runtime: Not used.
+            endpoint: Of the rollout.
+            secret: Its key.
+            mcp_urls: Empty, since this harness supports no tools.
+            data: The conversation so far.
+        """
+        system, prompt = self.resolve_prompt(data)
+        messages: list[Any] = [{"role": "system", "content": system}] if system else []
+        if isinstance(prompt, str):
+            messages.append({"role": "user", "content": prompt})
+        else:
+            messages += [message_to_wire(message) for message in prompt or ()]
+        async with httpx.AsyncClient(timeout=None) as client:
+            answer = await client.post(
+                f"{endpoint}/chat/completions",
+                headers={"Authorization": f"Bearer {secret}"},
+                json={"model": ctx.model, "messages": messages},
+            )
+        failed = answer.status_code >= 400
+        return vf.ProgramResult(exit_code=int(failed), stdout="", stderr=answer.text if failed else "")
