@@ -120,6 +120,12 @@ _COMMANDS: dict[str, tuple[str, str, str, str]] = {
         "Serve an environment to OpenEnv's clients.",
         "rstar2 serve-env rstar2/MathTool-v0 --port 8000",
     ),
+    "export-env": (
+        "export_env",
+        "export_env_command",
+        "Write an environment as a package of another framework.",
+        "rstar2 export-env rstar2/MathTool-v0 --to verifiers --out math-tool",
+    ),
     "problems": ("problems", "app", "Show, convert and decontaminate problem sources.", ""),
     "sandbox": ("sandbox", "app", "Run programs in the sandbox, and check what it isolates.", ""),
 }

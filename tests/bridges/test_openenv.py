@@ -21,6 +21,7 @@ from openenv.core.env_server.types import Action, Observation, State
 from openenv.core.generic_client import GenericEnvClient
 from openenv.core.harness.training import TrainingTrace
 from waiting import wait_for
+from websockets.sync.client import connect
 
 import rstar2_env  # noqa: F401  # registers the ids
 from rstar2_env.adapters.openenv import ServedEnvironment, TextAction, TextEnvClient, make_app, serve
@@ -158,15 +159,14 @@ def test_one_client_too_many_is_turned_away(server):
 
 def test_a_client_that_leaves_is_one_line_in_the_log():
     server = Server()
-    leaves_at_once = (
-        "import os, sys; from rstar2_env.adapters.openenv import TextEnvClient\n"
-        "client = TextEnvClient(base_url=sys.argv[1]).sync(); client.connect(); client.reset(seed=1); os._exit(0)"
-    )
     try:
         with TextEnvClient(base_url=server.url).sync() as client:
             client.reset(seed=1)
             client.step("hm")
-        subprocess.run([sys.executable, "-c", leaves_at_once, server.url], check=True, timeout=60)
+        with connect(server.url.replace("http", "ws") + "/ws") as cut_off:
+            cut_off.send('{"type": "reset", "data": {"seed": 1}}')
+            cut_off.recv()
+            cut_off.socket.shutdown(socket.SHUT_RDWR)
         with TextEnvClient(base_url=server.url).sync() as client:
             assert client.reset(seed=1).observation.text, "the server serves on"
         wait_for(lambda: len(server.lines) >= 3)
@@ -332,16 +332,15 @@ def test_a_turn_may_be_the_whole_action():
 
 
 def test_a_server_that_is_lost_in_an_episode_makes_it_unavailable():
-    server = Server()
-    env = OpenEnvEnv(url=server.url)
-    env.reset(seed=1)
-    server.stop()
+    with served(make_app(SUMS)) as url:
+        env = OpenEnvEnv(url=url)
+        env.reset(seed=1)
     *_, truncated, info = env.step("hm")
     assert (truncated, info["end"], info["correct"]) == (True, "unavailable", False)
     with pytest.raises(ServiceError, match="could not start"):
         env.reset(seed=1)
     with pytest.raises(ServiceError, match="did not answer"):
-        OpenEnvEnv(url=server.url)
+        OpenEnvEnv(url=url)
 
 
 def in_tokens():

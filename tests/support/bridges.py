@@ -62,6 +62,10 @@ GROUPS = (
         bridges=("langgraph", "openai_agents", "smolagents"),
         extras=("langgraph", "openai-agents", "smolagents"),
     ),
+    # OpenEnv and verifiers want different versions of mcp.
+    Group("openenv", bridges=("openenv",), extras=("openenv",)),
+    Group("verifiers", bridges=("verifiers",), extras=("verifiers",), also=("pip>=24,<27", "setuptools>=77,<83")),
+    Group("games", bridges=("skyrl", "textarena"), extras=("skyrl", "textarena")),
 )
 
 

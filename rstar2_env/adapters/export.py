@@ -1,0 +1,220 @@
+"""Writes an environment as a package of another framework: what that framework finds by the name of what is installed.
+
+Covered: ``verifiers`` (0.4): a taskset, an environment and a harness, with pyproject and README. The package names the
+environment and its options and holds nothing else, so it needs rstar2-env where it runs. Not covered: environments in a
+file of one's own, which a package cannot name; put such a file into a package first.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from rstar2_env.core.errors import ConfigurationError, UnknownNameError
+from rstar2_env.core.own_code import own_name
+from rstar2_env.core.parts import PartSpec
+from rstar2_env.env.named import find_env
+from rstar2_env.env.options import env_options
+from rstar2_env.wrappers.make import make_env
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What is written down of an environment.
+
+    Attributes:
+        env: Its name, as ``make_env`` takes it.
+        options: Its options, as JSON can hold them.
+        wrappers: Around it, the innermost first.
+        name: Of the package, in lower case with underscores.
+        specification: Its docstring.
+    """
+
+    env: str
+    options: Mapping[str, Any]
+    wrappers: Sequence[Any]
+    name: str
+    specification: str
+
+    @property
+    def distribution(self) -> str:
+        """The package's name on an index."""
+        return self.name.replace("_", "-")
+
+    @property
+    def title(self) -> str:
+        """The name as a class has it."""
+        return "".join(part.capitalize() for part in self.name.split("_"))
+
+    @property
+    def summary(self) -> str:
+        """The first line of the specification."""
+        return self.specification.partition("\n")[0] or self.env
+
+
+_VERIFIERS_PYPROJECT = """\
+[build-system]
+requires = ["setuptools>=77"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = {distribution}
+version = "0.1.0"
+description = {summary}
+readme = "README.md"
+requires-python = ">=3.11"
+dependencies = ["rstar2-env[verifiers]"]
+
+[tool.setuptools]
+py-modules = [{name}]
+"""
+
+_VERIFIERS_MODULE = '''\
+"""{env} of rstar2-env for verifiers: a taskset, the environment that plays it, and the harness of its seat."""
+
+from typing import Any
+
+import verifiers.v1 as vf
+
+from rstar2_env.adapters.verifiers import TextEnv, TextHarness, TextTask, TextTaskset, TextTasksetConfig
+
+__all__ = ["{title}Env", "{title}Taskset", "TextHarness"]
+
+
+class {title}Config(TextTasksetConfig):
+    """Which problems are played: ``first_seed``, ``tasks``, and everything about the environment."""
+
+    env: str = {env!r}
+    options: dict[str, Any] = {options!r}
+    wrappers: list[Any] = {wrappers!r}
+
+
+class {title}Taskset(TextTaskset, vf.Taskset[TextTask, {title}Config]):
+    """A task for every seed."""
+
+
+class {title}Env(TextEnv):
+    """Plays the turns in the environment."""
+'''
+
+_VERIFIERS_README = """\
+# {distribution}
+
+`{env}` of rstar2-env, for [verifiers](https://pypi.org/project/verifiers/) 0.4. Written by
+`rstar2 export-env {env} --to verifiers`.
+
+```bash
+pip install .
+vf-eval {distribution} -n 8 -r 4 -m MODEL --client.base-url http://127.0.0.1:8000/v1 --no-push --no-rich
+```
+
+`--no-push` keeps the results on your machine: without it, `vf-eval` uploads them. In Python:
+
+```python
+import verifiers.v1 as vf
+
+env = vf.load_environment(vf.resolve_env_config({{"taskset": {{"id": "{distribution}", "tasks": 100}}}}))
+```
+
+Of the taskset, `first_seed` and `tasks` choose the problems, `options` and `wrappers` are the environment's. The reward
+is `environment_return`; the statuses of the tool calls are metrics (`status/ok`, `status/timeout`, ...), and
+`trace.info["rstar2"]` holds how every turn went. An episode whose environment was not available is recorded as a
+`SandboxError`.
+
+## The environment
+
+{specification}
+"""
+
+
+def _verifiers(what: Exported) -> dict[str, str]:
+    words = {
+        "env": what.env,
+        "options": dict(what.options),
+        "wrappers": list(what.wrappers),
+        "title": what.title,
+        "distribution": what.distribution,
+        "specification": what.specification,
+    }
+    # JSON's strings are TOML's too.
+    quoted = {name: json.dumps(getattr(what, name)) for name in ("distribution", "summary", "name")}
+    return {
+        "pyproject.toml": _VERIFIERS_PYPROJECT.format(**quoted),
+        f"{what.name}.py": _VERIFIERS_MODULE.format(**words),
+        "README.md": _VERIFIERS_README.format(**words),
+    }
+
+
+TARGETS: Mapping[str, Callable[[Exported], dict[str, str]]] = MappingProxyType({"verifiers": _verifiers})
+"""The frameworks, by name: each makes the files of its package."""
+
+
+def export_env(
+    env: str,
+    to: str,
+    folder: str | Path,
+    *,
+    name: str = "",
+    options: Mapping[str, Any] | None = None,
+    wrappers: str | Sequence[PartSpec] = (),
+) -> list[Path]:
+    """Write an environment as a package of another framework.
+
+    Args:
+        env: A registered id, or a class in a module that is installed ("package.module:Name").
+        to: The framework; see ``TARGETS``.
+        folder: Where the package is written; it must not exist, or be empty.
+        name: The package's name; by default made of the environment's.
+        options: Options of the environment.
+        wrappers: Around it, the innermost first, as ``make_env`` takes them.
+
+    Returns:
+        The files that were written.
+
+    Raises:
+        UnknownNameError: There is no such framework or environment.
+        ConfigurationError: An option does not fit or JSON cannot hold it, the environment is in a file of one's own, or
+            the folder holds something.
+    """
+    if to not in TARGETS:
+        raise UnknownNameError("framework to export to", to, TARGETS)
+    own = own_name(env)
+    if own is not None and own.file is not None:
+        raise ConfigurationError(
+            f"{env} is in a file, which a package cannot name: put the file into a package that is installed, and "
+            "write package.module:Name."
+        )
+    typed = env_options(find_env(env), options or {})
+    made = make_env(env, wrappers=wrappers, **typed)
+    specification = inspect.getdoc(type(made.unwrapped)) or ""
+    made.close()
+    try:
+        written = json.loads(json.dumps([typed, [wrappers] if isinstance(wrappers, str) else list(wrappers)]))
+    except TypeError as error:
+        raise ConfigurationError(f"An option cannot be written down: {error}. Give it as text or numbers.") from error
+    what = Exported(env, written[0], written[1], _package_name(name or env), specification)
+    target = Path(folder)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise ConfigurationError(f"{target} exists and is not empty: choose another folder, or empty it.")
+    paths = []
+    for file, text in TARGETS[to](what).items():
+        path = target / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        paths.append(path)
+    return paths
+
+
+def _package_name(written: str) -> str:
+    """``rstar2/MathTool-v0`` becomes ``rstar2_math_tool_v0``."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", written)
+    name = re.sub(r"\W+", "_", words, flags=re.ASCII).strip("_").lower()
+    if not name.isidentifier():
+        raise ConfigurationError(f"{written!r} makes no name of a package; give one with letters.", option="name")
+    return name
