@@ -47,6 +47,7 @@ def test_tests_that_were_skipped_are_counted_with_their_reason(monkeypatch, caps
         tally.counts["skipped"], tally.reasons["skipped: no"] = 3, 3
         yield bridges.Result("one", tally, "")
 
+    monkeypatch.setattr(bridges, "GROUPS", bridges.GROUPS[:1])
     monkeypatch.setattr(bridges, "run_group", made)
     assert bridges.run([], []) == 0
     assert "3 skipped: no" in capsys.readouterr().out
