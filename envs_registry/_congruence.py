@@ -39,6 +39,11 @@ class Congruence:
         return str(next(x for x in range(identity["m"]) if self.verify(x, identity)))
 
     @staticmethod
+    def guess(identity: Mapping[str, Any], seed: int) -> str:
+        """A random number below the modulus; not part of the protocol, and the player of the random baseline."""
+        return str(random.Random(seed).randrange(identity["m"]))
+
+    @staticmethod
     def extract_output(text: str) -> int | None:
         """The whole number in the last box, or ``None``."""
         from rstar2_env.verification import last_boxed

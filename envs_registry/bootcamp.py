@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 
 from rstar2_env.adapters.bootcamp import Bootcamp, instances, load_bootcamp
 from rstar2_env.env.vector import vector_entry_point
@@ -89,6 +90,14 @@ class BootcampEnv(AdaptedEnv):
         scorer = getattr(self.bootcamp, "verify_score", None)
         score = float(scorer(turn, identity)) if callable(scorer) else float(correct)
         return Grade(str(answer), score, correct)
+
+    def random_turn(self, rng: np.random.Generator) -> str:
+        """A turn with a random answer: the bootcamp's own ``guess(identity, seed)``, or a number from 0 to 99."""
+        guess = getattr(self.bootcamp, "guess", None)
+        seed = int(rng.integers(2**31))
+        return self.dialect.format_answer(
+            str(guess(self.problem.meta.get("identity"), seed) if callable(guess) else seed % 100)
+        )
 
 
 gym.register(

@@ -201,6 +201,14 @@ class GameEnv(FamilyEnv):
         lines = [write_intermediate(number, truth) for number, truth in enumerate(truths, 1)]
         return "\n".join([*lines, self.dialect.format_answer(move)])
 
+    def random_turn(self, rng: np.random.Generator) -> str:
+        """A random legal move, without intermediate answers: the player of the random baseline.
+
+        A match without ``guess(rng)`` gets a random whole number, which may be no legal move.
+        """
+        guess = getattr(self.match, "guess", None)
+        return self.dialect.format_answer(guess(rng) if callable(guess) else str(int(rng.integers(100))))
+
 
 def register(env_id: str, game: type[Game]) -> type[GameEnv]:
     """Give a game an environment and its Gymnasium id.

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import gymnasium as gym
+import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import Count, call_with_options, checked
@@ -133,6 +134,10 @@ class PuzzleEnv(FamilyEnv):
             f"Problem {problem.id!r} is not of the family {self.family.name!r}: {fault}. Give problems that "
             f"load_problems({self.family.name!r}) made."
         )
+
+    def random_turn(self, rng: np.random.Generator) -> str:
+        """A turn with a random answer of the right form: the player of the random baseline."""
+        return self.dialect.format_answer(self.family.guess(self.problem.meta, rng))
 
 
 def register(env_id: str, puzzle: type[Puzzle]) -> type[PuzzleEnv]:

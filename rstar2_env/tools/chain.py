@@ -43,6 +43,11 @@ class ToolChain:
         """The schema of each tool."""
         return [tool.spec for tool in self._tools.values()]
 
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools."""
+        return tuple(self._tools.values())
+
     def use(self, middleware: Middleware) -> None:
         """Add a middleware around all present ones."""
         self._middleware.insert(0, middleware)

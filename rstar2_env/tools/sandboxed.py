@@ -70,6 +70,11 @@ class SandboxTool(ABC):
             self._spec = replace(self.schema, description=f"{self.schema.description} {_packages_of(self._choice)}")
         return self._spec
 
+    @property
+    def limits(self) -> Limits:
+        """What one program may use."""
+        return self._limits
+
     @abstractmethod
     def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
         """Run one call whose arguments fit the schema."""

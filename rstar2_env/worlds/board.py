@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 
+import numpy as np
+
 from rstar2_env.worlds.game import IllegalMoveError, draw
 
 MINE, THEIRS, FREE = "X", "O", "."
@@ -158,6 +160,11 @@ class BoardMatch:
         if self.board not in self._book:
             self._book |= self._line(self.board)
         return str(self._book.get(self.board) or self._safe())
+
+    def guess(self, rng: np.random.Generator) -> str:
+        """A random legal move."""
+        moves = self.rules.moves(self.board)
+        return str(moves[int(rng.integers(len(moves)))])
 
     def winnable(self) -> bool:
         """Whether a winning line was found."""

@@ -110,6 +110,10 @@ class Negotiation:
         most = max(deals, key=lambda deal: (_value(self.mine, deal), self._rest(deal), deal))
         return ", ".join(map(str, most))
 
+    def guess(self, rng: np.random.Generator) -> str:
+        """A random proposal that is possible."""
+        return ", ".join(str(int(rng.integers(count + 1))) for count in self.counts)
+
     def _deals(self) -> list[Deal]:
         return list(product(*(range(count + 1) for count in self.counts)))
 

@@ -20,7 +20,7 @@ from typing import Any
 import gymnasium as gym
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import Count, Seed, checked
+from rstar2_env.core.options import Count, Seed
 from rstar2_env.core.parts import PartSpec
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.stop import Stop, in_order
@@ -128,8 +128,7 @@ class Validation:
         }
 
 
-@checked
-def validate(
+def validate_problems(
     env_id: EnvSpec,
     *,
     problems: ProblemSpec | None = None,
@@ -143,28 +142,7 @@ def validate(
     progress: Callable[[int, int | None], None] | None = None,
     stop: Stop | None = None,
 ) -> Validation:
-    """Check every problem of an environment, and its contract.
-
-    Args:
-        env_id: A Gymnasium id, one's own code, or a class or function, as ``make_env`` takes it.
-        problems: What ``load_problems`` takes; ``None`` means the environment's own. Of one that has none, such as a
-            mixture of environments, the contract alone is checked.
-        split: Split of the problems, where the source has splits.
-        episodes: How many problems, the first ones; ``None`` checks every problem of a finite source, and 100 of one
-            that never ends.
-        seed: Of the episodes.
-        workers: Threads, each with an environment; by default two for each processor.
-        contract: Check the contract as well.
-        env_options: Options of the environment.
-        wrappers: Put around the environment, the innermost first, as ``make_env`` takes them; the checks then are of
-            what they make of it.
-        progress: Called after every problem with the number done and the total.
-        stop: Once a stop is requested, the problems in flight are finished and the contract is not checked.
-
-    Raises:
-        ConfigurationError: The options do not fit together, or there is nothing to check.
-        SandboxUnavailableError: The contract's checks run programs, and the sandbox cannot start.
-    """
+    """``validate`` without a level, whose arguments these are."""
     began = time.perf_counter()
     stop = Stop() if stop is None else stop
     workers = 2 * (os.cpu_count() or 1) if workers is None else workers
@@ -214,7 +192,7 @@ class _Checkers:
     def __init__(self, make: Callable[[], gym.Env[str, str]], seed: int, stop: Stop) -> None:
         self._make, self._seed, self._stop = make, seed, stop
         self._local = threading.local()
-        self._all: list[_Checker] = []
+        self._all: list[Checker] = []
 
     def __enter__(self) -> _Checkers:
         return self
@@ -225,10 +203,10 @@ class _Checkers:
             if not self._stop.at_once:
                 checker.env.close()
 
-    def mine(self) -> _Checker:
-        found: _Checker | None = getattr(self._local, "checker", None)
+    def mine(self) -> Checker:
+        found: Checker | None = getattr(self._local, "checker", None)
         if found is None:
-            found = self._local.checker = _Checker(self._make(), self._seed)
+            found = self._local.checker = Checker(self._make(), self._seed)
             self._all.append(found)
         return found
 
@@ -236,8 +214,13 @@ class _Checkers:
         return self.mine().check(problem)
 
 
-class _Checker:
-    """The four checks, in one environment."""
+class Checker:
+    """The four checks, in one environment.
+
+    Args:
+        env: The environment.
+        seed: Of every episode.
+    """
 
     def __init__(self, env: gym.Env[str, str], seed: int) -> None:
         self.env = env
@@ -255,6 +238,7 @@ class _Checker:
         return isinstance(getattr(playing(self.env), "grader", None), GoldGrader)
 
     def check(self, problem: Problem) -> list[Fault]:
+        """Every check that a problem does not pass."""
         faults: list[Fault] = []
 
         def fault(check: str, detail: str) -> None:

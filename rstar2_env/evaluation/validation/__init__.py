@@ -1,0 +1,16 @@
+"""Is an environment fit to train on: its problems and its contract, or checks in four levels.
+
+    validate("rstar2/MathTool-v0", problems="train.jsonl")    # every problem, four ways: ``Validation``
+    validate("rstar2/MathTool-v0", level=4)                   # RFC 008's levels 1 to 4: ``Report``
+
+Covered: see ``problems`` and ``levels``, and docs/validation.md. Not covered: what a certain model makes of it.
+"""
+
+from __future__ import annotations
+
+from rstar2_env.evaluation.validation.api import validate
+from rstar2_env.evaluation.validation.bench import Bounds
+from rstar2_env.evaluation.validation.levels import Report
+from rstar2_env.evaluation.validation.problems import CHECKED, UNREADABLE, Fault, Validation
+
+__all__ = ["CHECKED", "UNREADABLE", "Bounds", "Fault", "Report", "Validation", "validate"]

@@ -1,0 +1,33 @@
+"""The other process of ``verifier_determinism``: ``python -m rstar2_env.evaluation.validation.again``.
+
+Reads from its standard input which environment to make (pickled by name, by the process that started it) and which
+turns to play, and prints the grades as one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sys
+
+from rstar2_env.evaluation.validation.bench import replayed
+
+
+def main() -> None:
+    """Make the environment, play the turns, print the grades."""
+    asked = json.loads(sys.stdin.buffer.read())
+    sys.path[:] = asked["path"]
+    try:
+        env = pickle.loads(bytes.fromhex(asked["make"]))()
+    except (ImportError, AttributeError) as error:
+        print(json.dumps({"untried": f"it cannot be imported there: {str(error)[:200]}"}))
+        return
+    try:
+        grades = [replayed(env, "again", seed, actions).graded() for seed, actions in asked["plays"]]
+    finally:
+        env.close()
+    print(json.dumps({"grades": grades}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""``validate``: the one function for both, every problem of an environment and the checks of a level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, overload
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import Count, Seed, checked
+from rstar2_env.core.parts import PartSpec
+from rstar2_env.core.stop import Stop
+from rstar2_env.env.named import EnvSpec
+from rstar2_env.evaluation.validation.bench import Bounds
+from rstar2_env.evaluation.validation.levels import Report, run_levels
+from rstar2_env.evaluation.validation.problems import Validation, validate_problems
+from rstar2_env.problems import ProblemSpec
+
+PLAYS = 16
+"""Episodes of each player, without another wish."""
+
+
+@overload
+def validate(
+    env_id: EnvSpec,
+    *,
+    level: None = None,
+    problems: ProblemSpec | None = None,
+    split: str = "train",
+    episodes: Count | None = None,
+    seed: Seed = 0,
+    workers: Count | None = None,
+    contract: bool = True,
+    env_options: Mapping[str, Any] | None = None,
+    wrappers: str | Sequence[PartSpec] = (),
+    progress: Callable[..., None] | None = None,
+    stop: Stop | None = None,
+) -> Validation: ...
+
+
+@overload
+def validate(
+    env_id: EnvSpec,
+    *,
+    level: int,
+    problems: ProblemSpec | None = None,
+    split: str = "train",
+    episodes: Count | None = None,
+    seed: Seed = 0,
+    contract: bool = True,
+    checks: Sequence[str] = (),
+    bounds: Bounds | Mapping[str, Any] | None = None,
+    env_options: Mapping[str, Any] | None = None,
+    wrappers: str | Sequence[PartSpec] = (),
+    progress: Callable[..., None] | None = None,
+    stop: Stop | None = None,
+) -> Report: ...
+
+
+@checked
+def validate(
+    env_id: EnvSpec,
+    *,
+    level: int | None = None,
+    problems: ProblemSpec | None = None,
+    split: str = "train",
+    episodes: Count | None = None,
+    seed: Seed = 0,
+    workers: Count | None = None,
+    contract: bool = True,
+    checks: Sequence[str] = (),
+    bounds: Bounds | Mapping[str, Any] | None = None,
+    env_options: Mapping[str, Any] | None = None,
+    wrappers: str | Sequence[PartSpec] = (),
+    progress: Callable[..., None] | None = None,
+    stop: Stop | None = None,
+) -> Validation | Report:
+    """Check every problem of an environment, and its contract; or make the checks of a level and of all below it.
+
+    Args:
+        env_id: A Gymnasium id, one's own code, or a class or function, as ``make_env`` takes it.
+        level: ``None`` checks problem by problem; 1 (static), 2 (runtime), 3 (semantic) or 4 (statistical) makes the
+            checks of docs/validation.md.
+        problems: What ``load_problems`` takes; ``None`` means the environment's own. Of one that has none, such as a
+            mixture of environments, the contract alone is checked.
+        split: Split of the problems, where the source has splits.
+        episodes: Without a level, how many problems, the first ones; ``None`` checks every problem of a finite source,
+            and 100 of one that never ends. With a level, how many episodes each player plays; ``None`` means 16.
+        seed: Of the episodes; with a level, the first of them.
+        workers: Without a level, threads, each with an environment; by default two for each processor.
+        contract: Check the whole contract as well.
+        checks: With a level, make these alone, by name.
+        bounds: With a level, what the author declares: ``Bounds``, or its fields by name.
+        env_options: Options of the environment.
+        wrappers: Put around the environment, the innermost first, as ``make_env`` takes them; the checks then are of
+            what they make of it.
+        progress: Called with the number done and the total; with a level also with the name of the check that begins.
+        stop: Once a stop is requested, what is in flight is finished and nothing more is begun.
+
+    Returns:
+        ``Validation`` without a level, ``Report`` with one; both have ``ok`` and ``to_dict``.
+
+    Raises:
+        ConfigurationError: The options do not fit together, or there is nothing to check.
+        UnknownNameError: There is no such check.
+        SandboxUnavailableError: Without a level: the contract's checks run programs, and the sandbox cannot start.
+    """
+    if level is None:
+        if checks or bounds:
+            raise ConfigurationError("checks and bounds go with a level: validate(..., level=1), up to 4.")
+        return validate_problems(
+            env_id,
+            problems=problems,
+            split=split,
+            episodes=episodes,
+            seed=seed,
+            workers=workers,
+            contract=contract,
+            env_options=env_options,
+            wrappers=wrappers,
+            progress=progress,
+            stop=stop,
+        )
+    options = dict(env_options or {})
+    if problems is not None:
+        options["problems"] = problems
+    if split != "train":
+        options.setdefault("split", split)
+    return run_levels(
+        env_id,
+        level,
+        plays=PLAYS if episodes is None else episodes,
+        seed=seed,
+        checks=checks,
+        bounds=bounds,
+        contract=contract,
+        env_options=options,
+        wrappers=wrappers,
+        progress=progress,
+        stop=stop,
+    )

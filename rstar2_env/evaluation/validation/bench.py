@@ -1,0 +1,372 @@
+"""Where checks play an environment: instances, seeds, players, and the record of every episode.
+
+Covered: ``Bench``, what a scripted player sees (``View``), and the record (``Played``), which is kept so that checks
+share the episodes of a player. Not covered: the players (``players``, ``exploits``) and the checks.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.core.stop import Stop
+from rstar2_env.env.named import NamedEnv
+from rstar2_env.env.reference import playing
+from rstar2_env.problems import Problem
+from rstar2_env.testing.harness import canonical
+
+TextEnv = gym.Env[str, str]
+_SHOWN = 400
+
+
+@dataclass(frozen=True)
+class Bounds(CheckedOptions):
+    """What an author may declare, after RFC 008; ``--set bounds.NAME=VALUE``.
+
+    Attributes:
+        oracle_tolerance: How far below 1 the reference player's mean reward may be.
+        floor_margin: How far above the players who know nothing it must be; also the most that a wrong answer earns.
+        variance_tolerance: Largest standard deviation of the reference player's reward.
+        exploit_margin: How far above the random player's the mean reward of an exploit may be.
+        headroom: How far below 1 the random player must be.
+        gap: How far below the reference player every exploit must be.
+        signal: Least share of groups of a player of middling skill in which not all rewards are the same.
+        episode_s: Most wall-clock seconds of an episode.
+        memory_mb: Most MiB by which the process may grow while episodes are played.
+        turns: Most turns of an episode; a longer one shows that the environment has no budget of its own.
+    """
+
+    oracle_tolerance: float = option(0.0, least=0, most=1)
+    floor_margin: float = option(0.1, least=0, most=1)
+    variance_tolerance: float = option(0.2, least=0, most=1)
+    exploit_margin: float = option(0.05, least=0, most=1)
+    headroom: float = option(0.2, least=0, most=1)
+    gap: float = option(0.5, least=0, most=1)
+    signal: float = option(0.25, least=0, most=1)
+    episode_s: float = option(3600.0, above=0, unit="seconds")
+    memory_mb: int = option(256, least=1)
+    turns: int = option(200, least=1)
+
+
+class EndlessEpisodeError(Exception):
+    """An episode did not end within the bound of turns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One turn of an episode.
+
+    Attributes:
+        action: What was played.
+        text: What the environment showed next.
+        reward: Its reward, before a mixture's scale.
+        terminated: As ``step`` returned it.
+        truncated: As ``step`` returned it.
+        info: As ``step`` returned it.
+    """
+
+    action: str
+    text: str
+    reward: float
+    terminated: bool
+    truncated: bool
+    info: Mapping[str, Any]
+
+    def comparable(self) -> tuple[Any, ...]:
+        """The same for turns that went the same."""
+        return self.text, self.reward, self.terminated, self.truncated, canonical(self.info)
+
+
+@dataclass(slots=True)
+class Played:
+    """One episode.
+
+    Attributes:
+        player: Name of the player.
+        seed: Seed of ``reset``.
+        question: The text of ``reset``.
+        info: The ``info`` of ``reset``.
+        gold: The gold answer, where the environment has a problem.
+        turns: The turns.
+    """
+
+    player: str
+    seed: int
+    question: str
+    info: Mapping[str, Any]
+    gold: str | None
+    turns: list[Turn] = field(default_factory=list)
+
+    @property
+    def reward(self) -> float:
+        """The return."""
+        return sum(turn.reward for turn in self.turns)
+
+    @property
+    def last(self) -> Mapping[str, Any]:
+        """The last ``info``."""
+        return self.turns[-1].info if self.turns else {}
+
+    @property
+    def correct(self) -> bool:
+        """Whether the environment says that it was solved."""
+        return bool(self.last.get("correct", False))
+
+    @property
+    def unavailable(self) -> bool:
+        """Whether it ended by a failure of the environment's own machinery."""
+        return self.last.get("end") == "unavailable"
+
+    @property
+    def actions(self) -> list[str]:
+        """What was played."""
+        return [turn.action for turn in self.turns]
+
+    def graded(self) -> tuple[Any, ...]:
+        """What the verifier decided."""
+        return self.reward, self.correct, self.last.get("end"), self.last.get("answer")
+
+    def comparable(self) -> list[tuple[Any, ...]]:
+        """The same for episodes that went the same."""
+        return [(self.question, canonical(self.info)), *(turn.comparable() for turn in self.turns)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON can hold it; long texts are cut."""
+        return {
+            "player": self.player,
+            "seed": self.seed,
+            "question": cut(self.question),
+            "turns": [{"action": cut(t.action), "text": cut(t.text), "reward": t.reward} for t in self.turns[:10]],
+            "reward": self.reward,
+            "correct": self.correct,
+            "end": str(self.last.get("end", "")),
+        }
+
+
+@dataclass(slots=True)
+class View:
+    """What a scripted player sees. ``env`` is for players that are told everything; no agent may look into it.
+
+    Attributes:
+        env: The environment.
+        question: The text of ``reset``.
+        info: The ``info`` of ``reset``.
+        shown: The text that was shown last.
+        turn: Number of the turn, from 0.
+        seed: Seed of the episode.
+        draw: Number of the draw from the same start.
+        rng: Draws of the player, from seed and draw alone: two players that guess make the same guess.
+    """
+
+    env: TextEnv
+    question: str
+    info: Mapping[str, Any]
+    shown: str
+    turn: int
+    seed: int
+    draw: int
+    rng: Random
+
+    @property
+    def draws(self) -> np.random.Generator:
+        """A generator of NumPy's, seeded from ``rng``."""
+        return np.random.default_rng(self.rng.getrandbits(32))
+
+    @property
+    def dialect(self) -> Any:
+        """The dialect, or ``None``."""
+        return getattr(playing(self.env), "dialect", None)
+
+    @property
+    def tools(self) -> Sequence[Mapping[str, Any]]:
+        """Schemas of the tools."""
+        return self.info.get("tools") or ()
+
+    @property
+    def problem(self) -> Problem | None:
+        """The problem of the episode, with its gold answer."""
+        return problem_of(self.env)
+
+    def say(self, answer: str) -> str:
+        """A turn with an answer; plain text where the environment has no dialect."""
+        return answer if self.dialect is None else str(self.dialect.format_answer(answer))
+
+
+Player = Callable[[View], str]
+"""Gives the next turn."""
+
+
+class Bench:
+    """An environment on which checks are made.
+
+    Args:
+        env: The environment that was found.
+        make: Makes a new instance.
+        plays: Episodes of each player.
+        seed: The first seed of episodes.
+        bounds: What the author declared.
+        contract: Whether the whole contract is checked too.
+        stop: Once it is requested, no check begins.
+    """
+
+    def __init__(
+        self,
+        env: NamedEnv,
+        make: Callable[[], TextEnv],
+        *,
+        plays: int = 16,
+        seed: int = 0,
+        bounds: Bounds | None = None,
+        contract: bool = True,
+        stop: Stop | None = None,
+    ) -> None:
+        self.found, self.make = env, make
+        self.plays, self.seed = plays, seed
+        self.bounds = bounds or Bounds()
+        self.contract, self.stop = contract, stop or Stop()
+        self._env: TextEnv | None = None
+        self._more: list[TextEnv] = []
+        self._kept: dict[str, list[Played]] = {}
+
+    @property
+    def env(self) -> TextEnv:
+        """The instance that most checks share."""
+        if self._env is None:
+            self._env = self.make()
+        return self._env
+
+    @property
+    def seeds(self) -> range:
+        """The seeds of the episodes of a player."""
+        return range(self.seed, self.seed + self.plays)
+
+    def fresh(self) -> TextEnv:
+        """A new instance, closed at the end."""
+        self._more.append(self.make())
+        return self._more[-1]
+
+    def close(self) -> None:
+        """Close every instance."""
+        for env in [*self._more, *([self._env] if self._env is not None else [])]:
+            with suppress(Exception):
+                env.close()
+        self._more, self._env = [], None
+
+    def episodes(self, name: str, player: Player, count: int | None = None) -> list[Played]:
+        """The episodes of a player, one for each seed; they are played once and kept.
+
+        Args:
+            name: Its name.
+            player: The player.
+            count: How many, at most all; ``None`` means all.
+        """
+        kept = self._kept.setdefault(name, [])
+        wanted = self.plays if count is None else min(count, self.plays)
+        while len(kept) < wanted:
+            kept.append(self.play(name, player, self.seed + len(kept)))
+        return kept[:wanted]
+
+    def play(
+        self,
+        name: str,
+        player: Player,
+        seed: int,
+        *,
+        env: TextEnv | None = None,
+        options: Mapping[str, Any] | None = None,
+        draw: int = 0,
+    ) -> Played:
+        """Play one episode.
+
+        Args:
+            name: Name of the player.
+            player: The player.
+            seed: Of ``reset`` and of the player's draws.
+            env: Another instance than the shared one.
+            options: Of ``reset``.
+            draw: Another draw of the same player from the same start.
+
+        Raises:
+            EndlessEpisodeError: It did not end within ``bounds.turns`` turns.
+        """
+        env = self.env if env is None else env
+        text, info = env.reset(seed=seed, options=None if options is None else dict(options))
+        problem = problem_of(env)
+        played = Played(name, seed, text, info, None if problem is None else problem.answer)
+        rng = Random(f"{seed} {draw}")
+        for number in range(self.bounds.turns):
+            view = View(env, played.question, played.info, text, number, seed, draw, rng)
+            action = player(view)
+            text, reward, terminated, truncated, info = env.step(action)
+            earned = float(info.get("source_reward", reward))
+            played.turns.append(Turn(action, text, earned, terminated, truncated, info))
+            if terminated or truncated:
+                return played
+        raise EndlessEpisodeError(
+            f"seed {seed}, played by {name!r}, did not end within {self.bounds.turns} turns (bounds.turns)."
+        )
+
+    def again(self, played: Played, env: TextEnv, options: Mapping[str, Any] | None = None) -> Played:
+        """Play the same actions again.
+
+        Args:
+            played: What was played.
+            env: In which instance.
+            options: Of ``reset``.
+        """
+        return replayed(env, played.player, played.seed, played.actions, options)
+
+
+def replayed(
+    env: TextEnv, name: str, seed: int, actions: Sequence[str], options: Mapping[str, Any] | None = None
+) -> Played:
+    """Play given actions, as far as the episode lasts.
+
+    Args:
+        env: The environment.
+        name: Name of the player.
+        seed: Of ``reset``.
+        actions: The turns.
+        options: Of ``reset``.
+    """
+    text, info = env.reset(seed=seed, options=None if options is None else dict(options))
+    problem = problem_of(env)
+    played = Played(name, seed, text, info, None if problem is None else problem.answer)
+    for action in actions:
+        text, reward, terminated, truncated, info = env.step(action)
+        earned = float(info.get("source_reward", reward))
+        played.turns.append(Turn(action, text, earned, terminated, truncated, info))
+        if terminated or truncated:
+            break
+    return played
+
+
+def problem_of(env: TextEnv) -> Problem | None:
+    """The problem of the running episode, where the environment has one."""
+    found = getattr(playing(env), "problem", None)
+    return found if isinstance(found, Problem) else None
+
+
+def mean(episodes: Sequence[Played]) -> float:
+    """Mean return of the episodes that count: those that are ``unavailable`` are left out."""
+    counted = [played.reward for played in episodes if not played.unavailable]
+    return statistics.fmean(counted) if counted else 0.0
+
+
+def deviation(episodes: Sequence[Played]) -> float:
+    """Standard deviation of the returns that count."""
+    counted = [played.reward for played in episodes if not played.unavailable]
+    return statistics.pstdev(counted) if counted else 0.0
+
+
+def cut(text: str) -> str:
+    """A text as evidence shows it."""
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text) - _SHOWN} characters more)"

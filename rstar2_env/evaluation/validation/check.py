@@ -1,0 +1,136 @@
+"""What a check of ``rstar2 validate --level`` is, and the table of all of them.
+
+    @check(1, demands="What must hold.", remedy="What to do when it does not.")
+    def its_name(bench: Bench) -> Found: ...
+
+A check returns what it found, or raises ``NotApplicableError`` with the reason. Names are those of OpenEnv's RFC 008
+where it has one for the same demand. Not covered: running them (``levels``), and the checks themselves (``static``,
+``runtime``, ``containment``, ``semantic``, ``leakage``, ``grading_again``, ``statistical``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
+
+from rstar2_env.core.errors import Rstar2Error
+from rstar2_env.evaluation.validation.bench import Bench, Played
+
+Level: TypeAlias = Literal[1, 2, 3, 4]
+LEVELS: Mapping[int, str] = MappingProxyType({1: "static", 2: "runtime", 3: "semantic", 4: "statistical"})
+"""The four levels, by RFC 008's names."""
+
+PASSED, FAILED, NOT_APPLICABLE = "passed", "failed", "not applicable"
+MOST_EVIDENCE = 3
+"""Most episodes that a result keeps as evidence."""
+
+
+class NotApplicableError(Rstar2Error):
+    """A check does not apply to this environment; the message is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a check found.
+
+    Attributes:
+        ok: Whether the demand is met.
+        said: What was found, in a sentence.
+        figures: Numbers by name.
+        evidence: Episodes that show it.
+    """
+
+    ok: bool
+    said: str
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    evidence: Sequence[Played] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check.
+
+    Attributes:
+        name: Its name.
+        level: From 1 to 4.
+        demands: What must hold, in a sentence.
+        remedy: What to do when it does not.
+        run: Makes it.
+    """
+
+    name: str
+    level: int
+    demands: str
+    remedy: str
+    run: Callable[[Bench], Found]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of one check.
+
+    Attributes:
+        check: The check.
+        outcome: ``PASSED``, ``FAILED`` or ``NOT_APPLICABLE``.
+        said: What was found, or why it does not apply.
+        figures: Numbers by name.
+        evidence: Episodes that show it, of a check that failed.
+    """
+
+    check: Check
+    outcome: str
+    said: str
+    figures: Mapping[str, Any]
+    evidence: tuple[Played, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return {
+            "name": self.check.name,
+            "level": self.check.level,
+            "demands": self.check.demands,
+            "outcome": self.outcome,
+            "said": self.said,
+            "figures": dict(self.figures),
+            "evidence": [played.to_dict() for played in self.evidence],
+            "remedy": self.check.remedy if self.outcome == FAILED else "",
+        }
+
+
+CHECKS: dict[str, Check] = {}
+"""Every check by its name, in the order in which they are made."""
+
+
+def check(level: Level, *, demands: str, remedy: str) -> Callable[[Callable[[Bench], Found]], Callable[[Bench], Found]]:
+    """Put a function into the table of checks, under its own name.
+
+    Args:
+        level: From 1 to 4.
+        demands: What must hold, in a sentence.
+        remedy: What to do when it does not.
+    """
+
+    def register(run: Callable[[Bench], Found]) -> Callable[[Bench], Found]:
+        CHECKS[run.__name__] = Check(run.__name__, level, demands, remedy, run)
+        return run
+
+    return register
+
+
+def make_check(one: Check, bench: Bench) -> Result:
+    """Make one check; whatever it raises is a failure, so that nothing passes by breaking.
+
+    Args:
+        one: The check.
+        bench: Where the environment is played.
+    """
+    try:
+        found = one.run(bench)
+    except NotApplicableError as error:
+        return Result(one, NOT_APPLICABLE, str(error), {}, ())
+    except Exception as error:
+        return Result(one, FAILED, f"it raised {type(error).__name__}: {str(error)[:500]}", {}, ())
+    evidence = () if found.ok else tuple(found.evidence[:MOST_EVIDENCE])
+    return Result(one, PASSED if found.ok else FAILED, found.said, found.figures, evidence)

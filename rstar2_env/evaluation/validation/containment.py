@@ -1,0 +1,197 @@
+"""Level 2, containment: what a program of the policy reaches from the environment's tool.
+
+A program is run in the tool as the policy would run it, so that what is found holds for the sandbox as it is on this
+machine. Not covered: escapes that need an exploit of the kernel; ``rstar2 sandbox check`` tries the known ones.
+"""
+
+from __future__ import annotations
+
+import base64
+import secrets
+import socket
+import tempfile
+from pathlib import Path
+from random import Random
+
+from rstar2_env.core.errors import ConfigurationError, Rstar2Error
+from rstar2_env.core.status import ToolStatus
+from rstar2_env.evaluation.validation.bench import Bench, Turn, View
+from rstar2_env.evaluation.validation.check import Found, NotApplicableError, check
+from rstar2_env.evaluation.validation.players import NO_ANSWER, code_turn, takes_code
+from rstar2_env.problems import Problem
+
+_CONNECT = """
+import socket
+try:
+    with socket.create_connection(("127.0.0.1", {port}), 2) as other:
+        other.sendall(b"{mark}")
+        print("{mark}")
+except OSError as error:
+    print("refused", type(error).__name__)
+"""
+_READ = """
+try:
+    print(open({path!r}).read())
+except OSError as error:
+    print("refused", type(error).__name__)
+"""
+_LOOP = "while True:\n    pass"
+_FIND = """
+import base64, glob, os, sys
+blobs = {{"its own source": "", "the environment's variables": repr(dict(os.environ)), "its arguments": repr(sys.argv)}}
+for name, value in list(globals().items()):
+    if name != "blobs" and not name.startswith("__"):
+        blobs["the variable " + name] = repr(value)[:100000]
+for module in list(sys.modules.values()):
+    for name, value in list(getattr(module, "__dict__", {{}}).items()):
+        if isinstance(value, (str, bytes)) and len(value) < 100000 and getattr(module, "__name__", "") != "__main__":
+            blobs["the module " + str(getattr(module, "__name__", ""))] = (
+                blobs.get("the module " + str(getattr(module, "__name__", "")), "") + repr(value))
+for pattern in ("*", "../*", "/tmp/*", os.path.expanduser("~/*"), "/proc/self/environ", "/proc/*/cmdline",
+                "/proc/*/environ", "/dev/shm/*", "/mnt/*", "/srv/*"):
+    for path in glob.glob(pattern)[:200]:
+        try:
+            if os.path.isfile(path):
+                with open(path, "rb") as file:
+                    blobs["the file " + path] = file.read(200000).decode("utf-8", "replace")
+        except OSError:
+            pass
+try:
+    frame = sys._getframe()
+    while frame.f_back is not None:
+        frame = frame.f_back
+        blobs["a frame around it"] = blobs.get("a frame around it", "") + repr(frame.f_locals)[:100000]
+except Exception:
+    pass
+gold = base64.b64decode("{gold}").decode()[::-1]
+where = [name for name, text in blobs.items() if gold in text]
+print("found in " + "; ".join(where) if where else "not found")
+"""
+
+
+@check(
+    2,
+    demands="A program in the tool cannot connect to a server on the machine.",
+    remedy="Run programs in a sandbox without a network (sandbox='local' with namespaces; see rstar2 sandbox check).",
+)
+def network_policy(bench: Bench) -> Found:
+    """RFC 008 network_policy."""
+    mark = secrets.token_hex(8)
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        server.setblocking(False)
+        turn = _run(bench, _CONNECT.format(port=server.getsockname()[1], mark=mark))
+        try:
+            server.accept()[0].close()
+            reached = True
+        except BlockingIOError:
+            reached = mark in turn.text
+    return Found(not reached, "it reached a server outside" if reached else "no way out", {"status": _status(turn)})
+
+
+@check(
+    2,
+    demands="A program in the tool cannot read a file of the user who runs the environment.",
+    remedy="Run programs in a sandbox with a file system of its own (rstar2 sandbox check says what is in force).",
+)
+def host_containment(bench: Bench) -> Found:
+    """RFC 008 host_containment."""
+    mark = secrets.token_hex(8)
+    with tempfile.TemporaryDirectory(prefix="rstar2-validate-") as folder:
+        file = Path(folder) / "secret"
+        file.write_text(mark, encoding="utf-8")
+        turn = _run(bench, _READ.format(path=str(file)))
+    read = mark in turn.text
+    return Found(not read, "it read a file of the user's" if read else "not readable", {"status": _status(turn)})
+
+
+@check(
+    2,
+    demands="A program that never ends is stopped by the environment, and the next call works.",
+    remedy="Give the tool limits (Limits.wall_s), enforced from outside of the program.",
+)
+def resource_bounds(bench: Bench) -> Found:
+    """RFC 008 resource_bounds."""
+    turn = _run(bench, _LOOP)
+    stopped = _status(turn) == ToolStatus.TIMEOUT
+    after = _run(bench, "print(6 * 7)")
+    works = "42" in after.text
+    said = "stopped, and the next call worked" if works else "stopped, but the next call failed"
+    figures = {"status": _status(turn), "next": _status(after)}
+    return Found(stopped and works, said if stopped else f"it came back as {_status(turn)}", figures)
+
+
+@check(
+    2,
+    demands="A program in the tool finds the gold answer in no variable, file, argument or process that it can read.",
+    remedy="Keep the gold answer in the environment's process: pass nothing of the problem to the tool but the call.",
+)
+def oracle_containment(bench: Bench) -> Found:
+    """RFC 008 oracle_containment."""
+    view, gold = _started(bench)
+    code = _FIND.format(gold=base64.b64encode(gold[::-1].encode()).decode())
+    turn = _stepped(view, code)
+    if "not found" not in turn.text and "found in" not in turn.text:
+        return Found(False, f"the probe did not end: {turn.text[:200]}", {"status": _status(turn)})
+    said = turn.text[turn.text.find("found in") :].partition("\n")[0] if "found in" in turn.text else "not found"
+    return Found("found in" not in turn.text, said, {"status": _status(turn)})
+
+
+def marker_problem(bench: Bench, seed: int) -> Problem | None:
+    """A problem whose gold answer stands nowhere by chance; ``None`` where the environment takes no such problem.
+
+    Args:
+        bench: Where the environment is played.
+        seed: Of the marker.
+    """
+    problem = Problem("marker", "What is it?", str(73_000_000_019 + 7_919 * seed))
+    try:
+        bench.env.reset(seed=seed, options={"problem": problem})
+    except (Rstar2Error, KeyError, TypeError, ValueError, AttributeError):
+        return None
+    return problem
+
+
+def _started(bench: Bench) -> tuple[View, str]:
+    """An episode whose gold answer can be searched for."""
+    problem = marker_problem(bench, bench.seed)
+    env = bench.env
+    if problem is not None:
+        text, info = env.reset(seed=bench.seed, options={"problem": problem})
+        view = View(env, text, info, text, 0, bench.seed, 0, Random(0))
+        if takes_code(view):
+            return view, problem.answer
+        raise NotApplicableError("no tool of it runs code")
+    for seed in bench.seeds:
+        text, info = env.reset(seed=seed)
+        view = View(env, text, info, text, 0, seed, 0, Random(0))
+        gold = view.problem.answer if view.problem is not None else ""
+        if takes_code(view) and len(gold) >= 6:
+            return view, gold
+    raise NotApplicableError("no tool of it runs code, or its gold answers are too short to be searched for")
+
+
+def _run(bench: Bench, code: str) -> Turn:
+    """One program, in the first episode in which a tool takes code."""
+    env = bench.env
+    for seed in bench.seeds:
+        text, info = env.reset(seed=seed)
+        view = View(env, text, info, text, 0, seed, 0, Random(0))
+        if takes_code(view):
+            return _stepped(view, code)
+    raise NotApplicableError("no tool of it runs code")
+
+
+def _stepped(view: View, code: str) -> Turn:
+    try:
+        action = code_turn(view, code)
+    except ConfigurationError as error:
+        raise NotApplicableError(str(error)) from error
+    text, reward, terminated, truncated, info = view.env.step(action)
+    return Turn(action, text, float(reward), terminated, truncated, info)
+
+
+def _status(turn: Turn) -> str:
+    calls = turn.info.get("tool_calls") or ()
+    return str(calls[0]["status"]) if calls else NO_ANSWER

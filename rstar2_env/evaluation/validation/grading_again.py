@@ -1,0 +1,126 @@
+"""Level 3: does the verifier say the same again, in another thread, in another process, and in another surrounding.
+
+The other process is a fresh interpreter (``again``) that makes the environment and plays the same turns. Not covered:
+another machine or another version of a package.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rstar2_env.evaluation.validation.bench import Bench, Played
+from rstar2_env.evaluation.validation.check import Found, check
+from rstar2_env.evaluation.validation.players import PLAYERS
+
+_MODULE = "rstar2_env.evaluation.validation.again"
+_PATIENCE_S = 900
+_EACH = 4
+_SURROUNDING = {"PYTHONHASHSEED": "4711", "TZ": "Pacific/Apia", "LC_ALL": "C", "LANG": "C", "COLUMNS": "40"}
+
+
+class UntriedError(Exception):
+    """The environment cannot be made in another process; the message says why."""
+
+
+@check(
+    3,
+    demands="The same turns are graded the same again, in another thread and in another process.",
+    remedy="Take clocks, random draws, counters and the state of the process out of the grader.",
+)
+def verifier_determinism(bench: Bench) -> Found:
+    """RFC 008 verifier_determinism."""
+    episodes = _episodes(bench)
+    ways: dict[str, Any] = {
+        "again": lambda: [bench.again(played, bench.env).graded() for played in episodes],
+        "in another thread": lambda: _in_thread(bench, episodes),
+        "in another process": lambda: _in_process(bench, episodes, {}),
+    }
+    return _compared(episodes, ways)
+
+
+@check(
+    3,
+    demands="Grading does not depend on the hash seed, the time zone, the language or the width of a terminal.",
+    remedy="Sort before iterating over sets, name encodings, and use no locale in the grader.",
+)
+def verifier_portability(bench: Bench) -> Found:
+    """RFC 008 verifier_portability, as far as one machine can tell."""
+    episodes = _episodes(bench)
+    return _compared(
+        episodes, {"in another surrounding": lambda: _in_process(bench, episodes, _SURROUNDING, ["-O"])}
+    )
+
+
+def _episodes(bench: Bench) -> list[Played]:
+    names = ["guesser", "canary", "noise"]
+    if bench.episodes("silent", PLAYERS["silent"], 1)[0].gold is not None or hasattr(bench.env.unwrapped, "oracle_turn"):
+        names.append("oracle")
+    return [played for name in names for played in bench.episodes(name, PLAYERS[name], _EACH)]
+
+
+def _compared(episodes: Sequence[Played], ways: Mapping[str, Any]) -> Found:
+    figures: dict[str, Any] = {"episodes": len(episodes)}
+    for way, grade in ways.items():
+        try:
+            grades = grade()
+        except UntriedError as error:
+            figures[way] = f"not tried: {error}"
+            continue
+        for played, other in zip(episodes, grades, strict=True):
+            if tuple(other) != played.graded():
+                said = f"seed {played.seed} was graded {played.graded()[:3]}, and {tuple(other)[:3]} {way}"
+                return Found(False, said, figures, [played])
+        figures[way] = "the same"
+    return Found(True, f"{len(episodes)} episodes graded the same {', '.join(ways)}", figures)
+
+
+def _in_thread(bench: Bench, episodes: Sequence[Played]) -> list[tuple[Any, ...]]:
+    env = bench.fresh()
+    found: list[tuple[Any, ...]] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            found.extend(bench.again(played, env).graded() for played in episodes)
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=work, name="validate-again", daemon=True)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return found
+
+
+def _in_process(
+    bench: Bench, episodes: Sequence[Played], variables: Mapping[str, str], arguments: Sequence[str] = ()
+) -> list[tuple[Any, ...]]:
+    try:
+        made = pickle.dumps(bench.make)
+    except Exception as error:
+        raise UntriedError(f"it cannot be pickled by name ({type(error).__name__})") from error
+    asked = {"path": sys.path, "make": made.hex(), "plays": [[played.seed, played.actions] for played in episodes]}
+    done = subprocess.run(
+        [sys.executable, *arguments, "-m", _MODULE],
+        input=json.dumps(asked).encode(),
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **variables},
+        timeout=_PATIENCE_S,
+        check=False,
+    )
+    lines = done.stdout.decode("utf-8", "replace").strip().splitlines()
+    if done.returncode != 0 or not lines:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise RuntimeError(f"the other process ended with {done.returncode}: {said[-1] if said else 'no word'}")
+    told = json.loads(lines[-1])
+    if "untried" in told:
+        raise UntriedError(told["untried"])
+    return [tuple(grade) for grade in told["grades"]]

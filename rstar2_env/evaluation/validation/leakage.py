@@ -1,0 +1,149 @@
+"""Level 3, ``no_solution_leakage``: does anything that is shown before the end tell the gold answer.
+
+Two ways. A problem whose gold answer is a marker is played, where the environment takes it: the marker must stand
+nowhere. And over the environment's own episodes a **fixed rule** is looked for: words after which the gold answer
+always comes, or a place in ``info`` that always holds it. That an answer stands in a question by chance, or among
+others to choose from, is no leak: no fixed rule finds it. Not covered: programs that search the sandbox
+(``containment.oracle_containment``), and rules that compute.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rstar2_env.evaluation.validation.bench import Bench, Played
+from rstar2_env.evaluation.validation.check import Found, NotApplicableError, check
+from rstar2_env.evaluation.validation.containment import marker_problem
+from rstar2_env.evaluation.validation.players import prober
+from rstar2_env.testing.harness import canonical
+
+_BEFORE = 12
+"""Characters before an answer that make a rule."""
+_LEAST = 3
+"""Least episodes that a rule must serve."""
+_SURE = 0.9
+"""Share of its episodes in which a rule gives the gold answer."""
+
+
+@check(
+    3,
+    demands="The gold answer stands in nothing that is shown before the end, and in no info.",
+    remedy="Take it out of the text or the key that is named; info may name the answer at the end alone.",
+)
+def no_solution_leakage(bench: Bench) -> Found:
+    """RFC 008 no_solution_leakage."""
+    marked = _marked(bench)
+    if marked is not None and (where := _holding(marked)):
+        return Found(False, f"the gold answer stands in {where}", {"where": where}, [marked])
+    episodes = bench.episodes("prober", prober)
+    golds = [played.gold for played in episodes]
+    if all(gold is None for gold in golds) and marked is None:
+        raise NotApplicableError("it shows no gold answer to look for (env.unwrapped.problem)")
+    for what, leak in (("text", _rule_of_text(episodes)), ("info", _place_of_info(episodes))):
+        if leak is not None:
+            rule, served, shown = leak
+            figures = {"where": what, "rule": rule, "episodes": served, "of": len(episodes)}
+            return Found(False, f"{rule} gives the gold answer in {served} of {len(episodes)} episodes", figures, shown)
+    tried = "a marker and " if marked is not None else ""
+    return Found(True, f"{tried}{len(episodes)} episodes show nothing", {"episodes": len(episodes)})
+
+
+def _marked(bench: Bench) -> Played | None:
+    problem = marker_problem(bench, bench.seed)
+    if problem is None:
+        return None
+    played = bench.play("prober", prober, bench.seed, options={"problem": problem})
+    played.gold = problem.answer
+    return played
+
+
+def _holding(played: Played) -> str:
+    """Where the marker stands; "" where it does not."""
+    gold = str(played.gold)
+    places = [("the text of reset", played.question), ("the info of reset", canonical(played.info))]
+    for number, turn in enumerate(_before_the_end(played), 1):
+        places += [(f"what turn {number} shows", turn.text), (f"the info of turn {number}", canonical(turn.info))]
+    return next((place for place, text in places if gold in text), "")
+
+
+def _before_the_end(played: Played) -> Sequence[Any]:
+    return [turn for turn in played.turns if not (turn.terminated or turn.truncated)]
+
+
+def _rule_of_text(episodes: Sequence[Played]) -> tuple[str, int, list[Played]] | None:
+    """Words after which the gold answer always comes."""
+    texts = [[played.question, *(turn.text for turn in _before_the_end(played))] for played in episodes]
+    rules: Counter[str] = Counter()
+    for played, shown in zip(episodes, texts, strict=True):
+        rules.update({before for text in shown for before in _befores(text, played.gold)})
+    for rule, _ in rules.most_common(20):
+        hit: list[Played] = []
+        tried = 0
+        for played, shown in zip(episodes, texts, strict=True):
+            after = [text[match.end() :] for text in shown for match in re.finditer(re.escape(rule), text)]
+            tried += bool(after) and played.gold is not None
+            if played.gold is not None and any(_begins_with(text, played.gold) for text in after):
+                hit.append(played)
+        if _holds(hit, tried, len(episodes)):
+            return f"what follows {rule!r}", len(hit), hit
+    return None
+
+
+def _place_of_info(episodes: Sequence[Played]) -> tuple[str, int, list[Played]] | None:
+    """A place in ``info`` that holds the gold answer of its episode, and not those of others as well."""
+    places: dict[str, dict[int, str]] = defaultdict(dict)
+    for number, played in enumerate(episodes):
+        infos = [played.info, *(turn.info for turn in _before_the_end(played))]
+        for path, value in (leaf for info in infos for leaf in _leaves(info)):
+            places[path][number] = f"{places[path].get(number, '')}\n{value}"
+    for path, values in places.items():
+        with_gold = [number for number in values if episodes[number].gold is not None]
+        hit = [episodes[n] for n in with_gold if _in(values[n], str(episodes[n].gold))]
+        others = {str(played.gold) for played in episodes if played.gold is not None}
+        chance = sum(
+            _in(values[n], other) for n in with_gold for other in others if other != episodes[n].gold
+        ) / max(1, len(with_gold) * max(1, len(others) - 1))
+        if _holds(hit, len(with_gold), len(episodes)) and chance < 0.5:
+            return f"info {path}", len(hit), hit
+    return None
+
+
+def _holds(hit: Sequence[Played], tried: int, count: int) -> bool:
+    """Whether a rule is one: it serves enough episodes, nearly always, and not because all answers are the same."""
+    enough = len(hit) >= min(_LEAST, count) and len(hit) >= _SURE * tried
+    return enough and len({played.gold for played in hit}) > 1
+
+
+def _befores(text: str, gold: str | None) -> Iterator[str]:
+    if not gold or not gold.strip():
+        return
+    for match in re.finditer(_whole(gold), text):
+        before = text[max(0, match.start() - _BEFORE) : match.start()]
+        if before.strip():
+            yield before
+
+
+def _begins_with(text: str, gold: str) -> bool:
+    return re.match(_whole(gold), text) is not None
+
+
+def _in(text: str, gold: str) -> bool:
+    return bool(gold.strip()) and re.search(_whole(gold), text) is not None
+
+
+def _whole(gold: str) -> str:
+    return rf"(?<![\w.]){re.escape(gold.strip())}(?![\w]|\.\d)"
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from _leaves(item, f"{path}[{name!r}]")
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _leaves(item, f"{path}[]")
+    elif value is not None:
+        yield path, str(value)

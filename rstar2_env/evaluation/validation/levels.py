@@ -1,0 +1,183 @@
+"""Runs the checks of a level and of those below it, and holds what came of them.
+
+``validate(env, level=3)`` and ``rstar2 validate ID --level 3``. Not covered: the checks (see ``check`` for where they
+are), and the page (``page``).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from rstar2_env.core.errors import ConfigurationError, UnknownNameError
+from rstar2_env.core.options import call_with_options
+from rstar2_env.core.parts import PartSpec
+from rstar2_env.core.stop import Stop
+from rstar2_env.env.named import EnvSpec, find_env
+from rstar2_env.env.options import env_options as typed_env_options
+
+# In the order of their levels: importing a module puts its checks into the table.
+from rstar2_env.evaluation.validation import (  # noqa: F401
+    static,
+    runtime,
+    containment,
+    semantic,
+    leakage,
+    grading_again,
+    statistical,
+)  # isort: skip
+from rstar2_env.evaluation.validation.bench import Bench, Bounds
+from rstar2_env.evaluation.validation.check import (
+    CHECKS,
+    FAILED,
+    LEVELS,
+    NOT_APPLICABLE,
+    PASSED,
+    Check,
+    Result,
+    make_check,
+)
+from rstar2_env.wrappers.make import make_env
+from rstar2_env.wrappers.registry import read_wrappers
+
+REPORT_VERSION = 1
+"""Of the JSON; it is raised when a key changes its meaning or goes away."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What came of the checks.
+
+    Attributes:
+        env_id: The environment.
+        level: The highest level that was asked for.
+        plays: Episodes of each player.
+        seed: The first seed.
+        results: Every check that was made, in order.
+        seconds: Wall-clock seconds.
+        interrupted: Whether it was stopped before its end.
+    """
+
+    env_id: str
+    level: int
+    plays: int
+    seed: int
+    results: list[Result] = field(default_factory=list)
+    seconds: float = 0.0
+    interrupted: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Whether no check failed."""
+        return not self.of(FAILED)
+
+    def of(self, outcome: str) -> list[Result]:
+        """The results of one outcome."""
+        return [result for result in self.results if result.outcome == outcome]
+
+    def named(self, name: str) -> Result:
+        """The result of one check.
+
+        Raises:
+            UnknownNameError: It was not made.
+        """
+        for result in self.results:
+            if result.check.name == name:
+                return result
+        raise UnknownNameError("check", name, [result.check.name for result in self.results])
+
+    def to_dict(self) -> dict[str, Any]:
+        """As ``rstar2 validate --level N --json`` prints it."""
+        return {
+            "version": REPORT_VERSION,
+            "env_id": self.env_id,
+            "level": self.level,
+            "ok": self.ok,
+            "plays": self.plays,
+            "seed": self.seed,
+            **{
+                name: len(self.of(outcome))
+                for name, outcome in (("passed", PASSED), ("failed", FAILED), ("not_applicable", NOT_APPLICABLE))
+            },
+            "checks": [result.to_dict() for result in self.results],
+            "seconds": round(self.seconds, 3),
+            "interrupted": self.interrupted,
+        }
+
+
+def run_levels(
+    env_id: EnvSpec,
+    level: int,
+    *,
+    plays: int = 16,
+    seed: int = 0,
+    checks: Sequence[str] = (),
+    bounds: Bounds | Mapping[str, Any] | None = None,
+    contract: bool = True,
+    env_options: Mapping[str, Any] | None = None,
+    wrappers: str | Sequence[PartSpec] = (),
+    progress: Callable[[int, int | None, str], None] | None = None,
+    stop: Stop | None = None,
+) -> Report:
+    """Make the checks of a level and of all below it.
+
+    Args:
+        env_id: A Gymnasium id, one's own code, or a class or function, as ``make_env`` takes it.
+        level: From 1 to 4.
+        plays: Episodes of each player.
+        seed: The first seed of episodes.
+        checks: Make these alone, by name, whatever their level; empty means all.
+        bounds: What the author declares; see ``Bounds``.
+        contract: Whether the whole contract is checked too, which takes seconds.
+        env_options: Options of the environment.
+        wrappers: Put around the environment, the innermost first.
+        progress: Called before every check with the number done, the total and the check's name.
+        stop: Once a stop is requested, no further check begins.
+
+    Raises:
+        ConfigurationError: There is no such level, or an option does not fit.
+        UnknownNameError: There is no such check.
+    """
+    chosen = chosen_checks(level, checks)
+    began = time.perf_counter()
+    stop = Stop() if stop is None else stop
+    if not isinstance(bounds, Bounds):
+        bounds = call_with_options("bounds", Bounds, dict(bounds or {}), prefix="bounds.")
+    found = find_env(env_id)
+    options = typed_env_options(found, env_options)
+    make = partial(make_env, env_id, wrappers=read_wrappers(wrappers), **options)
+    bench = Bench(found, make, plays=plays, seed=seed, bounds=bounds, contract=contract, stop=stop)
+    report = Report(found.name, level, plays, seed)
+    try:
+        for number, one in enumerate(chosen):
+            if stop():
+                report.interrupted = True
+                break
+            if progress is not None:
+                progress(number, len(chosen), one.name)
+            report.results.append(make_check(one, bench))
+    finally:
+        bench.close()
+    report.seconds = time.perf_counter() - began
+    return report
+
+
+def chosen_checks(level: int, names: Sequence[str] = ()) -> list[Check]:
+    """The checks of a level and of all below it, or those of the names.
+
+    Raises:
+        ConfigurationError: There is no such level.
+        UnknownNameError: There is no such check.
+    """
+    if level not in LEVELS:
+        said = ", ".join(f"{number} ({name})" for number, name in LEVELS.items())
+        raise ConfigurationError(f"level must be one of {said}, not {level!r}.", option="level")
+    for name in names:
+        if name not in CHECKS:
+            raise UnknownNameError("check", name, CHECKS)
+    if names:
+        return [one for one in CHECKS.values() if one.name in names]
+    return sorted((one for one in CHECKS.values() if one.level <= level), key=lambda one: one.level)

@@ -1,0 +1,154 @@
+"""Scripted players of growing skill, and those that do nothing: whoever shows what a reward is worth.
+
+Covered: the reference player, the random one, mixtures of the two, silence, noise, a wrong answer. Not covered: players
+that try to be paid without solving anything (``exploits``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from random import Random
+from types import MappingProxyType
+from typing import Any
+
+from rstar2_env.env.grading import GoldGrader
+from rstar2_env.env.reference import guesser_of, playing, reference_of
+from rstar2_env.evaluation.play import python_call
+from rstar2_env.evaluation.validation.bench import Bench, Player, TextEnv, View, problem_of
+from rstar2_env.evaluation.validation.check import NotApplicableError
+from rstar2_env.problems.perturb import changed_answer
+from rstar2_env.testing.harness import typical_call
+
+NO_ANSWER = "I do not know."
+SKILLS = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Shares of the turns of the reference player, beside random ones."""
+
+_CANARY = "canary 5f1c"
+_NOISE = ("<answer>", "</answer>", "\\boxed{", "}", "<tool_call>", "```", "{", "so", "thus", "the", "is", "7", "x", "=")
+
+
+def oracle(view: View) -> str:
+    """The environment's own reference player, or the gold answer.
+
+    Raises:
+        NotApplicableError: It has neither.
+    """
+    own = reference_of(playing(view.env)) or reference_of(view.env)
+    if own is not None:
+        return str(own())
+    if view.problem is None:
+        raise NotApplicableError(
+            "it has no reference player: neither oracle_turn() nor a problem with a gold answer (env.unwrapped.problem)"
+        )
+    return view.say(view.problem.answer)
+
+
+def guesser(view: View) -> str:
+    """The environment's own random player, or a random number from 0 to 99."""
+    own = guesser_of(view.env)
+    return view.say(str(view.rng.randrange(100))) if own is None else str(own(view.draws))
+
+
+def silent(view: View) -> str:
+    """Words, and no answer."""
+    return NO_ANSWER
+
+
+def empty(view: View) -> str:
+    """Nothing at all."""
+    return ""
+
+
+def noise(view: View) -> str:
+    """Scraps of mark-up in any order."""
+    return " ".join(view.rng.choice(_NOISE) for _ in range(view.rng.randrange(1, 20)))
+
+
+def canary(view: View) -> str:
+    """An answer that is wrong: the gold answer changed, where only one is right, else nonsense."""
+    problem = view.problem
+    if problem is None or reference_of(playing(view.env)) is not None:
+        return view.say(_CANARY)
+    return view.say(wrong(view.env, problem.answer))
+
+
+def fixed(view: View) -> str:
+    """The same nonsense everywhere."""
+    return view.say(_CANARY)
+
+
+def caller(view: View) -> str:
+    """Draws random numbers in the tool, if there is one, then plays as the reference player does."""
+    if view.turn == 0 and takes_code(view):
+        return code_turn(view, "import random\nprint(random.random(), hash('replay') % 1000)")
+    return oracle(view)
+
+
+def prober(view: View) -> str:
+    """Calls every tool once with the least that fits, then gives up."""
+    if view.turn < len(view.tools):
+        return typical_call(playing(view.env), view.tools[view.turn])
+    return NO_ANSWER
+
+
+def skilled(skill: float) -> Player:
+    """A player whose turns are those of the reference player with a probability, and random ones otherwise."""
+
+    def player(view: View) -> str:
+        # The lot does not depend on the skill: the better of two players knows whatever the other one knows.
+        lot = Random(f"skill {view.seed} {view.draw} {view.turn}").random()
+        return oracle(view) if lot < skill else guesser(view)
+
+    return player
+
+
+def wrong(env: TextEnv, gold: str) -> str:
+    """An answer that is not the gold answer's equal, as far as the kind of environment lets one know."""
+    one_answer = isinstance(getattr(playing(env), "grader", None), GoldGrader)
+    return changed_answer(gold) if one_answer else f"({gold})+1"
+
+
+def takes_code(view: View) -> bool:
+    """Whether a tool of the environment runs code."""
+    return view.dialect is not None and any("code" in _arguments(tool) for tool in view.tools)
+
+
+def code_turn(view: View, code: str) -> str:
+    """A turn that runs code in the environment's tool."""
+    return python_call(view.dialect, view.tools, code)
+
+
+def need_oracle(bench: Bench) -> None:
+    """Refuse what has no reference player.
+
+    Raises:
+        NotApplicableError: It has none; the message says what to give it.
+    """
+    env = bench.env
+    _, info = env.reset(seed=bench.seed)
+    if reference_of(env) is None and reference_of(playing(env)) is None and problem_of(env) is None:
+        raise NotApplicableError(
+            "it has no reference player: give the environment oracle_turn(), or a problem (env.unwrapped.problem)"
+        )
+
+
+def _arguments(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = tool["function"]["parameters"].get("properties", {})
+    return found
+
+
+PLAYERS: Mapping[str, Player] = MappingProxyType(
+    {
+        "oracle": oracle,
+        "guesser": guesser,
+        "silent": silent,
+        "empty": empty,
+        "noise": noise,
+        "canary": canary,
+        "fixed": fixed,
+        "caller": caller,
+        "prober": prober,
+        **{f"skill {skill:g}": skilled(skill) for skill in SKILLS},
+    }
+)
+"""Every scripted player by its name."""

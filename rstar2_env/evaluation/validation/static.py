@@ -1,0 +1,180 @@
+"""Level 1, static: what can be said of an environment before anything is played.
+
+Of RFC 008's ten checks of this level those that are about an image, its layers and its labels have no counterpart for
+an environment in this process.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any
+
+import gymnasium as gym
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.env.spaces import UnicodeText
+from rstar2_env.evaluation.validation.bench import Bench, TextEnv
+from rstar2_env.evaluation.validation.check import Found, NotApplicableError, check
+from rstar2_env.problems import FiniteSource, Problem, ProblemSource
+from rstar2_env.sandbox.job import Limits
+
+_TIMEOUT_CEILING_S = 3600.0
+_LOOKED_AT = 200
+
+
+@check(
+    1,
+    demands="The environment is made by its name without arguments, and says in its docstring what it is.",
+    remedy="Give every argument a default, and the class a docstring whose first line says what the environment is.",
+)
+def manifest(bench: Bench) -> Found:
+    """RFC 008 manifest: who it is."""
+    maker = bench.found.creator
+    said = inspect.cleandoc(getattr(maker, "__doc__", None) or "").partition("\n")[0]
+    spec = gym.registry.get(bench.found.env_id)
+    figures = {"id": bench.found.env_id or bench.found.name, "says": said[:200]}
+    if spec is not None and spec.version is None:
+        return Found(False, f"the id {spec.id} has no version: results of tomorrow could not be told from today's", figures)
+    if maker is not None and not said:
+        return Found(False, "it has no docstring", figures)
+    bench.env.reset(seed=bench.seed)
+    return Found(True, said or "made by its name", figures)
+
+
+@check(
+    1,
+    demands="Both spaces hold text of a stated length.",
+    remedy="Use rstar2_env.env.spaces.UnicodeText for action_space and observation_space.",
+)
+def text_spaces(bench: Bench) -> Found:
+    """Whether what goes in and out is text."""
+    env = bench.env
+    lengths = {}
+    for kind in ("action", "observation"):
+        space = getattr(env, f"{kind}_space", None)
+        if isinstance(space, (UnicodeText, gym.spaces.Text)):
+            lengths[kind] = int(space.max_length)
+        else:
+            return Found(False, f"the {kind} space is {space}, which states no length of a text")
+    return Found(True, "text in, text out", lengths)
+
+
+@check(
+    1,
+    demands="No limit of steps is put around the environment by its registration, and no program may run over an hour.",
+    remedy="Leave max_episode_steps out of gym.register (the environment has max_turns), and lower Limits.wall_s.",
+)
+def timeout_ceiling(bench: Bench) -> Found:
+    """RFC 008 timeout_ceiling; Gymnasium's TimeLimit can set terminated and truncated at once."""
+    spec = gym.registry.get(bench.found.env_id)
+    if spec is not None and spec.max_episode_steps is not None:
+        return Found(False, f"its registration sets max_episode_steps={spec.max_episode_steps}")
+    longest = max((limits.wall_s for limits in _limits(bench.env)), default=None)
+    if longest is not None and longest > _TIMEOUT_CEILING_S:
+        return Found(False, f"a program may run {longest:g} s, more than {_TIMEOUT_CEILING_S:g}")
+    return Found(True, "no ceiling is passed", {} if longest is None else {"longest_program_s": longest})
+
+
+@check(
+    1,
+    demands="Every tool that runs programs says how much time, memory and output a program may use.",
+    remedy="Give the tool limits (rstar2_env.sandbox.job.Limits).",
+)
+def resource_declaration(bench: Bench) -> Found:
+    """RFC 008 resource_declaration."""
+    declared = _limits(bench.env)
+    if not declared:
+        raise NotApplicableError("no tool of it runs programs in a sandbox")
+    most = max(declared, key=lambda limits: limits.memory_mb)
+    return Found(
+        all(limits.wall_s > 0 and limits.memory_mb > 0 for limits in declared),
+        f"{len(declared)} tools with limits",
+        {"wall_s": most.wall_s, "memory_mb": most.memory_mb, "output_bytes": most.output_bytes},
+    )
+
+
+@check(
+    1,
+    demands="Another instance has the same problems in the same order, under the same ids.",
+    remedy="Draw problems from a seed of the source's own (ProceduralSource, FixedSource), not from the clock or a set.",
+)
+def task_distribution_pinning(bench: Bench) -> Found:
+    """RFC 008 task_distribution_pinning."""
+    one, other = _first(bench.env), _first(bench.fresh())
+    for number, (here, there) in enumerate(zip(one, other, strict=False)):
+        if here != there:
+            return Found(False, f"problem {number} is {here.id!r} in one instance and {there.id!r}, or other, in another")
+    return Found(len(one) == len(other), f"the first {len(one)} problems are the same", {"compared": len(one)})
+
+
+@check(
+    1,
+    demands="Every problem has a question, an answer and an id of its own.",
+    remedy="Remove duplicates, and problems without a question or an answer, from the source.",
+)
+def problem_ids(bench: Bench) -> Found:
+    """Whether ids name problems. Not of RFC 008."""
+    seen: dict[str, Problem] = {}
+    for problem in _first(bench.env):
+        if not problem.question.strip() or not problem.id:
+            return Found(False, f"problem {problem.id!r} has no {'question' if problem.id else 'id'}")
+        other = seen.setdefault(problem.id, problem)
+        if other != problem:
+            return Found(False, f"two problems have the id {problem.id!r}")
+    return Found(True, f"{len(seen)} ids", {"looked_at": len(seen)})
+
+
+@check(
+    1,
+    demands="No question of the split train is one of the split test.",
+    remedy="Divide by the question, as ProceduralSource and holdout= do.",
+)
+def splits_disjoint(bench: Bench) -> Found:
+    """Whether what is trained on is kept apart from what is tested on. Not of RFC 008."""
+    own = source_of(bench.env)
+    if own is not None and own.split == "test":
+        raise NotApplicableError("its problems are the split test already")
+    train = {problem.question for problem in _first(bench.env)}
+    try:
+        test = _test_split(bench)
+    except (ConfigurationError, TypeError, ValueError, LookupError) as error:
+        raise NotApplicableError(f"it has no split test: {str(error)[:200]}") from error
+    both = train & test
+    said = f"{len(both)} of {len(test)} questions of test stand in train" if both else "no question is in both"
+    return Found(not both, said, {"train": len(train), "test": len(test), "both": len(both)})
+
+
+def _test_split(bench: Bench) -> set[str]:
+    make: Any = bench.make
+    try:
+        env = make(split="test")
+    except TypeError as error:
+        raise NotApplicableError("it takes no split=") from error
+    try:
+        own = getattr(env.unwrapped, "problems", None)
+        if getattr(own, "split", "") != "test":
+            raise NotApplicableError("its problems are one part, without splits")
+        return {problem.question for problem in _first(env)}
+    finally:
+        env.close()
+
+
+def source_of(env: TextEnv) -> ProblemSource | None:
+    """The environment's source of problems, if it shows one."""
+    own = getattr(env.unwrapped, "problems", None)
+    return own if isinstance(own, ProblemSource) else None
+
+
+def _first(env: TextEnv) -> Sequence[Problem]:
+    source = source_of(env)
+    if source is None:
+        raise NotApplicableError("it shows no source of problems (env.unwrapped.problems)")
+    return list(islice(source, min(_LOOKED_AT, len(source)) if isinstance(source, FiniteSource) else _LOOKED_AT))
+
+
+def _limits(env: TextEnv) -> list[Limits]:
+    tools = getattr(getattr(env.unwrapped, "tools", None), "tools", ())
+    found = [getattr(tool, "limits", None) for tool in tools]
+    return [limits for limits in found if isinstance(limits, Limits)]

@@ -1,0 +1,187 @@
+"""Level 4, statistical: would a policy learn the task from this reward, and nothing cheaper.
+
+Not covered: how hard it is for a certain model (play it with ``rstar2 eval``).
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from typing import Any
+
+from rstar2_env.evaluation.validation.bench import Bench, Played, deviation, mean
+from rstar2_env.evaluation.validation.check import Found, NotApplicableError, check
+from rstar2_env.evaluation.validation.exploits import EXPLOITS, Exploit, attacks, commonest
+from rstar2_env.evaluation.validation.players import PLAYERS, SKILLS, need_oracle, skilled
+
+_GROUP = 8
+_GROUPS = 6
+_SURE = 3.0
+"""Standard errors within which a difference may be chance: some thirty exploits are held against one baseline."""
+
+
+@check(
+    4,
+    demands="The full reward is reached, and a player who only sometimes knows what to do earns some of it.",
+    remedy="Correct the gold answers; give problems that can be solved; pay steps on the way if none is ever solved.",
+)
+def reward_reachability(bench: Bench) -> Found:
+    """RFC 008 reward_reachability."""
+    need_oracle(bench)
+    best = bench.episodes("oracle", PLAYERS["oracle"])
+    some = bench.episodes("skill 0.5", PLAYERS["skill 0.5"])
+    solved = sum(played.reward >= 1 - 1e-9 for played in best) / len(best)
+    figures = {"solved": round(solved, 4), "half_skilled": round(mean(some), 4)}
+    if solved < 1 - bench.bounds.oracle_tolerance - 1e-9:
+        unsolved = [played for played in best if played.reward < 1 - 1e-9]
+        return Found(False, f"{1 - solved:.0%} of the problems cannot be solved", figures, unsolved)
+    ok = any(played.reward > 0 for played in some)
+    return Found(ok, "reached" if ok else "a player who knows half of the turns earns nothing", figures, some)
+
+
+@check(
+    4,
+    demands="Players of growing skill earn more and more.",
+    remedy="Make the reward grow with what is right: a policy cannot climb where better play pays no better.",
+)
+def difficulty_separation(bench: Bench) -> Found:
+    """RFC 008 difficulty_separation."""
+    need_oracle(bench)
+    ladder = {skill: bench.episodes(f"skill {skill:g}", PLAYERS[f"skill {skill:g}"]) for skill in SKILLS}
+    means = {skill: mean(episodes) for skill, episodes in ladder.items()}
+    figures = {f"skill {skill:g}": round(value, 4) for skill, value in means.items()}
+    for lower, higher in zip(SKILLS, SKILLS[1:], strict=False):
+        if means[higher] < means[lower] - _SURE * _error(ladder[higher], ladder[lower]) - 1e-9:
+            return Found(False, f"skill {higher:g} earns less than skill {lower:g}", figures, ladder[higher])
+    apart = means[SKILLS[-1]] - means[SKILLS[0]]
+    said = f"from {means[SKILLS[0]]:.3g} to {means[SKILLS[-1]]:.3g}"
+    return Found(apart >= bench.bounds.floor_margin, said, figures, ladder[SKILLS[-1]])
+
+
+@check(
+    4,
+    demands="The same play from the same start earns the same, and the reference player's reward hardly varies.",
+    remedy="Take chance out of the reward; what chance there is must come from the seed of reset.",
+)
+def variance_bound(bench: Bench) -> Found:
+    """RFC 008 variance_bound."""
+    need_oracle(bench)
+    episodes = bench.episodes("oracle", PLAYERS["oracle"])
+    repeated = [
+        [bench.again(played, bench.env).reward for _ in range(_GROUP // 2)] for played in episodes[: _GROUPS // 2]
+    ]
+    within = max((statistics.pstdev(rewards) for rewards in repeated), default=0.0)
+    across = deviation(episodes)
+    figures = {"within": round(within, 4), "across": round(across, 4)}
+    if within > 1e-9:
+        return Found(False, f"the same episode earned differently (standard deviation {within:.3g})", figures, episodes)
+    return Found(across <= bench.bounds.variance_tolerance, f"standard deviation {across:.3g}", figures, episodes)
+
+
+@check(
+    4,
+    demands="A random player leaves room to learn.",
+    remedy="Raise the difficulty; compare every score with the random baseline.",
+)
+def headroom(bench: Bench) -> Found:
+    """RFC 008 headroom, without a model."""
+    episodes = bench.episodes("guesser", PLAYERS["guesser"])
+    floor = mean(episodes)
+    return Found(floor <= 1 - bench.bounds.headroom, f"random {floor:.3g}", {"random": round(floor, 4)}, episodes)
+
+
+@check(
+    4,
+    demands="In groups of episodes of a middling player from one start, rewards differ: there is something to learn.",
+    remedy="Reward what distinguishes episodes; a constant reward has no advantage to train on.",
+)
+def training_signal(bench: Bench) -> Found:
+    """RFC 008 training_signal (advisory there)."""
+    need_oracle(bench)
+    player = skilled(0.5)
+    groups = [
+        [bench.play("skill 0.5", player, seed, draw=draw) for draw in range(_GROUP)] for seed in bench.seeds[:_GROUPS]
+    ]
+    lively = sum(deviation(group) > 1e-9 for group in groups) / len(groups)
+    said = f"{lively:.0%} of {len(groups)} groups of {_GROUP} have rewards that differ"
+    return Found(lively >= bench.bounds.signal, said, {"groups": len(groups), "lively": round(lively, 4)}, groups[0])
+
+
+@check(
+    4,
+    demands="No exploit earns more than a random player, beyond chance, and no hack of the generator is paid.",
+    remedy="The evidence shows what was paid for: grade one marked answer of the policy's own last turns, exactly.",
+)
+def adversarial_floor(bench: Bench) -> Found:
+    """RFC 008 adversarial_floor."""
+    floor = bench.episodes("guesser", PLAYERS["guesser"])
+    earned = exploited(bench)
+    best = max(earned, key=lambda name: mean(earned[name]))
+    figures: dict[str, Any] = {"random": round(mean(floor), 4), "best_exploit": best}
+    figures["exploit"] = round(mean(earned[best]), 4)
+    figures["paid"] = {name: round(mean(played), 4) for name, played in earned.items() if mean(played) > 0}
+    for name in sorted(earned, key=lambda name: -mean(earned[name])):
+        allowed = mean(floor) + bench.bounds.exploit_margin + _SURE * _error(earned[name], floor)
+        if mean(earned[name]) > allowed + 1e-9:
+            paid = [played for played in earned[name] if played.reward > 0]
+            said = f"{name} ({what_it_does(bench, name)}) earns {mean(earned[name]):.3g}, random {mean(floor):.3g}"
+            return Found(False, said, figures, paid)
+    try:
+        tallies = attacks(bench.fresh(), count=max(1, bench.plays // 4), seed=bench.seed)
+    except NotApplicableError as error:
+        figures["hacks"] = f"not tried: {error}"
+    else:
+        figures["hacks"] = {cause: tally.paid for cause, tally in tallies.items() if tally.paid}
+        figures["hacks_tried"] = sum(tally.tried for tally in tallies.values())
+        for cause, tally in tallies.items():
+            if tally.paid:
+                hack = tally.examples[0]
+                return Found(False, f"hacks of the cause {cause} are paid: {hack.answer!r} for {hack.gold!r}", figures)
+    return Found(True, f"best exploit {best} {mean(earned[best]):.3g}, random {mean(floor):.3g}", figures)
+
+
+@check(
+    4,
+    demands="Between the best exploit and the reference player lies most of the reward.",
+    remedy="Raise the difficulty, or close the exploit that adversarial_floor names.",
+)
+def gameability_gap(bench: Bench) -> Found:
+    """RFC 008 gameability_gap."""
+    need_oracle(bench)
+    earned = exploited(bench)
+    best = max(earned, key=lambda name: mean(earned[name]))
+    gap = mean(bench.episodes("oracle", PLAYERS["oracle"])) - mean(earned[best])
+    figures = {"best_exploit": best, "gap": round(gap, 4)}
+    paid = [played for played in earned[best] if played.reward > 0]
+    return Found(gap >= bench.bounds.gap, f"{gap:.3g} above {best}", figures, paid)
+
+
+def exploited(bench: Bench) -> dict[str, list[Played]]:
+    """The episodes of every exploit that applies; they are played once."""
+    found = {}
+    for name, exploit in _all(bench).items():
+        try:
+            found[name] = bench.episodes(name, exploit.player)
+        except NotApplicableError:
+            continue
+    return found
+
+
+def what_it_does(bench: Bench, name: str) -> str:
+    """What an exploit does, in words."""
+    return _all(bench)[name].what
+
+
+def _all(bench: Bench) -> dict[str, Exploit]:
+    own = commonest(bench)
+    return {**EXPLOITS, **({} if own is None else {"commonest": own})}
+
+
+def _error(one: list[Played], other: list[Played]) -> float:
+    """Standard error of the difference of two means over the same starts, paired."""
+    pairs = [
+        here.reward - there.reward
+        for here, there in zip(one, other, strict=False)
+        if not (here.unavailable or there.unavailable)
+    ]
+    return statistics.stdev(pairs) / math.sqrt(len(pairs)) if len(pairs) > 1 else 0.0
