@@ -56,8 +56,10 @@ class ReasoningGymEnv(AdaptedEnv):
     Any string: the question.
 
     ## Reward
-    reasoning-gym's own ``score_answer``, from 0 to 1, with its partial scores; ``correct`` means the full score. If
-    the scorer raises an exception the reward is 0, and ``verifier_error`` names the exception.
+    1 for the full score of reasoning-gym's own ``score_answer``, which is what ``correct`` means, else 0. With
+    ``partial_scores=True`` that score itself, from 0 to 1: many generators pay a share for any text that holds the
+    right answer, wrong answers and lists included. If the scorer raises an exception the reward is 0, and
+    ``verifier_error`` names the exception.
 
     ## Episode end
     As in ``rstar2/Bootcamp-v0``.
@@ -76,6 +78,7 @@ class ReasoningGymEnv(AdaptedEnv):
     Args:
         dataset: Name of the generator ("leg_counting", "sudoku", ...).
         config: Its options, as for ``reasoning_gym.create_dataset``, without ``seed`` and ``size``.
+        partial_scores: Pay reasoning-gym's partial scores too.
         split: "train", "validation" or "test"; a hash of the question decides.
         tools: Tools that the policy may call before it answers.
         **options: Arguments of ``ToolEnv``: ``max_turns``, ``dialect``, ...
@@ -91,6 +94,7 @@ class ReasoningGymEnv(AdaptedEnv):
         *,
         dataset: str = "leg_counting",
         config: Mapping[str, Any] | None = None,
+        partial_scores: bool = False,
         split: str = "train",
         tools: Sequence[Tool] = (),
         **options: Any,
@@ -98,6 +102,7 @@ class ReasoningGymEnv(AdaptedEnv):
         known = _package().factory.DATASETS
         if dataset not in known:
             raise UnknownNameError("generator of reasoning-gym", dataset, known)
+        self._partial = partial_scores
         self._draw = _Draw(dataset, tuple(sorted((config or {}).items())))
         try:
             self._draw.item(0)
@@ -119,7 +124,8 @@ class ReasoningGymEnv(AdaptedEnv):
             return Grade(None, 0.0, False)
         dataset, entry = self._draw.item(int(self.problem.meta["seed"]))
         score = float(dataset.score_answer(answer, entry))
-        return Grade(answer, score, score >= _FULL)
+        correct = score >= _FULL
+        return Grade(answer, score if self._partial else float(correct), correct)
 
 
 def _package() -> Any:

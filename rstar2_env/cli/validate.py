@@ -1,21 +1,37 @@
-"""``rstar2 validate``: check that an environment and its problems are fit to train on."""
+"""``rstar2 validate``: check that an environment and its problems are fit to train on.
+
+Without ``--level`` every problem four ways; with it the checks of docs/validation.md. Not covered: the checks
+(``rstar2_env.evaluation.validation``).
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rstar2_env.cli._options import EnvId, EnvSet, Json, Wrap
+from rstar2_env.cli._options import EnvId, Json, Wrap
 
 if TYPE_CHECKING:
-    from rstar2_env.evaluation.validation import Validation
+    from rstar2_env.evaluation.validation import Report, Validation
 
 _LISTED = 20
 
 
 def validate_command(
     env_id: EnvId,
+    level: Annotated[
+        int | None,
+        typer.Option(
+            "--level",
+            "-l",
+            min=1,
+            max=4,
+            help="Make the checks of this level and of those below it: 1 static, 2 runtime, 3 semantic, 4 statistical "
+            "[default: every problem four ways, and the contract].",
+        ),
+    ] = None,
     problems: Annotated[
         str | None, typer.Option(metavar="SPEC", help="Problems to check [default: the environment's own].")
     ] = None,
@@ -25,29 +41,68 @@ def validate_command(
     episodes: Annotated[
         int | None,
         typer.Option(
-            "--episodes", "-n", min=1, help="Problems to check [default: all; 100 of a source that never ends]."
+            "--episodes",
+            "-n",
+            min=1,
+            help="Problems to check [default: all; 100 of a source that never ends]; with --level, episodes of each "
+            "player [default: 16].",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the episodes.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the episodes; with --level, the first of them.")] = 0,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Threads, each with an environment [default: 2 per processor].")
     ] = None,
     contract: Annotated[bool, typer.Option(help="Check the environment's contract as well.")] = True,
-    set_: EnvSet = None,
+    check: Annotated[
+        list[str] | None,
+        typer.Option("--check", metavar="NAME", help="With --level: make this check alone; may be given again."),
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="With --level: write the report as one HTML page.")
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="env.NAME=VALUE",
+            help="Option of the environment (env.max_turns=3), or with --level a bound (bounds.gap=0.3); may be given "
+            "again.",
+        ),
+    ] = None,
     wrap: Wrap = None,
     as_json: Json = False,
 ) -> None:
     """Check every problem four ways, and the environment's contract; exits with 1 when something is wrong.
 
     The gold answer must earn 1, a corrupted one 0, a malformed turn a typed error, and all of it the same twice.
+    With --level the checks of docs/validation.md are made instead: it exits with 1 when one of them fails.
     """
+    if level is not None:
+        _levels(
+            env_id,
+            level,
+            html,
+            as_json,
+            set_,
+            problems=problems,
+            split=split,
+            episodes=episodes,
+            seed=seed,
+            contract=contract,
+            checks=check or (),
+            wrappers=wrap or (),
+        )
+        return
     import json
 
     from rstar2_env.cli._interrupt import stopped_by_ctrl_c
     from rstar2_env.cli._options import options_of, source_of
     from rstar2_env.cli._progress import progress
+    from rstar2_env.core.errors import ConfigurationError
     from rstar2_env.evaluation.validation import validate
 
+    if check or html is not None:
+        raise ConfigurationError("--check and --html go with a level: add --level 1, up to 4.")
     with progress("checking", total=episodes) as report, stopped_by_ctrl_c("problems") as stop:
         found = validate(
             env_id,
@@ -70,6 +125,55 @@ def validate_command(
         raise typer.Exit(130)
     if not found.ok:
         raise typer.Exit(1)
+
+
+def _levels(env_id: str, level: int, html: Path | None, as_json: bool, set_: list[str] | None, **options: Any) -> None:
+    """``rstar2 validate ID --level N``."""
+    import json
+
+    from rstar2_env.cli._interrupt import stopped_by_ctrl_c
+    from rstar2_env.cli._options import options_of, source_of
+    from rstar2_env.cli._progress import progress
+    from rstar2_env.evaluation.validation import validate
+    from rstar2_env.evaluation.validation.page import page
+
+    given = options_of(set_, "env", "bounds")
+    problems, split = options.pop("problems"), options.pop("split")
+    with progress("checking") as report, stopped_by_ctrl_c("checks") as stop:
+        found = validate(
+            env_id,
+            level=level,
+            problems=None if problems is None else source_of(problems, split, "train"),
+            split=split or "train",
+            env_options=given["env"],
+            bounds=given["bounds"],
+            progress=report,
+            stop=stop,
+            **options,
+        )
+    if html is not None:
+        html.write_text(page(found), encoding="utf-8")
+    if as_json:
+        typer.echo(json.dumps(found.to_dict(), default=str))
+    else:
+        _print_levels(found)
+    if found.interrupted:
+        raise typer.Exit(130)
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+def _print_levels(found: Report) -> None:
+    from rstar2_env.cli._tables import print_table, print_text
+
+    rows = [(result.check.name, str(result.check.level), result.outcome, result.said) for result in found.results]
+    counts = f"{len(found.of('passed'))} passed, {len(found.of('failed'))} failed, " + (
+        f"{len(found.of('not applicable'))} not applicable"
+    )
+    verdict = "interrupted" if found.interrupted else "fit to train on" if found.ok else "not fit to train on"
+    print_table(("check", "level", "outcome", "found"), rows, title=f"{found.env_id}: {verdict} ({counts})")
+    for result in found.of("failed"):
+        print_text(f"{result.check.name} demands: {result.check.demands} {result.check.remedy}")
 
 
 def _print(found: Validation) -> None:

@@ -35,6 +35,15 @@ def test_the_reference_answer_earns_everything_in_either_form_and_another_does_n
     assert info["correct"] is False
 
 
+def test_a_wrong_answer_that_holds_the_right_one_is_paid_with_partial_scores_alone():
+    for partial, least, most in ((False, 0.0, 0.0), (True, 0.1, 0.9)):
+        env = gym.make(ID, partial_scores=partial)
+        env.reset(seed=0)
+        _, reward, _, _, info = env.step(env.unwrapped.dialect.format_answer(f"({env.unwrapped.problem.answer})+1"))
+        assert least <= reward <= most
+        assert info["correct"] is False
+
+
 def test_an_answer_of_several_lines_needs_no_box():
     assert solve("sudoku")[1] == 1.0
 

@@ -53,14 +53,14 @@ def verifier_determinism(bench: Bench) -> Found:
 def verifier_portability(bench: Bench) -> Found:
     """RFC 008 verifier_portability, as far as one machine can tell."""
     episodes = _episodes(bench)
-    return _compared(
-        episodes, {"in another surrounding": lambda: _in_process(bench, episodes, _SURROUNDING, ["-O"])}
-    )
+    return _compared(episodes, {"in another surrounding": lambda: _in_process(bench, episodes, _SURROUNDING, ["-O"])})
 
 
 def _episodes(bench: Bench) -> list[Played]:
     names = ["guesser", "canary", "noise"]
-    if bench.episodes("silent", PLAYERS["silent"], 1)[0].gold is not None or hasattr(bench.env.unwrapped, "oracle_turn"):
+    if bench.episodes("silent", PLAYERS["silent"], 1)[0].gold is not None or hasattr(
+        bench.env.unwrapped, "oracle_turn"
+    ):
         names.append("oracle")
     return [played for name in names for played in bench.episodes(name, PLAYERS[name], _EACH)]
 

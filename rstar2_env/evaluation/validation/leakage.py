@@ -80,15 +80,18 @@ def _rule_of_text(episodes: Sequence[Played]) -> tuple[str, int, list[Played]] |
     for played, shown in zip(episodes, texts, strict=True):
         rules.update({before for text in shown for before in _befores(text, played.gold)})
     for rule, _ in rules.most_common(20):
-        hit: list[Played] = []
-        tried = 0
-        for played, shown in zip(episodes, texts, strict=True):
-            after = [text[match.end() :] for text in shown for match in re.finditer(re.escape(rule), text)]
-            tried += bool(after) and played.gold is not None
-            if played.gold is not None and any(_begins_with(text, played.gold) for text in after):
-                hit.append(played)
-        if _holds(hit, tried, len(episodes)):
-            return f"what follows {rule!r}", len(hit), hit
+        for which, name in ((0, "first"), (-1, "last")):
+            hit: list[Played] = []
+            tried = 0
+            for played, shown in zip(episodes, texts, strict=True):
+                after = [text[match.end() :] for text in shown for match in re.finditer(re.escape(rule), text)]
+                if not after or played.gold is None:
+                    continue
+                tried += 1
+                if _begins_with(after[which], played.gold):
+                    hit.append(played)
+            if _holds(hit, tried, len(episodes)):
+                return f"what follows the {name} {rule!r}", len(hit), hit
     return None
 
 
@@ -103,9 +106,9 @@ def _place_of_info(episodes: Sequence[Played]) -> tuple[str, int, list[Played]] 
         with_gold = [number for number in values if episodes[number].gold is not None]
         hit = [episodes[n] for n in with_gold if _in(values[n], str(episodes[n].gold))]
         others = {str(played.gold) for played in episodes if played.gold is not None}
-        chance = sum(
-            _in(values[n], other) for n in with_gold for other in others if other != episodes[n].gold
-        ) / max(1, len(with_gold) * max(1, len(others) - 1))
+        chance = sum(_in(values[n], other) for n in with_gold for other in others if other != episodes[n].gold) / max(
+            1, len(with_gold) * max(1, len(others) - 1)
+        )
         if _holds(hit, len(with_gold), len(episodes)) and chance < 0.5:
             return f"info {path}", len(hit), hit
     return None

@@ -21,12 +21,12 @@ from rstar2_env.env.options import env_options as typed_env_options
 
 # In the order of their levels: importing a module puts its checks into the table.
 from rstar2_env.evaluation.validation import (  # noqa: F401
-    static,
-    runtime,
     containment,
-    semantic,
-    leakage,
     grading_again,
+    leakage,
+    runtime,
+    semantic,
+    static,
     statistical,
 )  # isort: skip
 from rstar2_env.evaluation.validation.bench import Bench, Bounds

@@ -87,7 +87,7 @@ def caller(view: View) -> str:
 def prober(view: View) -> str:
     """Calls every tool once with the least that fits, then gives up."""
     if view.turn < len(view.tools):
-        return typical_call(playing(view.env), view.tools[view.turn])
+        return fitting_call(playing(view.env), view.tools[view.turn])
     return NO_ANSWER
 
 
@@ -116,6 +116,19 @@ def takes_code(view: View) -> bool:
 def code_turn(view: View, code: str) -> str:
     """A turn that runs code in the environment's tool."""
     return python_call(view.dialect, view.tools, code)
+
+
+def fitting_call(env: TextEnv, tool: Mapping[str, Any]) -> str:
+    """A call of a tool with arguments that fit its schema.
+
+    Args:
+        env: The environment that plays.
+        tool: The schema of the tool.
+    """
+    dialect = getattr(env, "dialect", None)
+    if dialect is not None and "code" in _arguments(tool):
+        return python_call(dialect, [tool], "print(1)")  # a dialect of code fences has no other arguments
+    return typical_call(env, tool)
 
 
 def need_oracle(bench: Bench) -> None:

@@ -16,11 +16,12 @@ import gymnasium as gym
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import EpisodeOverError
 from rstar2_env.core.status import ToolStatus
+from rstar2_env.env.reference import playing
 from rstar2_env.evaluation.validation.bench import Bench, Played, TextEnv
 from rstar2_env.evaluation.validation.check import Found, NotApplicableError, check
-from rstar2_env.evaluation.validation.players import NO_ANSWER, PLAYERS
+from rstar2_env.evaluation.validation.players import NO_ANSWER, PLAYERS, fitting_call
 from rstar2_env.testing.conformance import check_text_env
-from rstar2_env.testing.harness import ConformanceError, canonical, typical_call, write_call
+from rstar2_env.testing.harness import ConformanceError, canonical, write_call
 
 _PLAYERS = ("guesser", "noise", "prober")
 """Who plays the episodes of this level: none needs to know an answer."""
@@ -125,19 +126,20 @@ def trajectory_record(bench: Bench) -> Found:
 def tool_declaration_accuracy(bench: Bench) -> Found:
     """RFC 008 tool_declaration_accuracy."""
     env = bench.env
-    _, info = env.reset(seed=bench.seed)
-    tools = info.get("tools") or ()
+    seed, tools = next(
+        ((seed, tools) for seed in bench.seeds if (tools := env.reset(seed=seed)[1].get("tools"))), (0, ())
+    )
     if not tools:
         raise NotApplicableError("it declares no tools")
     statuses = {}
     for tool in tools:
         name = tool["function"]["name"]
-        env.reset(seed=bench.seed)
-        statuses[name] = _status(env.step(typical_call(env, tool)))
+        env.reset(seed=seed)
+        statuses[name] = _status(env.step(fitting_call(playing(env), tool)))
         if statuses[name] in {ToolStatus.UNKNOWN_TOOL, ToolStatus.INVALID_ARGUMENTS, ToolStatus.MALFORMED, None}:
             return Found(False, f"a call of {name} that fits its schema came back as {statuses[name]}", statuses)
-    env.reset(seed=bench.seed)
-    unknown = _status(env.step(write_call(env, "no_such_tool", {})))
+    env.reset(seed=seed)
+    unknown = _status(env.step(write_call(playing(env), "no_such_tool", {})))
     if unknown not in {ToolStatus.UNKNOWN_TOOL, ToolStatus.MALFORMED, None}:
         return Found(False, f"a call of a tool that is not declared came back as {unknown}", statuses)
     return Found(True, f"{len(statuses)} tools", statuses)

@@ -51,9 +51,7 @@ def floor_gap(bench: Bench) -> Found:
     top, floor = mean(_oracle(bench)), mean(bench.episodes("guesser", PLAYERS["guesser"]))
     figures = {"oracle": round(top, 4), "random": round(floor, 4)}
     said = f"random {floor:.3g}, reference {top:.3g}"
-    return Found(
-        floor <= top - bench.bounds.floor_margin, said, figures, bench.episodes("guesser", PLAYERS["guesser"])
-    )
+    return Found(floor <= top - bench.bounds.floor_margin, said, figures, bench.episodes("guesser", PLAYERS["guesser"]))
 
 
 @check(

@@ -14,6 +14,7 @@ from typing import Any
 import gymnasium as gym
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.env.reference import playing, reference_of
 from rstar2_env.env.spaces import UnicodeText
 from rstar2_env.evaluation.validation.bench import Bench, TextEnv
 from rstar2_env.evaluation.validation.check import Found, NotApplicableError, check
@@ -36,7 +37,9 @@ def manifest(bench: Bench) -> Found:
     spec = gym.registry.get(bench.found.env_id)
     figures = {"id": bench.found.env_id or bench.found.name, "says": said[:200]}
     if spec is not None and spec.version is None:
-        return Found(False, f"the id {spec.id} has no version: results of tomorrow could not be told from today's", figures)
+        return Found(
+            False, f"the id {spec.id} has no version: results of tomorrow could not be told from today's", figures
+        )
     if maker is not None and not said:
         return Found(False, "it has no docstring", figures)
     bench.env.reset(seed=bench.seed)
@@ -71,7 +74,7 @@ def timeout_ceiling(bench: Bench) -> Found:
     spec = gym.registry.get(bench.found.env_id)
     if spec is not None and spec.max_episode_steps is not None:
         return Found(False, f"its registration sets max_episode_steps={spec.max_episode_steps}")
-    longest = max((limits.wall_s for limits in _limits(bench.env)), default=None)
+    longest = max((limits.wall_s for limits in _limits(bench)), default=None)
     if longest is not None and longest > _TIMEOUT_CEILING_S:
         return Found(False, f"a program may run {longest:g} s, more than {_TIMEOUT_CEILING_S:g}")
     return Found(True, "no ceiling is passed", {} if longest is None else {"longest_program_s": longest})
@@ -84,7 +87,7 @@ def timeout_ceiling(bench: Bench) -> Found:
 )
 def resource_declaration(bench: Bench) -> Found:
     """RFC 008 resource_declaration."""
-    declared = _limits(bench.env)
+    declared = _limits(bench)
     if not declared:
         raise NotApplicableError("no tool of it runs programs in a sandbox")
     most = max(declared, key=lambda limits: limits.memory_mb)
@@ -105,7 +108,9 @@ def task_distribution_pinning(bench: Bench) -> Found:
     one, other = _first(bench.env), _first(bench.fresh())
     for number, (here, there) in enumerate(zip(one, other, strict=False)):
         if here != there:
-            return Found(False, f"problem {number} is {here.id!r} in one instance and {there.id!r}, or other, in another")
+            return Found(
+                False, f"problem {number} is {here.id!r} in one instance and {there.id!r}, or other, in another"
+            )
     return Found(len(one) == len(other), f"the first {len(one)} problems are the same", {"compared": len(one)})
 
 
@@ -128,7 +133,7 @@ def problem_ids(bench: Bench) -> Found:
 
 @check(
     1,
-    demands="No question of the split train is one of the split test.",
+    demands="No problem of the split train is one of the split test.",
     remedy="Divide by the question, as ProceduralSource and holdout= do.",
 )
 def splits_disjoint(bench: Bench) -> Found:
@@ -136,17 +141,20 @@ def splits_disjoint(bench: Bench) -> Found:
     own = source_of(bench.env)
     if own is not None and own.split == "test":
         raise NotApplicableError("its problems are the split test already")
-    train = {problem.question for problem in _first(bench.env)}
+    bench.env.reset(seed=bench.seed)
+    # Where a game is played, the question is but the first position, and meta says against whom.
+    game = reference_of(playing(bench.env)) is not None
+    train = _contents(bench.env, game)
     try:
-        test = _test_split(bench)
+        test = _test_split(bench, game)
     except (ConfigurationError, TypeError, ValueError, LookupError) as error:
         raise NotApplicableError(f"it has no split test: {str(error)[:200]}") from error
     both = train & test
-    said = f"{len(both)} of {len(test)} questions of test stand in train" if both else "no question is in both"
+    said = f"{len(both)} of {len(test)} problems of test stand in train" if both else "no problem is in both"
     return Found(not both, said, {"train": len(train), "test": len(test), "both": len(both)})
 
 
-def _test_split(bench: Bench) -> set[str]:
+def _test_split(bench: Bench, game: bool) -> set[str]:
     make: Any = bench.make
     try:
         env = make(split="test")
@@ -156,9 +164,13 @@ def _test_split(bench: Bench) -> set[str]:
         own = getattr(env.unwrapped, "problems", None)
         if getattr(own, "split", "") != "test":
             raise NotApplicableError("its problems are one part, without splits")
-        return {problem.question for problem in _first(env)}
+        return _contents(env, game)
     finally:
         env.close()
+
+
+def _contents(env: TextEnv, game: bool) -> set[str]:
+    return {f"{problem.question}\n{dict(problem.meta)}" if game else problem.question for problem in _first(env)}
 
 
 def source_of(env: TextEnv) -> ProblemSource | None:
@@ -174,7 +186,11 @@ def _first(env: TextEnv) -> Sequence[Problem]:
     return list(islice(source, min(_LOOKED_AT, len(source)) if isinstance(source, FiniteSource) else _LOOKED_AT))
 
 
-def _limits(env: TextEnv) -> list[Limits]:
-    tools = getattr(getattr(env.unwrapped, "tools", None), "tools", ())
-    found = [getattr(tool, "limits", None) for tool in tools]
-    return [limits for limits in found if isinstance(limits, Limits)]
+def _limits(bench: Bench) -> list[Limits]:
+    """The limits of the tools of the episodes: those of a mixture's sources come up in turn."""
+    found: dict[int, Any] = {}
+    for seed in bench.seeds:
+        bench.env.reset(seed=seed)
+        for tool in getattr(getattr(playing(bench.env), "tools", None), "tools", ()):
+            found[id(tool)] = getattr(tool, "limits", None)
+    return [limits for limits in found.values() if isinstance(limits, Limits)]
