@@ -21,6 +21,7 @@ from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.core.plugins import plugin_ids
 from rstar2_env.evaluation.play import play_episode
+from rstar2_env.evaluation.validation.exploit_table import stored, table
 from rstar2_env.wrappers.make import make_env
 
 OPTIONAL = frozenset({"rstar2/ReasoningGym-v0"})
@@ -53,6 +54,17 @@ their-worlds = "their_package.worlds"
 
 | id | what | knobs | random baseline |
 |---|---|---|---|
+"""
+
+
+_EXPLOITS = """
+## What exploits earn
+
+Mean rewards over 64 episodes of each player: the environment's random player, the best of some thirty players that try
+to be paid without solving anything ([validation.md](validation.md) lists them), and the one who knows the answer. The
+best exploit of an environment is often a guess: compare it with the random player. Measured anew with
+`python -m rstar2_env.evaluation.validation.exploit_table`.
+
 """
 
 
@@ -157,7 +169,7 @@ def gallery() -> str:
         f"{_cell(each.baseline_text) or '–'} |\n"
         for each in cards
     ]
-    return _INTRODUCTION + "".join(rows) + "".join(_chapter(each) for each in cards)
+    return _INTRODUCTION + "".join(rows) + _EXPLOITS + table(stored()) + "".join(_chapter(each) for each in cards)
 
 
 def written(messages: list[Message], *, longest: int | None = None) -> str:

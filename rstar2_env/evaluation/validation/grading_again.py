@@ -13,11 +13,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from rstar2_env.evaluation.validation.bench import Bench, Played
-from rstar2_env.evaluation.validation.check import Found, check
-from rstar2_env.evaluation.validation.players import PLAYERS
+from rstar2_env.evaluation.validation.check import Found, NotApplicableError, check
+from rstar2_env.evaluation.validation.players import PLAYERS, need_oracle
 
 _MODULE = "rstar2_env.evaluation.validation.again"
 _PATIENCE_S = 900
@@ -58,9 +59,8 @@ def verifier_portability(bench: Bench) -> Found:
 
 def _episodes(bench: Bench) -> list[Played]:
     names = ["guesser", "canary", "noise"]
-    if bench.episodes("silent", PLAYERS["silent"], 1)[0].gold is not None or hasattr(
-        bench.env.unwrapped, "oracle_turn"
-    ):
+    with suppress(NotApplicableError):
+        need_oracle(bench)
         names.append("oracle")
     return [played for name in names for played in bench.episodes(name, PLAYERS[name], _EACH)]
 

@@ -12,14 +12,17 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
-from rstar2_env.evaluation.validation.bench import Bench, Played
+from rstar2_env.env.reference import playing, reference_of
+from rstar2_env.evaluation.validation.bench import Bench, Played, Player, View, mean
 from rstar2_env.evaluation.validation.check import Found, NotApplicableError, check
 from rstar2_env.evaluation.validation.containment import marker_problem
-from rstar2_env.evaluation.validation.players import prober
+from rstar2_env.evaluation.validation.players import oracle, prober
 from rstar2_env.testing.harness import canonical
 
+Leak: TypeAlias = tuple[str, int, list[Played]]
+"""A rule, how many episodes it serves, and which."""
 _BEFORE = 12
 """Characters before an answer that make a rule."""
 _LEAST = 3
@@ -42,7 +45,7 @@ def no_solution_leakage(bench: Bench) -> Found:
     golds = [played.gold for played in episodes]
     if all(gold is None for gold in golds) and marked is None:
         raise NotApplicableError("it shows no gold answer to look for (env.unwrapped.problem)")
-    for what, leak in (("text", _rule_of_text(episodes)), ("info", _place_of_info(episodes))):
+    for what, leak in (("text", _rule_of_text(bench, episodes)), ("info", _place_of_info(episodes))):
         if leak is not None:
             rule, served, shown = leak
             figures = {"where": what, "rule": rule, "episodes": served, "of": len(episodes)}
@@ -73,8 +76,27 @@ def _before_the_end(played: Played) -> Sequence[Any]:
     return [turn for turn in played.turns if not (turn.terminated or turn.truncated)]
 
 
-def _rule_of_text(episodes: Sequence[Played]) -> tuple[str, int, list[Played]] | None:
+def _rule_of_text(bench: Bench, episodes: Sequence[Played]) -> Leak | None:
     """Words after which the gold answer always comes."""
+    for rule, which, leak in _rules(episodes):
+        if reference_of(playing(bench.env)) is None:
+            return leak
+        # The gold answer of a game is one good move of several: a rule that finds it is a leak if it wins.
+        wins = mean([bench.play("rule", _follower(rule, which), seed) for seed in bench.seeds])
+        if wins >= mean(bench.episodes("oracle", oracle)) - bench.bounds.floor_margin:
+            return leak
+    return None
+
+
+def _follower(rule: str, which: int) -> Player:
+    def player(view: View) -> str:
+        found = [match[1] for match in re.finditer(re.escape(rule) + r"([^\s,;.)\]]+)", view.shown)]
+        return view.say(found[which] if found else "")
+
+    return player
+
+
+def _rules(episodes: Sequence[Played]) -> Iterator[tuple[str, int, Leak]]:
     texts = [[played.question, *(turn.text for turn in _before_the_end(played))] for played in episodes]
     rules: Counter[str] = Counter()
     for played, shown in zip(episodes, texts, strict=True):
@@ -91,11 +113,10 @@ def _rule_of_text(episodes: Sequence[Played]) -> tuple[str, int, list[Played]] |
                 if _begins_with(after[which], played.gold):
                     hit.append(played)
             if _holds(hit, tried, len(episodes)):
-                return f"what follows the {name} {rule!r}", len(hit), hit
-    return None
+                yield rule, which, (f"what follows the {name} {rule!r}", len(hit), hit)
 
 
-def _place_of_info(episodes: Sequence[Played]) -> tuple[str, int, list[Played]] | None:
+def _place_of_info(episodes: Sequence[Played]) -> Leak | None:
     """A place in ``info`` that holds the gold answer of its episode, and not those of others as well."""
     places: dict[str, dict[int, str]] = defaultdict(dict)
     for number, played in enumerate(episodes):

@@ -73,7 +73,8 @@ def _row(result: Result) -> str:
 def _episode(played: Played) -> str:
     shown = played.to_dict()
     turns = "".join(
-        f"<p>Turn {number}, reward {turn['reward']:g}</p><pre>{_text(turn['action'])}</pre><pre>{_text(turn['text'])}</pre>"
+        f"<p>Turn {number}, reward {turn['reward']:g}</p><pre>{_text(turn['action'])}</pre>"
+        f"<pre>{_text(turn['text'])}</pre>"
         for number, turn in enumerate(shown["turns"], 1)
     )
     head = f"{shown['player']}, seed {shown['seed']}: reward {shown['reward']:g}, {shown['end'] or 'no end named'}"

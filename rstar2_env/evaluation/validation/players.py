@@ -138,7 +138,7 @@ def need_oracle(bench: Bench) -> None:
         NotApplicableError: It has none; the message says what to give it.
     """
     env = bench.env
-    _, info = env.reset(seed=bench.seed)
+    env.reset(seed=bench.seed)
     if reference_of(env) is None and reference_of(playing(env)) is None and problem_of(env) is None:
         raise NotApplicableError(
             "it has no reference player: give the environment oracle_turn(), or a problem (env.unwrapped.problem)"

@@ -22,7 +22,7 @@ from rstar2_env.testing.harness import canonical
 
 _DO_NOTHING = ("silent", "empty")
 _LEAKS = 2
-"""Handles or threads by which a process may grow over all episodes: a worker that was started, a log that was opened."""
+"""Handles or threads by which a process may grow over all episodes: a worker that was started, a log."""
 
 
 @check(

@@ -37,9 +37,7 @@ def manifest(bench: Bench) -> Found:
     spec = gym.registry.get(bench.found.env_id)
     figures = {"id": bench.found.env_id or bench.found.name, "says": said[:200]}
     if spec is not None and spec.version is None:
-        return Found(
-            False, f"the id {spec.id} has no version: results of tomorrow could not be told from today's", figures
-        )
+        return Found(False, f"the id {spec.id} has no version, by which results can be told apart", figures)
     if maker is not None and not said:
         return Found(False, "it has no docstring", figures)
     bench.env.reset(seed=bench.seed)
@@ -101,16 +99,14 @@ def resource_declaration(bench: Bench) -> Found:
 @check(
     1,
     demands="Another instance has the same problems in the same order, under the same ids.",
-    remedy="Draw problems from a seed of the source's own (ProceduralSource, FixedSource), not from the clock or a set.",
+    remedy="Draw problems from a seed of the source's own (ProceduralSource), not from the clock or a set.",
 )
 def task_distribution_pinning(bench: Bench) -> Found:
     """RFC 008 task_distribution_pinning."""
     one, other = _first(bench.env), _first(bench.fresh())
     for number, (here, there) in enumerate(zip(one, other, strict=False)):
         if here != there:
-            return Found(
-                False, f"problem {number} is {here.id!r} in one instance and {there.id!r}, or other, in another"
-            )
+            return Found(False, f"problem {number} ({here.id!r}) is another one in another instance")
     return Found(len(one) == len(other), f"the first {len(one)} problems are the same", {"compared": len(one)})
 
 

@@ -5,6 +5,7 @@ Not covered: how hard it is for a certain model (play it with ``rstar2 eval``).
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from typing import Any
@@ -50,7 +51,7 @@ def difficulty_separation(bench: Bench) -> Found:
     ladder = {skill: bench.episodes(f"skill {skill:g}", PLAYERS[f"skill {skill:g}"]) for skill in SKILLS}
     means = {skill: mean(episodes) for skill, episodes in ladder.items()}
     figures = {f"skill {skill:g}": round(value, 4) for skill, value in means.items()}
-    for lower, higher in zip(SKILLS, SKILLS[1:], strict=False):
+    for lower, higher in itertools.pairwise(SKILLS):
         if means[higher] < means[lower] - _SURE * _error(ladder[higher], ladder[lower]) - 1e-9:
             return Found(False, f"skill {higher:g} earns less than skill {lower:g}", figures, ladder[higher])
     apart = means[SKILLS[-1]] - means[SKILLS[0]]

@@ -1,0 +1,509 @@
+"""Environments that are bad in one way each, for the checks of ``rstar2 validate --level``; ``Sums`` is the good one.
+
+They are plain classes at the top of a module, so that another process can make them by name. ``BAD`` says which checks
+each must fail, and no others.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import replace
+
+from rstar2_env.env.tool_env import ToolEnv
+from rstar2_env.env.turn_result import Ended, GoesOn
+from rstar2_env.problems import Draft, ProceduralSource
+from rstar2_env.sandbox.job import Limits
+from rstar2_env.testing.toy_env import same_text
+from rstar2_env.tools import FunctionTool, PythonTool
+
+
+def draw(rng):
+    one, other = (int(n) for n in rng.integers(100, 1000, size=2))
+    return Draft(f"Compute: {one} + {other}", str(one + other), f"{one}+{other}")
+
+
+def half(number: int) -> str:
+    """Half of a number."""
+    return str(number / 2)
+
+
+class Sums(ToolEnv):
+    """Sums of three digits, one tool, answers compared as text: passes every check."""
+
+    question = "%s"
+
+    def __init__(self, split: str = "train", **options):
+        defaults = {"problems": ProceduralSource("sums", draw, split), "tools": [FunctionTool(half)]}
+        super().__init__(**{**defaults, "grader": same_text, "max_turns": 4, **options})
+
+
+def printed(code: str, input: str = "") -> str:
+    """Run a program in a process that nothing isolates."""
+    command = [sys.executable, "-I", "-S", "-c", code]
+    return subprocess.run(command, input=input, capture_output=True, text=True, timeout=1).stdout
+
+
+class BareProcess(Sums):
+    """Runs programs in a process that nothing isolates."""
+
+    def __init__(self, **options):
+        super().__init__(tools=[FunctionTool(printed)], **options)
+
+
+class Labelled(PythonTool):
+    """Writes the gold answer above every program."""
+
+    owner = None
+
+    def call(self, arguments, context):
+        above = f"ANSWER = {self.owner.problem.answer!r}\n"
+        return super().call({**arguments, "code": above + arguments["code"]}, context)
+
+
+class LeaksInSandbox(Sums):
+    """The program finds the gold answer in a variable."""
+
+    def __init__(self, **options):
+        tool = Labelled(limits=Limits(wall_s=1))
+        super().__init__(tools=[tool], **options)
+        tool.owner = self
+
+
+class LeaksInQuestion(Sums):
+    """The question ends with the answer."""
+
+    def reset(self, **options):
+        text, info = super().reset(**options)
+        return f"{text}\n(internal key: {self.problem.answer})", info
+
+
+class LeaksInInfo(Sums):
+    """The info of reset holds the problem's record."""
+
+    def reset(self, **options):
+        text, info = super().reset(**options)
+        return text, info | {"record": {"level": 1, "solution": self.problem.answer}}
+
+
+class LeaksInStep(Sums):
+    """The info of a turn with a call holds the answer."""
+
+    def step(self, action):
+        text, reward, terminated, truncated, info = super().step(action)
+        return text, reward, terminated, truncated, info | {"expected": [self.problem.answer]}
+
+
+class LeaksInTool(Sums):
+    """A tool tells the answer."""
+
+    def __init__(self, **options):
+        super().__init__(tools=[FunctionTool(self.notes, name="notes")], **options)
+
+    def notes(self) -> str:
+        """The notes."""
+        return f"solution is {self.problem.answer}"
+
+
+class PaysEcho(Sums):
+    """Pays an answer that repeats the task."""
+
+    def answer_turn(self, turn):
+        ended = super().answer_turn(turn)
+        task = self.problem.question.partition(": ")[2]
+        return Ended(ended.answer, 1.0, True) if ended.answer and task in ended.answer else ended
+
+
+class PaysManyBoxes(Sums):
+    """Pays if any of the marked answers is right."""
+
+    def answer_turn(self, turn):
+        boxes = re.findall(r"\\boxed\{([^{}]*)\}", turn)
+        return Ended(boxes[-1], 1.0, True) if self.problem.answer in boxes else super().answer_turn(turn)
+
+
+class PaysLists(Sums):
+    """Pays a list that holds the answer."""
+
+    def answer_turn(self, turn):
+        ended = super().answer_turn(turn)
+        return Ended(ended.answer, 1.0, True) if self.problem.answer in (ended.answer or "").split(", ") else ended
+
+
+class PaysSentences(Sums):
+    """Pays the answer wherever it stands in the turn."""
+
+    def answer_turn(self, turn):
+        right = self.problem.answer in re.findall(r"\d+", turn)
+        return Ended(self.problem.answer, 1.0, True) if right else super().answer_turn(turn)
+
+
+class PaysToolOutput(BareProcess):
+    """Reads the answer from what the tool printed, too."""
+
+    def reset(self, **options):
+        self.shown = ""
+        return super().reset(**options)
+
+    def answer_turn(self, turn):
+        found = self.dialect.answer([self.shown, turn])
+        return Ended(found, float(found == self.problem.answer), found == self.problem.answer)
+
+    def step(self, action):
+        returned = super().step(action)
+        self.shown += returned[0]
+        return returned
+
+
+class PaysStalling(Sums):
+    """Pays an episode that used up its turns."""
+
+    def step(self, action):
+        text, reward, terminated, truncated, info = super().step(action)
+        return text, 1.0 if truncated else reward, terminated, truncated, info
+
+
+class PaysConstant(Sums):
+    """Pays "yes"."""
+
+    def answer_turn(self, turn):
+        ended = super().answer_turn(turn)
+        return Ended("yes", 1.0, True) if ended.answer == "yes" else ended
+
+
+class PaysNothing(Sums):
+    """Pays a turn without an answer."""
+
+    def answer_turn(self, turn):
+        ended = super().answer_turn(turn)
+        return Ended(None, 1.0, True, end="no_answer") if ended.answer is None else ended
+
+
+class PaysWrong(Sums):
+    """Pays every answer that holds the gold answer's digits."""
+
+    def answer_turn(self, turn):
+        ended = super().answer_turn(turn)
+        return Ended(ended.answer, 1.0, True) if ended.answer and self.problem.answer in ended.answer else ended
+
+
+class Unreachable(Sums):
+    """No answer is right."""
+
+    def answer_turn(self, turn):
+        return Ended(super().answer_turn(turn).answer)
+
+
+class Constant(Sums):
+    """Every episode earns the same."""
+
+    def answer_turn(self, turn):
+        return Ended(super().answer_turn(turn).answer, 1.0, True)
+
+
+class Guessed(Sums):
+    """A random player knows everything."""
+
+    def random_turn(self, rng):
+        return self.dialect.format_answer(self.problem.answer)
+
+
+class Uneven(Sums):
+    """What is right earns now a third, now everything, as the problem has it."""
+
+    def answer_turn(self, turn):
+        ended = super().answer_turn(turn)
+        return replace(ended, reward=ended.reward * (1.0 if int(self.problem.answer) % 2 else 0.2))
+
+
+class Moody(Sums):
+    """The grader throws a coin."""
+
+    def answer_turn(self, turn):
+        ended = super().answer_turn(turn)
+        return replace(ended, reward=ended.reward * random.choice((0.999999, 1.0)))
+
+
+class ThreadBound(Sums):
+    """Grades in the main thread alone."""
+
+    def answer_turn(self, turn):
+        if threading.current_thread() is threading.main_thread():
+            return super().answer_turn(turn)
+        return Ended(super().answer_turn(turn).answer)
+
+
+class ProcessBound(Sums):
+    """Grades in the process that set a variable of its own."""
+
+    def answer_turn(self, turn):
+        ended = super().answer_turn(turn)
+        return ended if os.environ.get("RSTAR2_TEST_PROCESS") == str(os.getpid()) else Ended(ended.answer)
+
+
+class TimeZoneBound(Sums):
+    """Grades by the time zone."""
+
+    def answer_turn(self, turn):
+        ended = super().answer_turn(turn)
+        return Ended(ended.answer) if time.localtime(0).tm_gmtoff < -36_000 else ended
+
+
+class Asserted(Sums):
+    """Refuses wrong answers with an assert, which -O takes away."""
+
+    def answer_turn(self, turn):
+        ended = super().answer_turn(turn)
+        try:
+            assert ended.correct
+        except AssertionError:
+            return Ended(ended.answer)
+        return Ended(ended.answer, 1.0, True)
+
+
+class Restless(Sums):
+    """A step shows a number of the system's."""
+
+    def step(self, action):
+        text, reward, terminated, truncated, info = super().step(action)
+        return text, reward, terminated, truncated, info | {"trace": random.SystemRandom().random()}
+
+
+class Remembers(Sums):
+    """Counts the episodes of the instance, and shows the count."""
+
+    played = 0
+
+    def reset(self, **options):
+        self.played += 1
+        text, info = super().reset(**options)
+        return text, info
+
+    def step(self, action):
+        text, reward, terminated, truncated, info = super().step(action)
+        return text, reward, terminated, truncated, info | {"episodes": self.played}
+
+
+class Shared(Sums):
+    """Keeps the last seed in the class, where other instances see it."""
+
+    last: str = ""
+
+    def reset(self, **options):
+        returned = super().reset(**options)
+        Shared.last = self.problem.id
+        return returned
+
+    def step(self, action):
+        text, reward, terminated, truncated, info = super().step(action)
+        return text, reward, terminated, truncated, info | {"last": Shared.last}
+
+
+class Unseeded(Sums):
+    """Ignores the seed."""
+
+    def reset(self, *, seed=None, options=None):
+        return super().reset(options=options)
+
+
+class OneStart(Sums):
+    """Every seed starts the same."""
+
+    def reset(self, *, seed=None, options=None):
+        return super().reset(seed=0, options=options)
+
+
+class NotANumber(Sums):
+    """A reward that is no number."""
+
+    def step(self, action):
+        text, reward, terminated, truncated, info = super().step(action)
+        return text, math.nan if "<answer>" not in action else reward, terminated, truncated, info
+
+
+class WrongParts(Sums):
+    """Names components that are not the reward."""
+
+    def end_info(self, end):
+        return {"reward_components": {"format": 0.5}}
+
+
+class NotJson(Sums):
+    """Puts a set into info."""
+
+    def reset(self, **options):
+        text, info = super().reset(**options)
+        return text, info | {"letters": {1, 2}}
+
+
+class PlaysOn(Sums):
+    """Plays on after the end."""
+
+    def step(self, action):
+        try:
+            return super().step(action)
+        except Exception:
+            return "", 0.0, True, False, {"role": "user", "tool_calls": []}
+
+
+class NotPickled(Sums):
+    """Holds a lock."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.lock = threading.Lock()
+
+
+class Hoards(Sums):
+    """Opens a file for every episode and keeps it."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.files = []
+
+    def reset(self, **options):
+        self.files.append(tempfile.TemporaryFile())  # noqa: SIM115
+        return super().reset(**options)
+
+    def __getstate__(self):
+        return {**self.__dict__, "files": []}
+
+    def close(self):
+        for file in self.files:
+            file.close()
+        super().close()
+
+
+class Endless(Sums):
+    """Goes on for ever."""
+
+    def __init__(self, **options):
+        super().__init__(max_turns=10**6, **options)
+
+    def answer_turn(self, turn):
+        ended = super().answer_turn(turn)
+        return ended if ended.correct else GoesOn("Try again.")
+
+
+class OtherSchema(Sums):
+    """Declares a tool with a name that it does not have."""
+
+    def reset(self, **options):
+        text, info = super().reset(**options)
+        info["tools"][0]["function"]["name"] = "double"
+        return text, info
+
+
+class LosesIds(Sums):
+    """Does not start the problem that its id names."""
+
+    def reset(self, *, seed=None, options=None):
+        return super().reset(seed=seed, options={} if "problem_id" in (options or {}) else options)
+
+
+class Relabelled:
+    """A source that says of itself that it is another split."""
+
+    def __init__(self, source, split):
+        self._source, self.name, self.split = source, source.name, split
+        self.get, self.sample = source.get, source.sample
+
+    def __getitem__(self, index):
+        return self._source[index]
+
+    def __iter__(self):
+        return iter(self._source)
+
+
+class Overlapping(Sums):
+    """Its split test is train."""
+
+    def __init__(self, split: str = "train", **options):
+        super().__init__(problems=Relabelled(ProceduralSource("sums", draw, "train"), split), **options)
+
+
+_made = itertools.count()
+
+
+class Unpinned(Sums):
+    """Other problems in every instance."""
+
+    def __init__(self, split: str = "train", **options):
+        super().__init__(split, problems=ProceduralSource("sums", draw, split, next(_made)), **options)
+
+
+class Undocumented(Sums):
+    pass
+
+
+Undocumented.__doc__ = None
+
+_UNSTEADY = {"episode_determinism", "episode_isolation", "pickled_state", "replayability", "problems"}
+_BARE = {"network_policy", "host_containment", "resource_bounds", "replayability"}
+_GAMED = {"adversarial_floor", "gameability_gap"}
+
+BAD: dict[type[Sums], set[str]] = {
+    BareProcess: _BARE,
+    LeaksInSandbox: {"oracle_containment"},
+    LeaksInQuestion: {"no_solution_leakage", *_GAMED},
+    LeaksInInfo: {"no_solution_leakage"},
+    LeaksInStep: {"no_solution_leakage"},
+    LeaksInTool: {"no_solution_leakage"},
+    PaysEcho: _GAMED,
+    PaysManyBoxes: _GAMED,
+    PaysLists: _GAMED,
+    PaysSentences: {"canary_floor", "problems", *_GAMED},
+    PaysToolOutput: {*_BARE, *_GAMED},
+    PaysStalling: _GAMED,
+    PaysConstant: _GAMED,
+    PaysNothing: {"noop", *_GAMED},
+    PaysWrong: {"canary_floor", "problems", *_GAMED},
+    Unreachable: {
+        "oracle_max", "floor_gap", "problems", "reward_reachability", "difficulty_separation", "training_signal",
+        "gameability_gap",
+    },
+    Constant: {
+        "floor_gap", "canary_floor", "noop", "problems", "difficulty_separation", "headroom", "training_signal",
+        "gameability_gap",
+    },
+    Guessed: {"floor_gap", "headroom", "difficulty_separation", "training_signal"},
+    Uneven: {"oracle_max", "reward_reachability", "variance_bound", "problems"},
+    Restless: _UNSTEADY,
+    Remembers: _UNSTEADY,
+    Shared: {"episode_isolation"},
+    Unseeded: {"seed_control", "episode_determinism", "episode_isolation", "replayability"},
+    OneStart: {"seed_control"},
+    NotANumber: {"reward_well_formed", "problems", "adversarial_floor"},
+    WrongParts: {"reward_well_formed"},
+    NotJson: {
+        "observation_schema", "seed_control", "episode_determinism", "episode_isolation", "replayability",
+        "no_solution_leakage",
+    },
+    PlaysOn: {"state_contract"},
+    NotPickled: {"pickled_state"},
+    Hoards: {"resource_envelope"},
+    OtherSchema: {"tool_declaration_accuracy"},
+    LosesIds: {"task_declaration_accuracy"},
+    Overlapping: {"splits_disjoint"},
+    Unpinned: {"task_distribution_pinning", "seed_control", "episode_determinism", "replayability"},
+    Undocumented: {"manifest"},
+}  # fmt: skip
+"""What each must fail, of the checks that need no other process."""
+
+GRADED_ELSEWHERE: dict[type[Sums], set[str]] = {
+    Sums: set(),
+    ThreadBound: {"verifier_determinism"},
+    ProcessBound: {"verifier_determinism", "verifier_portability"},
+    TimeZoneBound: {"verifier_portability"},
+    Asserted: {"verifier_portability"},
+    Moody: {"verifier_determinism", "verifier_portability"},
+}
+"""What those must fail whose grader is bound to a place, of the two checks that grade elsewhere."""
