@@ -15,7 +15,7 @@ from random import Random
 
 from rstar2_env.core.errors import ConfigurationError, Rstar2Error
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.evaluation.validation.bench import Bench, Turn, View
+from rstar2_env.evaluation.validation.bench import Bench, Turn, View, problem_of
 from rstar2_env.evaluation.validation.check import Found, NotApplicableError, check
 from rstar2_env.evaluation.validation.players import NO_ANSWER, code_turn, takes_code
 from rstar2_env.problems import Problem
@@ -150,7 +150,8 @@ def marker_problem(bench: Bench, seed: int) -> Problem | None:
         bench.env.reset(seed=seed, options={"problem": problem})
     except (Rstar2Error, KeyError, TypeError, ValueError, AttributeError):
         return None
-    return problem
+    taken = problem_of(bench.env)  # an environment may ignore what it is given
+    return problem if taken is not None and taken.answer == problem.answer else None
 
 
 def _started(bench: Bench) -> tuple[View, str]:

@@ -23,6 +23,7 @@ from rstar2_env.sandbox.job import Limits
 
 _TIMEOUT_CEILING_S = 3600.0
 _LOOKED_AT = 200
+"""Most problems that are looked at; four for each episode of a player, and at least 16."""
 
 
 @check(
@@ -103,7 +104,7 @@ def resource_declaration(bench: Bench) -> Found:
 )
 def task_distribution_pinning(bench: Bench) -> Found:
     """RFC 008 task_distribution_pinning."""
-    one, other = _first(bench.env), _first(bench.fresh())
+    one, other = _first(bench, bench.env), _first(bench, bench.fresh())
     for number, (here, there) in enumerate(zip(one, other, strict=False)):
         if here != there:
             return Found(False, f"problem {number} ({here.id!r}) is another one in another instance")
@@ -118,7 +119,7 @@ def task_distribution_pinning(bench: Bench) -> Found:
 def problem_ids(bench: Bench) -> Found:
     """Whether ids name problems. Not of RFC 008."""
     seen: dict[str, Problem] = {}
-    for problem in _first(bench.env):
+    for problem in _first(bench, bench.env):
         if not problem.question.strip() or not problem.id:
             return Found(False, f"problem {problem.id!r} has no {'question' if problem.id else 'id'}")
         other = seen.setdefault(problem.id, problem)
@@ -140,7 +141,7 @@ def splits_disjoint(bench: Bench) -> Found:
     bench.env.reset(seed=bench.seed)
     # Where a game is played, the question is but the first position, and meta says against whom.
     game = reference_of(playing(bench.env)) is not None
-    train = _contents(bench.env, game)
+    train = _contents(bench, bench.env, game)
     try:
         test = _test_split(bench, game)
     except (ConfigurationError, TypeError, ValueError, LookupError) as error:
@@ -160,13 +161,13 @@ def _test_split(bench: Bench, game: bool) -> set[str]:
         own = getattr(env.unwrapped, "problems", None)
         if getattr(own, "split", "") != "test":
             raise NotApplicableError("its problems are one part, without splits")
-        return _contents(env, game)
+        return _contents(bench, env, game)
     finally:
         env.close()
 
 
-def _contents(env: TextEnv, game: bool) -> set[str]:
-    return {f"{problem.question}\n{dict(problem.meta)}" if game else problem.question for problem in _first(env)}
+def _contents(bench: Bench, env: TextEnv, game: bool) -> set[str]:
+    return {f"{problem.question}\n{dict(problem.meta)}" if game else problem.question for problem in _first(bench, env)}
 
 
 def source_of(env: TextEnv) -> ProblemSource | None:
@@ -175,11 +176,12 @@ def source_of(env: TextEnv) -> ProblemSource | None:
     return own if isinstance(own, ProblemSource) else None
 
 
-def _first(env: TextEnv) -> Sequence[Problem]:
+def _first(bench: Bench, env: TextEnv) -> Sequence[Problem]:
     source = source_of(env)
     if source is None:
         raise NotApplicableError("it shows no source of problems (env.unwrapped.problems)")
-    return list(islice(source, min(_LOOKED_AT, len(source)) if isinstance(source, FiniteSource) else _LOOKED_AT))
+    wanted = min(_LOOKED_AT, max(16, 4 * bench.plays))
+    return list(islice(source, min(wanted, len(source)) if isinstance(source, FiniteSource) else wanted))
 
 
 def _limits(bench: Bench) -> list[Limits]:

@@ -35,11 +35,8 @@ def test_a_bad_one_fails_exactly_where_it_should(env):
 
 def test_every_check_fails_one_of_them():
     caught = set().union(*bad_envs.BAD.values(), *bad_envs.GRADED_ELSEWHERE.values())
-    harmless = {"text_spaces", "timeout_ceiling", "resource_declaration", "problem_ids", "startup"}
-    assert set(CHECKS) - caught == harmless | {
-        "contract",
-        "trajectory_record",
-    }  # test_levels and test_static have these
+    in_test_levels = {"text_spaces", "timeout_ceiling", "problem_ids", "startup", "contract"}
+    assert set(CHECKS) - caught == in_test_levels | {"resource_declaration", "trajectory_record"}
 
 
 @pytest.mark.parametrize(
@@ -83,7 +80,7 @@ def test_the_exploit_that_an_environment_pays_is_named_with_an_episode(env, expl
 @pytest.mark.parametrize(
     ("env", "where"),
     [
-        (bad_envs.LeaksInQuestion, "what follows the first 'nternal key: '"),
+        (bad_envs.LeaksInQuestion, "what follows the first 'ternal key: '"),
         (bad_envs.LeaksInInfo, "info ['record']['solution']"),
         (bad_envs.LeaksInStep, "info ['expected'][]"),
         (bad_envs.LeaksInTool, "solution is "),

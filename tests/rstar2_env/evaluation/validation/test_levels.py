@@ -144,6 +144,9 @@ class Everything:
     def __call__(self, gold, answer, question=None):
         return Verdict(True, Reason.EQUAL, "everything")
 
+    async def acall(self, gold, answer, question=None):
+        return self(gold, answer, question)
+
 
 def test_hacks_that_a_verifier_pays_are_named_by_cause():
     options = {"env_options": {"verifier": Everything()}, "bounds": {"exploit_margin": 1.0}}
