@@ -31,18 +31,19 @@ class Connect4(Game):
     loss.
 
     ## Difficulty
-    ``strength=0.5`` (0 to 1): probability that the opponent looks for wins and blocks in a position. A player who knows
-    the opponent earns 1.0: matches without a known winning line are not drawn.
+    ``strength=0.8`` (0 to 1): probability that the opponent looks for wins and blocks in a position. A player who knows
+    the opponent earns 1.0: matches without a known winning line are not drawn. At 0.5 a player who always takes the
+    last column wins 0.38 of the matches, at 0.8 0.18.
 
     ## Random baseline
-    0.14: random legal moves, no intermediate answers; 0.17 of the matches are won. Over 300 matches.
+    0.06: random legal moves, no intermediate answers; 0.07 of the matches are won. Over 300 matches.
     """
 
     name = "connect4"
-    random_baseline = 0.14
+    random_baseline = 0.06
     rules = _RULES
     turns = 30
-    strength: float = knob(0.5, 0, 1)
+    strength: float = knob(0.8, 0, 1)
 
     def start(self, seed: int) -> BoardMatch | None:
         """The match of that seed; ``None`` if no winning line was found."""
