@@ -1,11 +1,12 @@
 """What Resample-on-Correct does to tool errors, in the smallest policy that can make them.
 
-    python benchmarks/roc_sim.py [--steps 300] [--seeds 3]
+    python benchmarks/roc_sim.py [--steps 300] [--seeds 3] [--right 0.5]
 
 The policy is one number, the logit of the chance that a call fails. An episode makes four calls; whether its answer is
 right is a coin toss that no call touches, so nothing in the reward speaks of errors. Plain GRPO then leaves the error
 rate where it was; Resample-on-Correct lowers it, because the successes that it keeps are the clean ones. NumPy and the
-package's own selectors and advantages; no model.
+package's own selectors and advantages; no model. With ``--right 1`` every answer is right: groups have no advantage
+then, and only what compares the calls of right answers (``quality_ties``) still lowers the error rate.
 
 What it does not show: anything about accuracy, or errors that do hinder an answer.
 """
@@ -15,16 +16,19 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from rstar2_env.core.episode import Episode, Group
 from rstar2_env.core.status import ToolStatus
+from rstar2_env.trainers.advantages.base import Advantage
 from rstar2_env.trainers.advantages.group import GroupNorm
+from rstar2_env.trainers.advantages.quality_ties import QualityTies as TiesByQuality
 from rstar2_env.trainers.ranks import ONE
 from rstar2_env.trainers.selectors.base import Selector, all_equal
 from rstar2_env.trainers.selectors.keep_all import KeepAll
+from rstar2_env.trainers.selectors.quality_ties import QualityTies
 from rstar2_env.trainers.selectors.resample_on_correct import ResampleOnCorrect, penalty, quotas
 
 START, PASS_RATE, CALLS, PROMPTS, RATE = 0.15, 0.5, 4, 16, 0.65
@@ -47,13 +51,14 @@ class SortedBothWays:
 
 @dataclass(frozen=True)
 class Arm:
-    """One way of training: how many episodes are played, how many train, which, and on what reward."""
+    """One way of training: how many episodes are played, how many train, which, on what reward and advantage."""
 
     name: str
     played: int
     kept: int
     selector: Selector
     error_cost: float = 0.0
+    advantage: Advantage = field(default_factory=GroupNorm)
 
 
 ARMS = [
@@ -63,13 +68,24 @@ ARMS = [
     Arm("RoC, sample", 32, 16, ResampleOnCorrect(mode="sample")),
     Arm("sorted negatives", 32, 16, SortedBothWays()),
     Arm("reward - 0.25 p_err", 16, 16, KeepAll(), error_cost=0.25),
+    Arm("RoC, ties", 32, 16, QualityTies("(roc:mode=rank)"), advantage=TiesByQuality()),
 ]
 
 
-def play(error_rate: float, count: int, rng: np.random.Generator, error_cost: float = 0.0) -> list[Episode]:
-    """One group of episodes of a policy whose calls fail at that rate."""
+def play(
+    error_rate: float, count: int, rng: np.random.Generator, error_cost: float = 0.0, right_rate: float = PASS_RATE
+) -> list[Episode]:
+    """One group of episodes.
+
+    Args:
+        error_rate: How often a call of the policy fails.
+        count: Episodes.
+        rng: Source of the tosses.
+        error_cost: What failed calls cost in the reward.
+        right_rate: How often an answer is right.
+    """
     failed = rng.random((count, CALLS)) < error_rate
-    right = rng.random(count) < PASS_RATE
+    right = rng.random(count) < right_rate
     return [
         Episode(
             statuses=[ToolStatus.EXCEPTION if f else ToolStatus.OK for f in row],
@@ -87,17 +103,31 @@ def errors(group: Group) -> list[int]:
     return [sum(status.is_error for status in episode.statuses) for episode in group]
 
 
-def simulate(arm: Arm, steps: int, seed: int, on_step: Callable[[int, float], None] | None = None) -> float:
-    """Train for so many steps; returns the error rate at the end."""
+def simulate(
+    arm: Arm,
+    steps: int,
+    seed: int,
+    on_step: Callable[[int, float], None] | None = None,
+    right_rate: float = PASS_RATE,
+) -> float:
+    """Train for so many steps; returns the error rate at the end.
+
+    Args:
+        arm: The way of training.
+        steps: How many.
+        seed: Seed of everything.
+        on_step: Told of every step and the error rate before it.
+        right_rate: How often an answer is right.
+    """
     rng = np.random.default_rng(seed)
     logit = np.log(START / (1 - START))
     for step in range(steps):
         rate = 1 / (1 + np.exp(-logit))
         gradient, calls = 0.0, 0
         for _ in range(PROMPTS):
-            group = play(rate, arm.played, rng, arm.error_cost)
+            group = play(rate, arm.played, rng, arm.error_cost, right_rate)
             kept = [group[i] for i in arm.selector(group, arm.kept, rng)]
-            advantages = GroupNorm()([kept], ONE)[0]
+            advantages = arm.advantage([kept], ONE)[0]
             # The score of a call that failed with that chance is 1 - rate, of one that did not -rate.
             gradient += sum(a * (e - CALLS * rate) for a, e in zip(advantages, errors(kept), strict=True))
             calls += CALLS * len(kept)
@@ -123,11 +153,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--right", type=float, default=PASS_RATE, help="how often an answer is right")
     arguments = parser.parse_args()
     print(f"error rate of a call after {arguments.steps} steps from {START}, mean of {arguments.seeds} seeds")
     for arm in ARMS:
         begin = time.perf_counter()
-        ends = [simulate(arm, arguments.steps, seed) for seed in range(arguments.seeds)]
+        ends = [simulate(arm, arguments.steps, seed, right_rate=arguments.right) for seed in range(arguments.seeds)]
         print(
             f"{arm.name:20} {np.mean(ends):.4f}  ({np.min(ends):.4f} to {np.max(ends):.4f}, "
             f"{time.perf_counter() - begin:.1f} s)"

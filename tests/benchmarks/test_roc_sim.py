@@ -22,6 +22,14 @@ def test_the_successes_that_are_kept_hold_far_fewer_errors(roc_sim: ModuleType) 
 
 
 @pytest.mark.slow
+def test_where_every_answer_is_right_only_ties_of_quality_still_teach(roc_sim: ModuleType) -> None:
+    ends = {arm.name: roc_sim.simulate(arm, 60, seed=0, right_rate=1.0) for arm in roc_sim.ARMS}
+    for name in ("GRPO, 16", "GRPO, 32", "RoC, rank", "RoC, sample"):
+        assert ends[name] == pytest.approx(0.15), "a group of equal rewards moves nothing"
+    assert ends["RoC, ties"] < 0.05
+
+
+@pytest.mark.slow
 def test_a_hundred_steps_separate_the_arms(roc_sim: ModuleType) -> None:
     ends = {arm.name: roc_sim.simulate(arm, 100, seed=0) for arm in roc_sim.ARMS}
     assert 0.10 < ends["GRPO, 16"] < 0.21

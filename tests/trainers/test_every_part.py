@@ -32,6 +32,7 @@ WITH = {
     ("advantage", "igpo"): [{"zero_when_equal": False}, {"gamma": 0.9, "zero_when_equal": False}],
     ("advantage", "optimal_token_baseline"): [{}, {"count": "all"}, {"zero_tail": False}],
     ("advantage", "pass_at_k"): [{}, {"k": 2}, {"normalize": True}],
+    ("advantage", "quality_ties"): [{"zero_when_equal": False}, {"of": "rloo", "scale": 0.0}],
     ("advantage", "rae"): [{"zero_when_equal": False}, {"update": "last", "zero_when_equal": False}],
     ("advantage", "reinforce"): [{}, {"baseline": "none", "zero_when_equal": False}],
     ("advantage", "reinforce_pp"): [{}, {"baseline": "group", "gamma": 0.9}, {"gamma": 0.9, "zero_when_equal": False}],
@@ -96,6 +97,7 @@ WITH = {
     ("selector", "balanced_band"): [{}, {"of": "roc", "low": 0.1}],
     ("selector", "deviation"): [{}, {"begin": 2, "filter_from": 3}, {"of": "(minimum_group:least=3)", "beta": 0.9}],
     ("selector", "minimum_group"): [{}, {"least": 3, "of": "(all:reject_equal=true)"}],
+    ("selector", "quality_ties"): [{}, {"of": "(all:reject_equal=true)"}],
     ("selector", "roc"): [{}, {"mode": "rank"}, {"spare": 1.0}],
 }
 """Options with which a part is checked; without any where it is not named."""

@@ -71,12 +71,14 @@ def chooses(harness: SelectorHarness) -> None:
 
 
 def equal_rewards(harness: SelectorHarness) -> None:
-    """Groups of equal rewards are all rejected or none is, as the option ``reject_equal`` says where it has one."""
-    says = getattr(harness.make(), "reject_equal", None)
-    taken = {
-        name: bool(harness.choose(group_of(MIXTURES[name]), 4))
-        for name in ("all right", "all wrong", "all wrong that count")
-    }
+    """Groups of equal rewards are all rejected or none is, as the option ``reject_equal`` says where it has one.
+
+    One that says ``ties = True`` goes with an advantage that tells right answers apart, and may take those.
+    """
+    selector = harness.make()
+    says = getattr(selector, "reject_equal", None)
+    names = ("all wrong", "all wrong that count", "all right")[: 2 if getattr(selector, "ties", False) else 3]
+    taken = {name: bool(harness.choose(group_of(MIXTURES[name]), 4)) for name in names}
     if says is None:
         require(len(set(taken.values())) == 1, f"it takes some groups of equal rewards and rejects others: {taken}")
     else:

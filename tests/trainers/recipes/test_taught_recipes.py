@@ -1,4 +1,4 @@
-"""Recipes with a second source beside the policy's own episodes: what each prescribes."""
+"""Recipes that learn from more than rewards (a teacher, how clean calls were): what each prescribes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from rstar2_env.trainers.hooks.kl_schedule import KlSchedule
 from rstar2_env.trainers.parts import make_parts
 
 PRESCRIBED = {
+    "grpo_roc_ties": ("quality_ties", "quality_ties", ["ppo_clip"]),
     "kdrl": ("all", "group_norm", ["ppo_clip", "kdrl"]),
     "opd": ("all", "reinforce", ["opd"]),
     "opsd": ("all", "reinforce", ["opd"]),

@@ -1,0 +1,50 @@
+"""``quality_ties``: where all answers of a group are right, how clean the calls were decides; the reward stays.
+
+With the penalties p of Resample-on-Correct (the share of failed calls, 0.5 without a call, and a broken or repeated
+answer tag) the advantage of an episode in such a group is -scale (p - mean) / (std + eps); in every other group it is
+that of another estimator. Correctness comes first and quality second, so that no call is ever paid for with an answer:
+unlike a penalty in the reward, or ``call_penalty``, which act in all groups. Part of our own, meant with the selector
+of the same name, on top of GRPO-RoC (arXiv 2508.20722).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.options import option
+
+from ..ranks import Ranks
+from ..selectors.quality_ties import tied
+from ..selectors.resample_on_correct import penalty
+from .base import ADVANTAGES, Advantages, FloatArray, centred, deviation
+from .wrapped import Wrapped
+
+
+@dataclass(frozen=True)
+class QualityTies(Wrapped):
+    """Another estimator's advantages, but of groups that are all right, in which cleaner episodes are better.
+
+    Args:
+        of: The other estimator, as a recipe names it: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
+        scale: How much such a group weighs; 1 is as much as a group of right and wrong answers.
+        eps: Added to the deviation of the penalties.
+    """
+
+    scale: float = option(0.5, least=0)
+    eps: float = option(1e-4, least=0)
+
+    def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
+        """See ``Advantage``."""
+        found = self.inner(groups, ranks)
+        return [self._of(group) if tied(group) else own for group, own in zip(groups, found, strict=True)]
+
+    def _of(self, group: Sequence[Episode]) -> list[float | FloatArray]:
+        penalties = np.array([penalty(episode) for episode in group])
+        return [float(-self.scale * one / (deviation(penalties) + self.eps)) for one in centred(penalties)]
+
+
+ADVANTAGES.register("quality_ties", QualityTies)
