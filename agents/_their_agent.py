@@ -62,8 +62,8 @@ class TheirAgent(LoopAgent):
             make = self._own(factory)
         elif base_url is None or model is None:
             raise ConfigurationError(
-                f"The agent {self.framework!r} needs factory=./file.py:function, which makes yours, or base_url and model "
-                "of an endpoint for a plain one."
+                f"The agent {self.framework!r} needs factory=./file.py:function, which makes yours, or base_url and "
+                "model of an endpoint for a plain one."
             )
         else:
             key = os.environ.get(api_key_env)

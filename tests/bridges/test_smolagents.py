@@ -33,7 +33,7 @@ class TestSmolagents(TheirAgents):
         blocks = re.findall(r"```python\n(.*?)```", (DOCS / "bridges.md").read_text(), re.DOTALL)
         with script(self.final("42")) as server:
             scope = {}
-            for block in blocks:
+            for block in blocks[:2]:
                 exec(block.replace("http://127.0.0.1:8000", server.address), scope)
             assert play(env, start(scope["make"]), problem=PROBLEM).correct
         assert "answered []" in capsys.readouterr().out

@@ -66,6 +66,7 @@ GROUPS = (
     Group("openenv", bridges=("openenv",), extras=("openenv",)),
     Group("verifiers", bridges=("verifiers",), extras=("verifiers",), also=("pip>=24,<27", "setuptools>=77,<83")),
     Group("games", bridges=("skyrl", "textarena"), extras=("skyrl", "textarena")),
+    Group("evals", bridges=("inspect",), extras=("inspect", "lm-eval"), also=("openai>=2,<4",)),
 )
 
 

@@ -1,0 +1,185 @@
+"""Inspect (``inspect_ai`` 0.3): any environment of ours as a task, scored by its own reward.
+
+``inspect eval rstar2_env/play -T env=rstar2/MathTool-v0 -T episodes=100 --model ...``, or ``play(...)`` from Python.
+
+Covered: every text environment, single-turn or with tools (in the dialect's text, or as the model's native calls); the
+score is the episode's reward; what came of each turn is in the sample's transcript, the whole in its metadata. An episode
+that says nothing of the model (``unavailable``, a refused, cut or empty reply) is unscored, not 0. Not covered: Inspect's
+own tools, sandboxes and approval: calls run in the environment, under its limits; ``terminated`` and ``truncated`` beside
+``end``; seeds of the model's draws, which Inspect sets with ``--seed`` alone.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import Any, Literal
+
+from rstar2_env.adapters.tool_session import native_call
+from rstar2_env.core.chat.reply import ChatReply, Usage
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import MissingExtraError, UnusableReplyError
+from rstar2_env.core.options import checked
+from rstar2_env.env.conversation import Conversation
+from rstar2_env.evaluation.plan import Plan, plan_of, source_of
+from rstar2_env.wrappers.make import make_env
+
+try:
+    from anyio import to_thread
+    from inspect_ai import Task, task
+    from inspect_ai.dataset import MemoryDataset, Sample
+    from inspect_ai.log import transcript
+    from inspect_ai.model import ChatMessageSystem, ChatMessageTool, ChatMessageUser, ModelOutput, get_model
+    from inspect_ai.scorer import Score, Target, mean, scorer, stderr
+    from inspect_ai.solver import Generate, Solver, TaskState, solver
+    from inspect_ai.tool import ToolInfo
+except ImportError as error:
+    raise MissingExtraError("inspect", "A task of Inspect") from error
+
+KEPT = "rstar2"
+"""Key of the sample's metadata that holds how the episode went."""
+_FINISH = {"max_tokens": "length", "model_length": "length", "content_filter": "content_filter"}
+_TURN = ("tool_calls", "answer", "correct", "end")
+
+
+@task  # type: ignore[untyped-decorator, unused-ignore]  # Inspect is not there where types are checked
+@checked
+def play(
+    env: str = "rstar2/MathTool-v0",
+    problems: str | None = None,
+    split: str = "test",
+    episodes: int | None = None,
+    seed: int = 0,
+    tools: Literal["text", "native"] = "text",
+    wrappers: str | None = None,
+    env_options: dict[str, Any] | None = None,
+) -> Any:
+    """A task that plays episodes of an environment; the arguments are those of ``rstar2_env.evaluate``.
+
+    Args:
+        env: A Gymnasium id, or your own code.
+        problems: What ``load_problems`` takes; ``None`` means the environment's own.
+        split: Split of the problems, where the source has splits.
+        episodes: How many starts; ``None`` plays every problem of a finite source.
+        seed: Of the choice of problems and of every episode.
+        tools: ``"text"``: calls are written in the environment's dialect. ``"native"``: the environment's tools are the
+            model's own.
+        wrappers: Put around the environment, as ``make_env`` takes them; ``None``: none.
+        env_options: Options of the environment.
+
+    Raises:
+        ConfigurationError: The options do not fit together; an unlimited source needs ``episodes``.
+    """
+    make = partial(make_env, env, wrappers=wrappers or (), **(env_options or {}))
+    made = make()
+    try:
+        plan = plan_of(source_of(made, problems, split), episodes, seed)
+        dialect = getattr(made.unwrapped, "dialect", None) or "rstar2"
+        Conversation(dialect, native=tools == "native")  # so that a dialect that does not fit is refused now
+    finally:
+        made.close()
+    samples = [
+        Sample(
+            id=each.index,
+            input=each.problem.question if each.problem is not None else f"{env}, seed {each.seed}",
+            target=each.problem.answer if each.problem is not None else "",
+            metadata={"problem_id": each.problem_id, "seed": each.seed},
+        )
+        for each in plan
+    ]
+    return Task(
+        dataset=MemoryDataset(samples, name=env),
+        solver=episode(make, plan, dialect, tools == "native"),
+        scorer=reward(),
+    )
+
+
+@solver  # type: ignore[untyped-decorator, unused-ignore]
+def episode(make: Any, plan: Plan, dialect: Any, native: bool) -> Solver:
+    """Plays one episode with the model.
+
+    Args:
+        make: Makes the environment.
+        plan: The episodes, by the samples' ids.
+        dialect: The environment's.
+        native: Whether the model gets the environment's tools as its own.
+    """
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        each, talk = plan[int(state.sample_id)], Conversation(dialect, native=native)
+        env = await to_thread.run_sync(make)
+        try:
+            options = None if each.problem is None else {"problem": each.problem}
+            text, info = await to_thread.run_sync(partial(env.reset, seed=each.seed, options=options))
+            played = Episode(seed=each.seed).begin(text, info)
+            talk.begin(info)
+            state.messages, seen, over = [], 0, False
+            tools = [ToolInfo(**one["function"]) for one in talk.fields.get("tools", ())]
+            while not over:
+                talk.hear(text, str(info.get("role", "user")) if played.turns else "user")
+                state.messages += [_message(one) for one in talk.messages[seen:]]
+                state.metadata[KEPT] = _record(played)
+                state.output = await get_model().generate(state.messages, tools=tools)
+                state.messages.append(state.output.message)
+                reply = _reply(state.output)
+                if reply.trouble is not None:
+                    played.void(*reply.trouble)
+                    break
+                try:
+                    turn = talk.say(reply)
+                except UnusableReplyError as error:
+                    played.void(error.end, str(error))
+                    break
+                seen = len(talk.messages)
+                returned = await to_thread.run_sync(env.step, turn)
+                over = played.step(turn, returned)
+                text, info = returned[0], returned[4]
+                shown = {name: info[name] for name in _TURN if name in info}
+                transcript().info({"turn": played.turns, "reward": float(returned[1]), **_json(shown)}, source=KEPT)
+        finally:
+            await to_thread.run_sync(env.close)
+        state.metadata[KEPT] = _record(played)
+        return state
+
+    return solve
+
+
+@scorer(metrics=[mean(), stderr()])  # type: ignore[untyped-decorator, unused-ignore]
+def reward() -> Any:
+    """The reward of the episode; unscored where it says nothing of the model."""
+
+    async def score(state: TaskState, target: Target) -> Score:
+        found = state.metadata[KEPT]
+        if not found["available"]:
+            return Score.unscored(reason=found["end"], explanation=found["error"], metadata=found)
+        return Score(value=found["reward"], answer=found["answer"], explanation=found["end"], metadata=found)
+
+    return score
+
+
+def _record(played: Episode) -> dict[str, Any]:
+    names = ("reward", "end", "correct", "answer", "turns", "statuses", "injected", "answer_tags", "rewards", "error")
+    whole = played.record()
+    return {"available": played.available, **{name: whole[name] for name in names}}
+
+
+def _message(one: dict[str, Any]) -> Any:
+    if one["role"] == "tool":
+        return ChatMessageTool(content=one["content"], tool_call_id=one["tool_call_id"])
+    return {"system": ChatMessageSystem, "user": ChatMessageUser}[one["role"]](content=one["content"])
+
+
+def _reply(output: ModelOutput) -> ChatReply:
+    """A model's output as our client of endpoints reads one; arguments that did not parse stay text."""
+    message = output.message
+    calls = []
+    for number, call in enumerate(message.tool_calls or ()):
+        made = native_call(number, call.function, call.parse_error or call.arguments)
+        calls.append(type(made)(call.id, made.name, made.arguments))
+    finish = _FINISH.get(output.stop_reason, output.stop_reason)
+    return ChatReply(message.text, tuple(calls), finish, "", Usage())
+
+
+def _json(values: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(json.dumps(values, default=str))
+    return found
