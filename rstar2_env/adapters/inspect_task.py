@@ -3,10 +3,10 @@
 ``inspect eval rstar2_env/play -T env=rstar2/MathTool-v0 -T episodes=100 --model ...``, or ``play(...)`` from Python.
 
 Covered: every text environment, single-turn or with tools (in the dialect's text, or as the model's native calls); the
-score is the episode's reward; what came of each turn is in the sample's transcript, the whole in its metadata. An episode
-that says nothing of the model (``unavailable``, a refused, cut or empty reply) is unscored, not 0. Not covered: Inspect's
-own tools, sandboxes and approval: calls run in the environment, under its limits; ``terminated`` and ``truncated`` beside
-``end``; seeds of the model's draws, which Inspect sets with ``--seed`` alone.
+score is the episode's reward; what came of each turn is in the sample's transcript, the whole in its metadata. An
+episode that says nothing of the model (``unavailable``, a refused, cut or empty reply) is unscored, not 0. Not covered:
+Inspect's own tools, sandboxes and approval: calls run in the environment, under its limits; ``terminated`` and
+``truncated`` beside ``end``; seeds of the model's draws, which Inspect sets with ``--seed`` alone.
 """
 
 from __future__ import annotations

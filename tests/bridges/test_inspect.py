@@ -100,7 +100,7 @@ def test_native_calls_are_played_with_the_models_own_tools(tmp_path):
             output = ModelOutput.from_content("mockllm", "")
             output.choices[0].message.tool_calls = [call, broken]
             return output
-        assert [message.text for message in messages if message.role == "tool"][0].strip() == "42"
+        assert next(message.text for message in messages if message.role == "tool").strip() == "42"
         return WRONG
 
     log = run(model, tmp_path, tools="native")
