@@ -14,6 +14,7 @@ import copy
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -177,7 +178,7 @@ class Asked:
                 break
             agent = self._copy()
             try:
-                turn = self._count(agent, lambda one=agent: one.act(observation, info))
+                turn = self._count(agent, partial(agent.act, observation, info))
             except UnusableReplyError as error:
                 unusable = error
                 continue

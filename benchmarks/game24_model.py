@@ -25,6 +25,25 @@ _QUESTION = re.compile(r"Make (\d+) from the numbers ([\d, ]+\d)")
 _WORK = re.compile(r"^\d+\. (\S+) ([-+*/]) (\S+)", re.MULTILINE)
 _BOXED = re.compile(r"\\boxed\{(.+)\}|^Answer: (.+)$", re.MULTILINE)
 
+_PROGRAM = """```python
+def search(left, target={target}):
+    if len(left) == 1:
+        return left[0][1] if abs(left[0][0] - target) < 1e-9 else None
+    for a in left:
+        for b in left:
+            if a is not b:
+                rest = [one for one in left if one is not a and one is not b]
+                for sign in "+-*/":
+                    if sign != "/" or b[0]:
+                        value = a[0] + b[0] if sign == "+" else a[0] - b[0] if sign == "-" else (
+                            a[0] * b[0] if sign == "*" else a[0] / b[0])
+                        found = search(rest + [(value, "(" + a[1] + sign + b[1] + ")")])
+                        if found:
+                            return found
+
+print("found", search([(number, str(number)) for number in {numbers}]))
+```"""
+
 
 class Game24Model:
     """Plays the game of 24 as a weak language model would.
@@ -33,10 +52,11 @@ class Game24Model:
         skill: How often a step is drawn from those that can still reach the target.
         noise: How often a state is misjudged; a whole solution is a third as often.
         trust: How often it takes a step that is shown to it as helpful, where it can.
+        programs: How often a program that it writes is right.
     """
 
-    def __init__(self, skill: float = 0.35, noise: float = 0.1, trust: float = 0.7) -> None:
-        self._skill, self._noise, self._trust = skill, noise, trust
+    def __init__(self, skill: float = 0.35, noise: float = 0.1, trust: float = 0.3, programs: float = 0.6) -> None:
+        self._skill, self._noise, self._trust, self._programs = skill, noise, trust, programs
         self._rng = np.random.default_rng(0)
         self.usage: dict[str, float] = {}
 
@@ -63,9 +83,8 @@ class Game24Model:
         return text
 
     def _reply(self, asked: str) -> str:
-        *_, (target_text, numbers) = _QUESTION.findall(asked)
-        target = int(target_text)
-        state: State = tuple((Fraction(number), number) for number in re.findall(r"\d+", numbers))
+        target = int(_QUESTION.findall(asked)[-1][0])
+        state = _question_state(asked)
         if "Work so far:" in asked:
             return self._at_work(asked, _after(state, asked), target)
         if "Proposed solution:" in asked or "Criteria:" in asked:
@@ -76,6 +95,14 @@ class Game24Model:
             if "RIGHT" in asked:
                 return "RIGHT" if good else f"The result is not {target}."
             return "Yes" if good else "No"
+        if "How should this be gone about next?" in asked:
+            return "program" if "Result of program" not in asked else "aggregate"
+        if "Write a Python program" in asked:
+            right = self._rng.random() < self._programs
+            return _PROGRAM.format(numbers=[int(value) for value, _ in state], target=target if right else target + 1)
+        if "Answer the question from these results" in asked:
+            found = re.search(r"^found (\S+)$", asked, re.MULTILINE)
+            return f"Answer: {found[1] if found else self._solve(state, target)[1]}"
         thoughts, expression = self._solve(state, target)
         begun = asked.partition("Your thoughts so far:")[2]
         if known := re.search(rf"(\S+) makes {target}\b", begun):
@@ -95,6 +122,18 @@ class Game24Model:
             return self._yes(can(_values(after), target), str(_values(after)))
         if task.startswith("Is the last step right"):
             return "Yes"
+        if task.startswith("Judge this work"):
+            good = 3 if self._judged(can(_values(state), target), str(_values(state))) else 1
+            few = max(1, 5 - len(state))
+            return f"{good}{good}{good}{min(3, few)}2{min(3, few)}{good}"
+        if task.startswith("Split what is left"):
+            return f"Which two numbers make {target}?"
+        if task.startswith("Two next steps"):
+            first, second = re.findall(r"^[AB]: (.+)$", task, re.MULTILINE)
+            good = [self._judged(can(_values(_taken(state, one)), target), one + str(state)) for one in (first, second)]
+            return "B" if good[1] > good[0] else "A"
+        if task.startswith("Rewrite the last step"):
+            return self._step(_after(_question_state(asked), asked, but=1), target)
         if task.startswith("How promising"):
             if found := _BOXED.search(asked):
                 good = self._judged(_value(found[1] or found[2], state) == target, asked, 3)
@@ -125,7 +164,7 @@ class Game24Model:
         while len(state) > 1:
             step = self._step(state, target)
             state = _taken(state, step)
-            lines.append(f"{step}, {_left(state)}")
+            lines.append(step)
         value, expression = state[0]
         return "\n".join([*lines, f"{expression} makes {value}"]), expression
 
@@ -174,9 +213,14 @@ def _taken(state: State, step: str) -> State:
     return state
 
 
-def _after(state: State, asked: str) -> State:
-    work = asked.partition("Work so far:")[2]
-    for a, sign, b in _WORK.findall(work):
+def _question_state(asked: str) -> State:
+    return tuple((Fraction(number), number) for number in re.findall(r"\d+", _QUESTION.findall(asked)[-1][1]))
+
+
+def _after(state: State, asked: str, but: int = 0) -> State:
+    """The state after the steps of the work, but for some last ones."""
+    work = _WORK.findall(asked.partition("Work so far:")[2])
+    for a, sign, b in work[: len(work) - but]:
         state = _taken(state, f"{a} {sign} {b}")
     return state
 
@@ -199,10 +243,21 @@ def _value(expression: str, state: State) -> Fraction | None:
         return None
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 18)
 def can(values: tuple[Fraction, ...], target: int) -> bool:
     """Whether the target can be made of the values."""
     if len(values) == 1:
         return values[0] == target
     state = tuple((value, "") for value in values)
     return any(can(_values(_joined(state, *move)), target) for move in moves(state))
+
+
+def solution_steps(numbers: list[int], target: int) -> list[str]:
+    """The steps of a solution, as the model writes them; none where there is no solution."""
+    state: State = tuple((Fraction(number), str(number)) for number in numbers)
+    steps = []
+    while len(state) > 1 and can(_values(state), target):
+        move = next(one for one in moves(state) if can(_values(_joined(state, *one)), target))
+        steps.append(f"{state[move[0]][0]} {move[1]} {state[move[2]][0]}")
+        state = _joined(state, *move)
+    return steps

@@ -53,7 +53,7 @@ class MctsPuct(Thinker):
         width: Proposals in each state.
         votes: How often a state is rated and a step checked.
         discount: Factor on what follows, for each step.
-        tokens: Tokens of the proposing agent in one episode after which the search ends; 0 for no limit.
+        tokens: Tokens of one episode after which the search ends; 0 for no limit.
         dialect: The environment's dialect.
 
     Raises:
@@ -66,7 +66,7 @@ class MctsPuct(Thinker):
         agent: Any,
         value: Any = None,
         process: Any = None,
-        iterations: Count = 10,
+        iterations: Count = 30,
         depth: Count = 5,
         width: Count = 4,
         votes: Count = 1,

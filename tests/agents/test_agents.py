@@ -60,7 +60,11 @@ THEIRS = [name for name in AGENTS.names() if hasattr(AGENTS.get(name), "framewor
 """Agents of other frameworks: tests/bridges has the same test of each, with the framework."""
 
 
-@pytest.mark.parametrize("name", sorted(set(AGENTS.names()) - set(THEIRS)))
+LOCAL = ["logit_transfer", "policy"]
+"""Agents that load models: test_local_models.py has the same test of each, with tiny ones."""
+
+
+@pytest.mark.parametrize("name", sorted(set(AGENTS.names()) - {*THEIRS, *LOCAL}))
 def test_every_agent_keeps_the_contract(name):
     reply = {"choices": [{"message": {"role": "assistant", "content": "<answer>\\boxed{18}</answer>"}}]}
     with flaky(lambda asked, number: (200, reply)) as endpoint:

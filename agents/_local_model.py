@@ -1,0 +1,197 @@
+"""A model of transformers in this process, for agents: ids in, ids out, one at a time.
+
+The conversation is kept as ids, as in training: what the model generated is never tokenized again. A model is loaded
+once for all agents of the process that name it; torch and transformers are imported when one is. Not covered: many
+episodes at once, for which an engine is faster (``rstar2 eval --model``).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rstar2_env.core.errors import ConfigurationError, UnusableReplyError
+
+Processor = Callable[[], Any]
+"""Makes a ``LogitsProcessor`` for one turn."""
+
+_models: dict[tuple[str, str | None], LocalModel] = {}
+_lock = threading.RLock()
+
+
+class LocalModel:
+    """A model and its tokenizer; get one with ``local_model``.
+
+    Args:
+        path: Folder or hub name.
+        chat_template: As ``ChatCodec`` takes it.
+
+    Attributes:
+        model: The model.
+        chat: Renders the conversation as ids.
+
+    Raises:
+        ConfigurationError: There is no such model, or it has no chat template.
+    """
+
+    def __init__(self, path: str, chat_template: str | None) -> None:
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+
+        from rstar2_env.rollout.chat import ChatCodec
+
+        self._key = (path, chat_template)
+        try:
+            self.model: Any = AutoModelForCausalLM.from_pretrained(path, dtype="auto")
+            self.model.train(False)
+            tokenizer: Any = AutoTokenizer.from_pretrained(path)
+        except (OSError, ValueError) as error:
+            raise ConfigurationError(f"The model {path!r} cannot be loaded: {error}") from error
+        ends = self.model.generation_config.eos_token_id
+        self.chat = ChatCodec(
+            tokenizer,
+            chat_template=chat_template,
+            stop_ids=ends if isinstance(ends, (list, tuple)) else [] if ends is None else [ends],
+        )
+
+    @property
+    def vocabulary(self) -> dict[str, int]:
+        """Every token with its id."""
+        return dict(self.chat.tokenizer.get_vocab())
+
+    def generate(self, ids: Sequence[int], *, seed: int, processor: Any = None, **sampling: Any) -> list[int]:
+        """What follows some ids, its end included.
+
+        Args:
+            ids: The conversation.
+            seed: Seed of the draws; the state of torch's own generator is left as it is.
+            processor: A ``LogitsProcessor``, applied before temperature and nucleus.
+            **sampling: ``max_tokens``, ``temperature`` and ``top_p``.
+        """
+        import torch
+        from transformers import LogitsProcessorList
+
+        temperature = sampling["temperature"]
+        draws = {"do_sample": True, "temperature": temperature, "top_p": sampling["top_p"], "top_k": 0}
+        greedy = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
+        inputs = torch.tensor([list(ids)], device=self.model.device)
+        with _lock, torch.random.fork_rng(), torch.inference_mode():
+            torch.manual_seed(seed)
+            out = self.model.generate(
+                inputs,
+                attention_mask=torch.ones_like(inputs),
+                max_new_tokens=sampling["max_tokens"],
+                eos_token_id=list(self.chat.stop_ids) or None,
+                pad_token_id=(self.chat.stop_ids or (0,))[0],
+                logits_processor=LogitsProcessorList([] if processor is None else [processor]),
+                **(draws if temperature > 0 else greedy),
+            )
+        return [int(one) for one in out[0, len(ids) :]]
+
+    def __deepcopy__(self, memo: Any) -> LocalModel:
+        """A copied agent shares it."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as what loads it."""
+        return local_model, self._key
+
+
+def local_model(path: str, chat_template: str | None = None) -> LocalModel:
+    """The model of that name, loaded once in a process.
+
+    Args:
+        path: Folder or hub name.
+        chat_template: As ``ChatCodec`` takes it.
+
+    Raises:
+        ConfigurationError: There is no such model, or it has no chat template.
+    """
+    with _lock:
+        key = (path, chat_template)
+        if key not in _models:
+            _models[key] = LocalModel(*key)
+        return _models[key]
+
+
+class LocalTurns:
+    """The turns of a local model, as an agent plays them; ``Policy`` and ``LogitTransfer`` are made of it.
+
+    Args:
+        model: The model.
+        sampling: ``max_tokens``, ``temperature`` and ``top_p``.
+    """
+
+    def __init__(self, model: LocalModel, sampling: Mapping[str, Any]) -> None:
+        self._model, self._sampling = model, dict(sampling)
+        self.usage: dict[str, float] = {}
+        self._ids: list[int] = []
+        self._seed = self._spoken = 0
+        self._ended = True
+
+    def processor(self) -> Any:
+        """A ``LogitsProcessor`` for one turn; ``None`` for none."""
+        return None
+
+    def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:
+        """Start an episode.
+
+        Args:
+            observation: The text of the environment's ``reset``.
+            info: The ``info`` of the environment's ``reset``; ``system`` is the system message.
+            seed: Seed of all that is drawn.
+        """
+        self._system, self._ids = str(info.get("system") or ""), []
+        self._seed, self._spoken, self.usage = seed, 0, {"requests": 0.0, "prompt_tokens": 0.0}
+        self.usage["completion_tokens"] = 0.0
+
+    def reseed(self, seed: int) -> None:
+        """Draw otherwise from here on."""
+        self._seed = seed
+
+    def act(self, observation: str, info: Mapping[str, Any]) -> str:
+        """The next turn.
+
+        Raises:
+            UnusableReplyError: The conversation is longer than the model reads.
+        """
+        self._hear(observation, info)
+        return self._speak([])
+
+    def go_on(self, observation: str, info: Mapping[str, Any], begun: str) -> str:
+        """What follows a turn that is begun.
+
+        Args:
+            observation: What the environment showed last.
+            info: What came with it.
+            begun: The text that the turn begins with.
+        """
+        self._hear(observation, info)
+        return self._speak(self._model.chat.plain(begun))
+
+    def count_tokens(self, text: str) -> int:
+        """How many tokens a text has."""
+        return len(self._model.chat.plain(text))
+
+    def _hear(self, observation: str, info: Mapping[str, Any]) -> None:
+        chat = self._model.chat
+        text = observation.encode("utf-8", "replace").decode("utf-8")  # no tokenizer takes lone surrogates
+        if not self._ids:
+            self._ids = chat.prompt(self._system, text)
+        else:
+            self._ids += chat.suffix(str(info.get("role", "user")), text, ended=self._ended)
+
+    def _speak(self, begun: list[int]) -> str:
+        asked = [*self._ids, *begun]
+        most = getattr(self._model.model.config, "max_position_embeddings", None)
+        if most is not None and len(asked) + 1 > most:
+            raise UnusableReplyError("cut", f"The conversation has {len(asked)} tokens, and the model reads {most}.")
+        # Every turn of an episode has draws of its own.
+        seed = (self._seed + 7919 * self._spoken) % (1 << 31)
+        said = self._model.generate(asked, seed=seed, processor=self.processor(), **self._sampling)
+        self._ids, self._spoken = asked + said, self._spoken + 1
+        self._ended = bool(said) and said[-1] in self._model.chat.stop_ids
+        self.usage["requests"] += 1
+        self.usage["prompt_tokens"] += len(asked)
+        self.usage["completion_tokens"] += len(said)
+        return self._model.chat.text(said)

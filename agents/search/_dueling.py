@@ -1,0 +1,80 @@
+"""The navigator's network: 2,566 parameters, in NumPy; what trains it is ``_navigator_training``.
+
+A dueling network of three layers: seven scores to 32 features, then a value (32, 1) and five advantages (32, 5):
+``Q(s, a) = V(s) + A(s, a) - mean_b A(s, b)`` (Wang et al., arXiv 1511.06581). 7*32+32 = 256; 32*32+32 = 1,056 for each
+of the two; 33 and 165 for their outputs: 2,566, the number that RL of Thoughts gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rstar2_env.core.errors import ConfigurationError
+
+SCORES, ACTIONS, _WIDE = 7, 5, 32
+SHAPES: Mapping[str, tuple[int, ...]] = {
+    "features.weight": (_WIDE, SCORES),
+    "features.bias": (_WIDE,),
+    "value.0.weight": (_WIDE, _WIDE),
+    "value.0.bias": (_WIDE,),
+    "value.2.weight": (1, _WIDE),
+    "value.2.bias": (1,),
+    "advantage.0.weight": (_WIDE, _WIDE),
+    "advantage.0.bias": (_WIDE,),
+    "advantage.2.weight": (ACTIONS, _WIDE),
+    "advantage.2.bias": (ACTIONS,),
+}
+"""Every weight, by the name that it has in torch."""
+
+Weights = Mapping[str, np.ndarray[Any, Any]]
+
+
+def q_values(weights: Weights, scores: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The worth of each of the five blocks.
+
+    Args:
+        weights: Named as in ``SHAPES``.
+        scores: Seven numbers from 1 to 3, in the last dimension.
+    """
+    hidden = np.maximum(0.0, _linear(weights, "features", (np.asarray(scores, np.float32) - 2.0)))
+    value, advantage = (
+        _linear(weights, f"{head}.2", np.maximum(0.0, _linear(weights, f"{head}.0", hidden)))
+        for head in ("value", "advantage")
+    )
+    worth: np.ndarray[Any, Any] = value + advantage - advantage.mean(-1, keepdims=True)
+    return worth
+
+
+def _linear(weights: Weights, name: str, inputs: np.ndarray[Any, Any]) -> Any:
+    return inputs @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
+
+
+def save(weights: Weights, file: str | Path) -> None:
+    """Write weights as an ``.npz`` file."""
+    with Path(file).open("wb") as stream:
+        np.savez(stream, **dict[str, Any](weights))
+
+
+def load(file: str | Path) -> dict[str, np.ndarray[Any, Any]]:
+    """Read weights that ``save`` wrote.
+
+    Raises:
+        ConfigurationError: The file cannot be read, or holds other weights.
+    """
+    try:
+        with np.load(file, allow_pickle=False) as stored:
+            found = {name: np.asarray(stored[name], np.float32) for name in stored.files}
+    except (OSError, ValueError, EOFError) as error:
+        raise ConfigurationError(f"weights: {file} cannot be read: {error}.", option="weights") from error
+    shapes = {name: value.shape for name, value in found.items()}
+    if shapes != dict(SHAPES):
+        raise ConfigurationError(
+            f"weights: {file} does not hold a navigator's weights: expected {dict(SHAPES)}, not {shapes}. "
+            "train_navigator makes them.",
+            option="weights",
+        )
+    return found

@@ -1,0 +1,145 @@
+"""``navigator``: a small policy chooses the next block of a chain of thought. RL of Thoughts (arXiv 2505.14140).
+
+State: seven scores from 1 to 3 that the model gives its own work (correctness of modelling, clarity and calculation;
+complexity of what is left, in steps and in ideas; completeness in being near to an answer and sure of it). Blocks:
+reason one step, decompose, debate, refine, terminate. Rules: an answer terminates; refine is not for the first step,
+where it is reason; after ``steps`` blocks it terminates. The policy is the greedy one of a Double-Dueling DQN of 2,566
+parameters (``_dueling``); without weights it is to reason until there is an answer. ``train_navigator`` trains one on
+any environment, with its reward at the end, where the paper has a process reward model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from rstar2_env.core.options import Count, checked
+from rstar2_env.dialects import Dialect
+from rstar2_env.search import BudgetSpentError
+
+from ..base import AGENTS
+from . import _dueling
+from ._base import Thinker
+from ._chain import CONCLUDE, STEP, Chain
+from ._dueling import save as save_weights
+from ._navigator_training import Learning, train_navigator
+
+__all__ = ["BLOCKS", "Learning", "Navigator", "allowed", "save_weights", "train_navigator"]
+
+BLOCKS = ("reason", "decompose", "debate", "refine", "terminate")
+SELF = (
+    "Judge this work by seven scores from 1 (bad) to 3 (good), as seven digits: right modelling, clarity, right "
+    "calculation; few steps left, easy ideas left; near to an answer, sure of it."
+)
+SPLIT = "Split what is left to do into smaller questions, in one line."
+BETTER = "Two next steps are proposed.\nA: {first}\nB: {second}\nWhich is better? Reply A or B."
+REFINE = "Rewrite the last step so that it is right, in one line."
+
+Chooser = Callable[[tuple[int, ...]], int]
+"""Chooses a block by the seven scores."""
+
+
+def allowed(block: int, *, step: int, steps: int, answered: bool) -> int:
+    """The block that is played, by the rules.
+
+    Args:
+        block: The one that was chosen, as its place in ``BLOCKS``.
+        step: How many blocks were played before.
+        steps: How many may be played.
+        answered: Whether there is an answer.
+    """
+    if answered or step >= steps:
+        return BLOCKS.index("terminate")
+    if step == 0 and BLOCKS[block] == "refine":
+        return BLOCKS.index("reason")
+    return block
+
+
+class Navigator(Thinker):
+    """Lets a small trained policy choose how to go on with a chain of thought, block by block (RL of Thoughts).
+
+    Args:
+        agent: The agent that is asked: its name with options, or your own.
+        weights: A trained policy, as ``train_navigator`` makes it, or its file; ``None`` plays ``block`` until there
+            is an answer.
+        steps: How many blocks are played at most.
+        block: The block that is played without weights.
+        tokens: Tokens of one episode after which nothing more is asked but the answer; 0 for no limit.
+        dialect: The environment's dialect.
+
+    Raises:
+        ConfigurationError: The file holds no weights, an option is out of its range, or the agent cannot be asked
+            several times.
+    """
+
+    @checked
+    def __init__(
+        self,
+        agent: Any,
+        weights: str | Mapping[str, Any] | None = None,
+        steps: Count = 8,
+        block: Literal["reason", "decompose", "debate", "refine"] = "reason",
+        tokens: int = 0,
+        dialect: Dialect | str = "rstar2",
+    ) -> None:
+        super().__init__(agent, tokens, dialect)
+        self._steps, self._fixed = steps, BLOCKS.index(block)
+        self._weights = _dueling.load(weights) if isinstance(weights, str) else weights
+        self.choose: Chooser | None = None
+
+    def think(self, question: str, info: Mapping[str, Any]) -> str:
+        """Play blocks until the rules or the policy end it."""
+        chain = Chain(question)
+        try:
+            for step in range(self._steps + 1):
+                over = chain.answer is not None or step >= self._steps
+                chosen = self._fixed if over else self._chosen(chain)
+                block = allowed(chosen, step=step, steps=self._steps, answered=chain.answer is not None)
+                if BLOCKS[block] == "terminate":
+                    break
+                chain = getattr(self, "_" + BLOCKS[block])(chain)
+        except BudgetSpentError:
+            pass
+        return chain.answer if chain.answer is not None else self.conclude(chain.prompt(CONCLUDE))
+
+    def scores(self, chain: Chain) -> tuple[int, ...]:
+        """The seven scores that the model gives its work; 2 for each that it leaves out."""
+        found = [int(digit) for digit in re.findall(r"[123]", self._asked.ask(chain.prompt(SELF)))[:7]]
+        return (*found, *[2] * (7 - len(found)))
+
+    def _chosen(self, chain: Chain) -> int:
+        if self.choose is not None:
+            return self.choose(self.scores(chain))
+        if self._weights is None:
+            return self._fixed
+        return int(np.argmax(_dueling.q_values(self._weights, np.asarray(self.scores(chain)))))
+
+    def _reason(self, chain: Chain) -> Chain:
+        return self._longer(chain, self._asked.ask(chain.prompt(STEP)))
+
+    def _decompose(self, chain: Chain) -> Chain:
+        return self._longer(chain, self._asked.ask(chain.prompt(SPLIT)))
+
+    def _debate(self, chain: Chain) -> Chain:
+        first, second = (self._asked.ask(chain.prompt(STEP)).strip() for _ in range(2))
+        if first == second:
+            return self._longer(chain, first)
+        said = self._asked.ask(chain.prompt(BETTER.format(first=first, second=second)))
+        return self._longer(chain, second if re.match(r"\W*B\b", said) else first)
+
+    def _refine(self, chain: Chain) -> Chain:
+        reply = self._asked.ask(chain.prompt(REFINE))
+        return self._longer(replace(chain, steps=chain.steps[:-1]), reply) if reply.strip() else chain
+
+    def _longer(self, chain: Chain, text: str) -> Chain:
+        text = text.strip()
+        answer = self.read(text)
+        line = text if answer is not None else text.partition("\n")[0]
+        return replace(chain, steps=(*chain.steps, line), answer=answer) if line else chain
+
+
+AGENTS.register("navigator", Navigator)

@@ -1,0 +1,140 @@
+"""``tactic_router``: choose how to go about it, in words or by a program. Reason in the Wild (arXiv 2406.13764).
+
+The model names a tactic: ``text`` (reason in words), ``program`` (a program that computes the answer), or
+``program_aided`` (words and a program together). Each is carried out once, its result is shown, and the model chooses
+again, until it chooses ``aggregate``, a tactic fails, what it names is none that is left, or ``steps`` are taken; then
+it answers from all results. The paper also has logic programs for a solver, which a Python tool can run, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import Count, Rule, checked
+from rstar2_env.dialects import Dialect
+from rstar2_env.evaluation.play import python_call
+from rstar2_env.search import BudgetSpentError
+
+from ..base import AGENTS
+from ._base import Thinker
+
+CHOOSE = "How should this be gone about next? Reply with one word: {routes}."
+TACTICS = {
+    "text": "Reason in words, step by step, to an answer.",
+    "program": "Write a Python program in a code fence that prints the answer.",
+    "program_aided": "Reason in words, and write a Python program in a code fence that computes what is hard.",
+}
+AGGREGATE = "Answer the question from these results: write 'Answer:' and the answer."
+_FENCE = re.compile(r"```(?:python3?|py)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL)
+
+
+class TacticRouter(Thinker):
+    """Lets the model choose tactics, text or programs, runs each once, and answers from all results.
+
+    Programs run in the environment's own tool, as a call of the turn; where there is none, they fail.
+
+    Args:
+        agent: The agent that is asked: its name with options, or your own.
+        routes: The tactics that it may choose.
+        steps: How many are carried out at most.
+        tokens: Tokens of one episode after which nothing more is asked but the answer; 0 for no limit.
+        dialect: The environment's dialect.
+
+    Raises:
+        ConfigurationError: A route has no tactic, an option is out of its range, or the agent cannot be asked several
+            times.
+    """
+
+    @checked
+    def __init__(
+        self,
+        agent: Any,
+        routes: Annotated[Sequence[str], Rule(least=1)] = ("text", "program", "program_aided"),
+        steps: Count = 3,
+        tokens: int = 0,
+        dialect: Dialect | str = "rstar2",
+    ) -> None:
+        super().__init__(agent, tokens, dialect)
+        for route in routes:
+            if route not in TACTICS:
+                raise ConfigurationError(f"routes are some of {', '.join(TACTICS)}, not {route!r}.", option="routes")
+        self._routes, self._steps = tuple(dict.fromkeys(routes)), steps
+        self._question = ""
+        self._results: list[tuple[str, str]] = []
+        self._running: tuple[str, str] | None = None
+
+    @property
+    def results(self) -> Sequence[tuple[str, str]]:
+        """The tactics that were carried out for the last question, each with its result."""
+        return tuple(self._results)
+
+    def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:
+        """Start an episode.
+
+        Args:
+            observation: The text of the environment's ``reset``.
+            info: The ``info`` of the environment's ``reset``.
+            seed: Seed of all that is drawn.
+        """
+        super().reset(observation, info, seed=seed)
+        self._tools = list(info.get("tools") or ())
+        self._results, self._running = [], None
+
+    def act(self, observation: str, info: Mapping[str, Any]) -> str:
+        """The next call of the tool, or the answer."""
+        if self._running is None:
+            self._question, self._results = "\n\n".join([*self._said, observation]), []
+            self._said.append(observation)
+            goes_on = True
+        else:
+            (route, text), self._running = self._running, None
+            # What a call came to is said by its status, not by its text.
+            goes_on = all(call.get("status") in ("ok", "empty") for call in info.get("tool_calls") or ())
+            self._results.append((route, f"{text}\n{observation}".strip() if goes_on else "It failed."))
+        try:
+            while goes_on and len(self._results) < self._steps and (chosen := self._choose()) is not None:
+                call = self._carry_out(chosen)
+                if call is not None:
+                    return call
+                goes_on = self._results[-1][1] != "It failed."
+        except BudgetSpentError:
+            pass
+        turn = self._dialect.format_answer(self.conclude(self._prompt(AGGREGATE)))
+        self._said.append(turn)
+        return turn
+
+    def _choose(self) -> str | None:
+        done = [route for route, _ in self._results]
+        left = [route for route in self._routes if route not in done]
+        if not left:
+            return None
+        reply = self._asked.ask(self._prompt(CHOOSE.format(routes=", ".join([*left, "aggregate"]))))
+        named = re.search(rf"\b(?:{'|'.join([*TACTICS, 'aggregate'])})\b", reply.lower())
+        return named[0] if named is not None and named[0] in left else None
+
+    def _carry_out(self, route: str) -> str | None:
+        """Ask for what a tactic needs; the turn that calls the tool, or ``None`` where the result is there."""
+        reply = self._asked.ask(self._prompt(TACTICS[route])).strip()
+        result = reply or "It failed."
+        if route != "text":
+            fence = _FENCE.search(reply)
+            try:
+                if fence is not None and fence[1].strip():
+                    turn = python_call(self._dialect, self._tools, fence[1])
+                    self._running = (route, reply[: fence.start()].strip())
+                    return turn
+            except (ConfigurationError, ValueError):
+                pass  # no tool takes programs, or the dialect cannot write this one
+            result = "It failed."
+        self._results.append((route, result))
+        return None
+
+    def _prompt(self, task: str) -> str:
+        shown = [f"Result of {route}:\n{result}" for route, result in self._results]
+        return "\n\n".join([self._question, *shown, task])
+
+
+AGENTS.register("tactic_router", TacticRouter)
