@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
 import os
 import secrets
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ from typing import Any
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import CheckedOptions, Count, Seconds, option
 from rstar2_env.core.own_code import Shape, is_called_with
-from rstar2_env.core.parts import PartSpec, make_part
+from rstar2_env.core.parts import PartSpec, make_part, read_part
 from rstar2_env.core.registry import Registry
 from rstar2_env.rewards.base import Judge
 
@@ -97,9 +98,11 @@ def make_reward_judge(written: PartSpec) -> Judge:
         UnknownNameError: There is no judge of that name.
         ConfigurationError: An option does not fit.
     """
-    if callable(written) and not isinstance(written, type):
-        return written
-    made: Judge = make_part(REWARD_JUDGES, written)
+    part = read_part(written, REWARD_JUDGES.kind)
+    found: Any = part.made_by or REWARD_JUDGES.get(part.name)
+    if inspect.iscoroutinefunction(found):
+        return found  # type: ignore[no-any-return]  # it was asked for by name
+    made: Judge = make_part(REWARD_JUDGES, part)
     return made
 
 

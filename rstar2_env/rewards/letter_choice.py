@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rewards.base import REWARDS, Need, RewardContext, problem_of
 from rstar2_env.rewards.texts import last_turn
 
@@ -46,10 +47,19 @@ class LetterChoice:
     needs: ClassVar[frozenset[Need]] = frozenset({"problem"})
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """1 or 0."""
-        gold = problem_of(ctx, "letter_choice").answer
-        chosen = letters_of(last_turn(episode))
-        return float(bool(chosen) and chosen == (letters_of(gold) or frozenset({gold.strip().upper()})))
+        """1 or 0.
+
+        Raises:
+            ConfigurationError: The gold answer is no letter.
+        """
+        problem = problem_of(ctx, "letter_choice")
+        gold = letters_of(problem.answer)
+        if not gold:
+            raise ConfigurationError(
+                "The reward component 'letter_choice' needs a gold answer that is a letter, or several as in 'A, C', "
+                f"and {problem.id!r} has {problem.answer[:60]!r}."
+            )
+        return float(letters_of(last_turn(episode)) == gold)
 
 
 REWARDS.register("letter_choice", LetterChoice)

@@ -21,6 +21,10 @@ pytestmark = pytest.mark.train
 REFUSED: dict[tuple[str, str], str] = dict.fromkeys(
     ((recipe, "game") for recipe in ("acereason", "dump", "envgen", "saturn")), "chooses between kinds of problems"
 ) | dict.fromkeys((("ruscarl", world) for world in WORLDS), "'rubric' needs a judge")
+REFUSED |= dict.fromkeys((("general_reasoner", world) for world in WORLDS), "needs a judge")
+REFUSED |= dict.fromkeys((("alphamed", world) for world in WORLDS), "needs a gold answer that is a letter")
+REFUSED |= dict.fromkeys((("swe_rl", world) for world in WORLDS), "needs the files of each problem")
+REFUSED |= dict.fromkeys((("guru", world) for world in WORLDS), "no route for the source")
 """Of a recipe in an environment that it refuses: words of the reason."""
 CELLS = [(recipe, world) for recipe in trainers.TRAINERS for world in WORLDS]
 SHORT = [cell for cell in CELLS if cell[1] in ("puzzle", ("tool", "game")[zlib.crc32(cell[0].encode()) % 2])]

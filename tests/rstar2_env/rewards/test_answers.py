@@ -119,6 +119,11 @@ def test_the_letter_is_found_however_it_is_written(text, gold, expected):
     assert score(LetterChoice(), said(text), given(gold)) == expected
 
 
+def test_a_gold_answer_that_is_no_letter_is_refused():
+    with pytest.raises(ConfigurationError, match="needs a gold answer that is a letter"):
+        score(LetterChoice(), said("\\boxed{B}"), given("42"))
+
+
 def test_only_the_last_turn_chooses_a_letter():
     assert score(LetterChoice(), said("\\boxed{A}", "I do not know."), given("A")) == 0
 

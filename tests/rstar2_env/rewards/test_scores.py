@@ -80,6 +80,12 @@ def test_the_cosine_has_its_golden_values_at_nought_half_and_full_length(correct
     assert [score(length) for length in (0, 50, 100, 300)] == pytest.approx(expected)
 
 
+def test_the_cosine_may_be_over_the_tokens_of_the_policy():
+    part = CosineLength(100, of="tokens")
+    assert (part.needs, CosineLength(100).needs) == ({"tokens"}, frozenset())
+    assert part(Episode(correct=True, mask=[1] * 50 + [0] * 50), CTX) == pytest.approx(0.75)
+
+
 def test_one_answer_is_the_right_format():
     assert [AnswerFormat()(Episode(answer_tags=tags), CTX) for tags in (0, 1, 2)] == [0, 1, 0]
 

@@ -25,7 +25,7 @@ REASONS = {
     "play": "further episodes",
     "tokens": "the policy's tokens",
 }
-PROBLEM = Problem("p", "1 + 1?", "2", "sums", {"files": {"a.py": "a = 1\n"}, "fixed": {"a.py": "a = 2\n"}})
+PROBLEM = Problem("p", "Which?", "B", "sums", {"files": {"a.py": "a = 1\n"}, "fixed": {"a.py": "a = 2\n"}})
 
 
 def wrapped(name):
@@ -42,7 +42,7 @@ def test_it_pays_or_is_refused_with_the_reason(name):
         return
     env = wrapped(name)
     env.reset(seed=1)
-    *_, terminated, truncated, info = env.step("<answer>\\boxed{2}</answer>")
+    *_, terminated, truncated, info = env.step("<answer>\\boxed{B}</answer>")
     env.close()
     assert (terminated, truncated) == (True, False)
     assert math.isfinite(info["reward_components"][name])
@@ -51,7 +51,7 @@ def test_it_pays_or_is_refused_with_the_reason(name):
 def test_the_wrapper_finds_the_problem_where_the_environment_has_one():
     env = wrapped("metric_threshold")
     env.reset(seed=1)
-    _, reward, *_ = env.step("<answer>\\boxed{2}</answer>")
+    _, reward, *_ = env.step("<answer>\\boxed{B}</answer>")
     assert reward == 1 + 3.0
     env.close()
     with pytest.raises(ConfigurationError, match="needs the problem that is played, which this environment has no"):

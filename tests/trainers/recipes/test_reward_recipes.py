@@ -1,0 +1,149 @@
+"""The recipes that are made by their rewards and their hooks: what each prescribes, and that it reaches the weights."""
+
+from __future__ import annotations
+
+import pytest
+from scripted_policy import WORLDS, engine_kind
+
+from rstar2_env import trainers
+from rstar2_env.core.run_folder import read_run
+from rstar2_env.rollout.engines.registry import ENGINES
+from rstar2_env.trainers import TRAINERS
+from rstar2_env.trainers.parts import make_parts
+
+REWARDS = {
+    "agentmath": {"return": 1.0, "tool_use": 1.0},
+    "alphamed": {"letter_choice": 1.0},
+    "general_reasoner": {"model_verifier": 1.0},
+    "grpo_tcr": {"outcome": 1.0, "wrong_by_turns": 1.0, "overlong": 1.0},
+    "guru": {"router": 1.0},
+    "laser": {"laser": 1.0},
+    "mt_r1_zero": {"metric_threshold": 1.0},
+    "open_rs": {"cosine_length": 1.0, "answer_format": 1.0},
+    "pav": {"return": 1.0, "progress": 0.5},
+    "prorl": {"return": 1.0},
+    "pta_grpo": {"return": 1.0, "plan_value": 1.0, "answer_format": 1.0},
+    "rlpr": {"reference_probability": 0.9, "answer_format": 0.1},
+    "rlsp": {"return": 1.0, "exploration": 1.0},
+    "swe_rl": {"diff_similarity": 1.0},
+    "tool_star": {"tool_hierarchy": 1.0},
+}
+"""The components of each recipe, with their weights."""
+
+
+def made(name):
+    config = TRAINERS.get(name).configure({"model": "m"})
+    return config, make_parts(config, shares_weights=True)
+
+
+@pytest.mark.parametrize(("name", "weights"), REWARDS.items())
+def test_the_reward_is_that_of_the_paper(name, weights):
+    _, parts = made(name)
+    assert {component.name: component.weight for component in parts.rewards} == weights
+
+
+def test_prorl_holds_to_a_reference_and_explores():
+    config, parts = made("prorl")
+    surrogate, kl = parts.terms
+    assert (surrogate.low, surrogate.high, kl.coef) == (0.2, 0.4, 1e-4)
+    rollout = config.rollout
+    assert (rollout.problems_per_step, rollout.group_size, rollout.temperature, rollout.refill) == (256, 16, 1.2, 9)
+    assert [type(hook).__name__ for hook in parts.hooks] == ["ReferenceReset"]
+
+
+def test_agentmath_pays_calls_in_right_answers_and_grows_its_budget():
+    config, parts = made("agentmath")
+    bonus = parts.rewards[1]
+    assert (bonus.gate, bonus.score.each, bonus.score.most) == ("correct", 0.02, 0.1)
+    (stages,) = parts.hooks
+    assert [round(factor * config.rollout.max_episode_tokens / 1024) for factor in stages.tokens] == [48, 72, 96]
+    assert stages.when_cut == 0.1
+
+
+def test_rlpr_filters_by_deviation_and_clips_as_published():
+    _, parts = made("rlpr")
+    assert (parts.selector.beta, parts.selector.decay) == (0.5, 0.99)
+    assert (parts.terms[0].low, parts.terms[0].high) == (0.2, 0.27)
+
+
+def test_grpo_tcr_has_daposs_limit_and_its_own_price_of_wrong_answers():
+    config, parts = made("grpo_tcr")
+    outcome, wrong, overlong = parts.rewards
+    assert (outcome.score.correct, outcome.score.wrong, wrong.gate) == (1.0, 0.0, "wrong")
+    assert (overlong.score.limit, overlong.score.buffer) == (20480, 4096)
+    assert (config.rollout.problems_per_step, config.rollout.group_size, config.optim.minibatches) == (64, 16, 4)
+
+
+def test_laser_asks_for_lengths_by_difficulty_up_to_the_runs_limit():
+    config = TRAINERS.get("laser").configure({"model": "m", "max_episode_tokens": 8192})
+    score = make_parts(config, shares_weights=True).rewards[0].score
+    assert (score.mode, score.limit, score.bonus, score.wrong) == ("d", 8192, 0.5, -0.5)
+
+
+@pytest.fixture
+def train(tiny_model, tmp_path, monkeypatch):
+    """Take a step in mathematics with a tool, as its script plays."""
+    world = WORLDS["tool"]
+    monkeypatch.setitem(ENGINES._parts, "scripted", engine_kind(world.script))
+
+    def run(name, **options):
+        trainer = trainers.make(
+            name,
+            model=str(tiny_model),
+            env=world.env,
+            env_options=dict(world.options),
+            engine="scripted",
+            output_dir=str(tmp_path / "run"),
+            steps=1,
+            problems_per_step=2,
+            group_size=4,
+            max_episode_tokens=world.tokens,
+            learning_rate=1e-3,
+            refill=0,
+            threads=1,
+            progress=False,
+            **options,
+        )
+        try:
+            return trainer.train()
+        finally:
+            trainer.close()
+
+    return run
+
+
+@pytest.mark.train
+def test_pav_plays_further_episodes_from_the_turns_and_trains_on_their_progress(train):
+    result = train("pav")
+    (line,) = [one for one in result.history if "loss" in one]
+    assert line["grad_norm"] > 0
+    played = read_run(result.output_dir).episodes(1)
+    assert len(played) == 8  # the further episodes are no part of the groups
+    assert any(each.episode.turns > 1 for each in played)
+    assert all("turns/progress" in each.episode.rewards for each in played)
+    assert all(each.episode.reward == each.episode.rewards["return"] for each in played)
+    assert any(each.episode.rewards["turns/progress"] for each in played)
+
+
+@pytest.mark.train
+def test_a_plan_is_tried_by_further_episodes(train):
+    # The first call stands for a plan: what it is followed by decides.
+    planned = ["plan_value", {"end": "<tool_call>", "rollouts": 2}]
+    result = train("pta_grpo", reward=["return", planned, "answer_format"])
+    values = [each.episode.rewards["plan_value"] for each in read_run(result.output_dir).episodes(1)]
+    assert set(values) <= {0.0, 0.5, 1.0}
+    assert any(values)
+
+
+@pytest.mark.train
+def test_a_judge_named_in_the_options_verifies_every_answer(train, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "async def judge(prompt):\n"
+        "    said = [prompt.split(f' {name}>\\n')[1].split('\\n')[0] for name in ('REFERENCE', 'ANSWER')]\n"
+        "    return 'CORRECT' if said[0] == said[1] else 'INCORRECT'\n"
+    )
+    result = train("general_reasoner", judge=f"{tmp_path / 'mine.py'}:judge")
+    for each in read_run(result.output_dir).episodes(1):
+        episode = each.episode
+        expected = float(episode.correct) if episode.answer else -0.5
+        assert episode.rewards == {"model_verifier": expected}

@@ -1,0 +1,20 @@
+"""``general_reasoner``: a model compares answers with the gold ones (General-Reasoner, arXiv 2505.14652).
+
+GRPO on a judge's verdict (``rollout.judge``), less 0.05 for each token by which the answer is longer or shorter than
+the gold one, up to 10, and -0.5 without an answer. The authors' verifier is a model of 1.5B that they trained for it.
+"""
+
+from __future__ import annotations
+
+from ..base import TRAINERS, Recipe
+
+GENERAL_REASONER = Recipe(
+    name="general_reasoner",
+    summary="General-Reasoner: GRPO on the verdict of a model, for answers of any domain",
+    paper="arXiv 2505.14652",
+    reward=("model_verifier",),
+    selector="all:reject_equal=true",
+    loss=("ppo_clip:low=0.2,high=0.2",),
+)
+
+TRAINERS.register("general_reasoner", GENERAL_REASONER)

@@ -1,0 +1,21 @@
+"""``laser``: a bonus for right answers within a length that depends on the difficulty (LASER-D, arXiv 2505.15612).
+
+``--set reward.laser.mode=fixed`` is LASER with one target, and ``mode=de`` LASER-DE, which lets long wrong answers be.
+Temperature 0.6, clipping 0.2 and 0.28, a KL term of 1e-3.
+"""
+
+from __future__ import annotations
+
+from ..base import TRAINERS, Recipe
+
+LASER = Recipe(
+    name="laser",
+    summary="LASER-D: a bonus for right answers that are short for their difficulty",
+    paper="arXiv 2505.15612",
+    reward=("laser:mode=d",),
+    selector="all:reject_equal=true",
+    loss=("ppo_clip:low=0.2,high=0.28", "kl:coef=1e-3"),
+    defaults={"rollout": {"temperature": 0.6}},
+)
+
+TRAINERS.register("laser", LASER)

@@ -1,0 +1,20 @@
+"""``mt_r1_zero``: translation by rules: the format, and a metric above a threshold (MT-R1-Zero, arXiv 2504.10160).
+
+GRPO on +1 or -1 for the format and 2 or -1.5 for the metric. For problems whose gold answer is a text; ``--set
+reward.metric_threshold.metric=./mine.py:comet`` takes another metric than BLEU.
+"""
+
+from __future__ import annotations
+
+from ..base import TRAINERS, Recipe
+
+MT_R1_ZERO = Recipe(
+    name="mt_r1_zero",
+    summary="MT-R1-Zero: rules for the format and for a metric of the answer",
+    paper="arXiv 2504.10160",
+    reward=("metric_threshold",),
+    selector="all:reject_equal=true",
+    loss=("ppo_clip:low=0.2,high=0.2",),
+)
+
+TRAINERS.register("mt_r1_zero", MT_R1_ZERO)

@@ -1,0 +1,20 @@
+"""``swe_rl``: the similarity of patches as the reward, without running a test (SWE-RL, arXiv 2502.18449).
+
+GRPO on the similarity of the policy's changed lines and those of the patch that solved the issue, -1 for one that
+cannot be read. For problems with ``meta["files"]``; see ``reward=diff_similarity``.
+"""
+
+from __future__ import annotations
+
+from ..base import TRAINERS, Recipe
+
+SWE_RL = Recipe(
+    name="swe_rl",
+    summary="SWE-RL: GRPO on the similarity of the policy's patch and the gold one",
+    paper="arXiv 2502.18449",
+    reward=("diff_similarity",),
+    selector="all:reject_equal=true",
+    loss=("ppo_clip:low=0.2,high=0.2",),
+)
+
+TRAINERS.register("swe_rl", SWE_RL)
