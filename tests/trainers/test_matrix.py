@@ -26,6 +26,11 @@ REFUSED |= dict.fromkeys((("alphamed", world) for world in WORLDS), "needs a gol
 REFUSED |= dict.fromkeys((("swe_rl", world) for world in WORLDS), "needs the files of each problem")
 REFUSED |= dict.fromkeys((("guru", world) for world in WORLDS), "no route for the source")
 """Of a recipe in an environment that it refuses: words of the reason."""
+FLAT: dict[tuple[str, str], str] = {
+    **dict.fromkeys((("rlpr", world) for world in ("puzzle", "game")), "the script answers without any reasoning"),
+    **dict.fromkeys((("mt_r1_zero", world) for world in ("puzzle", "game")), "no answer is near to the gold one"),
+}
+"""Of a recipe in an environment whose episodes its reward does not tell apart: why. Nothing is learned there."""
 CELLS = [(recipe, world) for recipe in trainers.TRAINERS for world in WORLDS]
 SHORT = [cell for cell in CELLS if cell[1] in ("puzzle", ("tool", "game")[zlib.crc32(cell[0].encode()) % 2])]
 """Every recipe in the puzzle, which is the shortest, and in one of the others."""
@@ -82,6 +87,9 @@ def check(recipe, world, tiny_model, folder):
     steps = [line for line in result.history if "loss" in line]
     assert [line["step"] for line in steps] == [1, 2]
     assert [name for line in steps for name, value in line.items() if not math.isfinite(value)] == []
+    if (recipe, world) in FLAT:
+        assert max(line["grad_norm"] for line in steps) == 0
+        return
     assert max(line["grad_norm"] for line in steps) > 0
     before, after = load_file(tiny_model / "model.safetensors"), load_file(result.model_dir / "model.safetensors")
     assert any(not before[name].equal(weights) for name, weights in after.items())
@@ -111,4 +119,4 @@ def test_every_recipe_trains_in_every_world(tiny_model, tmp_path, record_propert
 
 
 def test_no_refusal_is_expected_of_a_recipe_that_is_not_there():
-    assert set(REFUSED) <= set(CELLS)
+    assert set(REFUSED) | set(FLAT) <= set(CELLS)

@@ -13,7 +13,7 @@ GRPO_TCR = Recipe(
     name="grpo_tcr",
     summary="GRPO-TCR: clip-higher, overlong punishment, and wrong answers that cost less after more turns",
     paper="arXiv 2510.11701",
-    reward=("outcome", "wrong_by_turns:gate=wrong", "overlong:buffer=4096"),
+    reward=("outcome", "wrong_by_turns:gate=wrong", "overlong"),
     selector="all:reject_equal=true,equal=correct",
     loss=("ppo_clip:low=0.2,high=0.28",),
     defaults={
