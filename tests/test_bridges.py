@@ -20,7 +20,7 @@ def test_every_bridge_is_in_one_group():
 
 @pytest.mark.parametrize("group", bridges.GROUPS, ids=lambda group: group.name)
 def test_its_packages_are_pinned_and_in_no_other_extra(group):
-    pins = [*(one for extra in group.extras for one in EXTRAS[extra]), *group.also]
+    pins = [*(one for extra in group.extras for one in EXTRAS[extra]), *group.also, *group.beside]
     assert [one for one in pins if not re.search(r">=.*<", one)] == []
     assert [extra for extra in group.extras for name in ("test", "all") if extra in EXTRAS[name][0]] == []
 

@@ -48,14 +48,25 @@ class Group:
         bridges: The NAMEs of its files ``tests/bridges/test_NAME.py``.
         extras: Extras of pyproject.toml that it installs.
         also: Requirements of the tests alone.
+        beside: Requirements that are installed without what they need in turn, over the packages of the environment
+            that runs this: for a framework that wants torch.
     """
 
     name: str
     bridges: tuple[str, ...]
     extras: tuple[str, ...]
     also: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
 
 
+_VERL = (
+    "tensordict>=0.8,<=0.10",
+    "pyvers>=0.2,<0.3",
+    "codetiming>=1.4,<2",
+    "hydra-core>=1.3,<1.4",
+    "omegaconf>=2.3,<2.5",
+    "antlr4-python3-runtime>=4.9,<4.10",
+)
 GROUPS = (
     Group(
         "agents",
@@ -64,7 +75,15 @@ GROUPS = (
     ),
     # OpenEnv and verifiers want different versions of mcp.
     Group("openenv", bridges=("openenv",), extras=("openenv",)),
-    Group("verifiers", bridges=("verifiers",), extras=("verifiers",), also=("pip>=24,<27", "setuptools>=77,<83")),
+    Group(
+        "verifiers",
+        bridges=("verifiers", "nemo_gym"),
+        extras=("verifiers",),
+        also=("pip>=24,<27", "setuptools>=77,<83"),
+    ),
+    Group("verl", bridges=("verl",), extras=(), beside=("verl>=0.9.1,<0.10", *_VERL)),
+    # The last version with interactions.
+    Group("verl-0.7", bridges=("verl_interactions",), extras=(), beside=("verl>=0.7.1,<0.8", *_VERL)),
     Group("games", bridges=("skyrl", "textarena"), extras=("skyrl", "textarena")),
     Group("evals", bridges=("inspect",), extras=("inspect", "lm-eval"), also=("openai>=2,<4",)),
 )
@@ -107,11 +126,18 @@ def environment(group: Group) -> Path:
     """
     folder = HOME / group.name
     python, stamp = folder / "bin" / "python", folder / "made-of.txt"
-    wanted = "\n".join([sys.version, *requirements(group), ""])
+    wanted = "\n".join([sys.version, *requirements(group), *group.beside, ""])
     if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted or not python.exists():
         shutil.rmtree(folder, ignore_errors=True)
         _said([sys.executable, "-m", "venv", "--without-pip", str(folder)])
         pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check", "--quiet"]
+        if group.beside:
+            _said([*pip, "install", "--no-compile", "--no-deps", *group.beside])
+            (site,) = (folder / "lib").glob("python*/site-packages")
+            (site / "beside.pth").write_text("".join(f"{path}\n" for path in sys.path if "site-packages" in path))
+            stamp.write_text(wanted, encoding="utf-8")
+            _show_checkout(python)
+            return python
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as never:
             never.write("\n".join(_NEVER))
             never.flush()

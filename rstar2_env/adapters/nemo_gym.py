@@ -1,0 +1,327 @@
+"""NeMo Gym's Gymnasium servers, both ways, by their published schema (NVIDIA-NeMo/Gym at 07d6b0d, 2026-08).
+
+Covered: ``POST /reset``, ``/step``, ``/close`` and ``/aggregate_metrics`` as ``GymnasiumServer`` has them and
+``gymnasium_agent`` calls them: a session is a cookie, a turn is a response of OpenAI's Responses API, and the answer is
+Gymnasium's five values. Calls may stand in the text, in the environment's dialect, or be function calls of the
+response. ``NemoGymEnv`` plays such a server as an environment of ours. Not covered: servers with ``/verify`` alone, and
+NeMo Gym's configuration; a row names its agent, and the agent this server's address.
+
+There is no way to leave an episode out: one that is ``unavailable`` is answered with the status 503.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from http.cookiejar import CookieJar
+from typing import Any, ClassVar
+
+from rstar2_env.adapters.foreign import ForeignEnv, Opening, Reply
+from rstar2_env.core.errors import ConfigurationError, MissingExtraError, Rstar2Error, ServiceError
+from rstar2_env.core.json_values import jsonable
+from rstar2_env.core.options import Count, Seconds, checked
+from rstar2_env.tools import CallContext, ToolCall, ToolResult
+from rstar2_env.tools.chain import Handler
+from rstar2_env.wrappers.base import use_middleware
+from rstar2_env.wrappers.make import make_env
+
+_COOKIE = "rstar2_session"
+
+
+class _Seat:
+    """The environment of one session.
+
+    Args:
+        env: What ``make_env`` takes.
+        options: Options of the environment, and ``wrappers``.
+    """
+
+    def __init__(self, env: str, options: Mapping[str, Any]) -> None:
+        self.env = make_env(env, **options)
+        self.used = time.monotonic()
+        self._results: list[ToolResult] = []
+        if hasattr(self.env.unwrapped, "tools"):
+            use_middleware(self.env, self._note, "nemo_gym")
+
+    def reset(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        named, seed = row.get("problem_id"), row.get("seed")
+        if named is None and seed is None:
+            raise ConfigurationError(
+                "A row must have seed or problem_id, beside responses_create_params; rstar2_env.adapters.nemo_gym.rows "
+                "makes such rows."
+            )
+        text, info = self.env.reset(
+            seed=0 if seed is None else int(seed), options=None if named is None else {"problem_id": str(named)}
+        )
+        return {"observation": text, "info": {**jsonable(info), "supports_explicit_close": True}}
+
+    def step(self, response: Mapping[str, Any]) -> dict[str, Any]:
+        self._results.clear()
+        calls = [item for item in response.get("output", ()) if item.get("type") == "function_call"]
+        turn = "\n".join([part for part in [_said(response)] if part] + [self._written(call) for call in calls])
+        text, reward, terminated, truncated, info = self.env.step(turn)
+        if info.get("end") == "unavailable":
+            raise ServiceError("The environment was not available; the episode counts for nothing.", cause="lost")
+        info = jsonable(info)
+        if calls and len(calls) == len(self._results) and not (terminated or truncated):
+            # NeMo Gym hands these on as the outputs of the model's own calls, so the text would say them again.
+            info["tool_outputs"] = [
+                {"call_id": call["call_id"], "output": result.text}
+                for call, result in zip(calls, self._results, strict=True)
+            ]
+            text = ""
+        return {
+            "observation": text or None,
+            "reward": float(reward),
+            "terminated": terminated,
+            "truncated": truncated,
+            "info": info,
+        }
+
+    def _written(self, call: Mapping[str, Any]) -> str:
+        """A function call in the dialect's words; what is no JSON stays as the model wrote it, and is malformed."""
+        dialect = self.env.get_wrapper_attr("dialect")
+        try:
+            arguments = json.loads(call["arguments"])
+        except ValueError:
+            arguments = None
+        if isinstance(arguments, dict):
+            return str(dialect.format_call(call["name"], arguments))
+        return str(dialect.format_call(call["name"], {})).replace("{}", call["arguments"] or "?")
+
+    def _note(self, call: ToolCall, context: CallContext, handler: Handler) -> ToolResult:
+        result = handler(call, context)
+        self._results.append(result)
+        return result
+
+
+@checked
+def make_app(
+    env: str,
+    *,
+    sessions: Count = 1024,
+    options: Mapping[str, Any] | None = None,
+    wrappers: str | Sequence[Any] = (),
+) -> Any:
+    """The server as a Starlette application; uvicorn serves it.
+
+    Args:
+        env: A registered id of ours, or whatever else ``make_env`` takes.
+        sessions: Episodes at once; beyond that, the one that was idle the longest is given up.
+        options: Options of the environment.
+        wrappers: Around every environment, the innermost first.
+
+    Raises:
+        MissingExtraError: Starlette is not installed.
+        ConfigurationError: An option does not fit.
+    """
+    try:
+        from starlette.applications import Starlette
+        from starlette.requests import Request
+        from starlette.responses import JSONResponse
+        from starlette.routing import Route
+    except ImportError as error:
+        raise MissingExtraError("serve", "Serving an environment to NeMo Gym") from error
+    given = {**(options or {}), "wrappers": wrappers}
+    make_env(env, **given).close()  # so that wrong options raise now, and not in every episode
+    seats: dict[str, _Seat] = {}
+    threads = ThreadPoolExecutor(sessions, thread_name_prefix="rstar2-nemo-gym")
+
+    async def off_loop(function: Any, *arguments: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(threads, function, *arguments)
+
+    async def leave(session: str) -> None:
+        if (seat := seats.pop(session, None)) is not None:
+            await off_loop(seat.env.close)
+
+    async def reset(request: Request) -> JSONResponse:
+        session = request.cookies.get(_COOKIE) or uuid.uuid4().hex
+        await leave(session)
+        while len(seats) >= sessions:
+            await leave(min(seats, key=lambda one: seats[one].used))
+        seat = await off_loop(_Seat, env, given)
+        try:
+            told = await off_loop(seat.reset, await request.json())
+        except Rstar2Error as error:
+            await off_loop(seat.env.close)
+            return JSONResponse({"detail": str(error)}, 422)
+        seats[session] = seat
+        answer = JSONResponse(told)
+        answer.set_cookie(_COOKIE, session)
+        return answer
+
+    async def step(request: Request) -> JSONResponse:
+        session = request.cookies.get(_COOKIE, "")
+        if (seat := seats.get(session)) is None:
+            return JSONResponse({"detail": "There is no episode in this session: POST /reset first."}, 409)
+        seat.used = time.monotonic()
+        try:
+            told = await off_loop(seat.step, (await request.json())["response"])
+        except ServiceError as error:
+            await leave(session)
+            return JSONResponse({"detail": str(error)}, 503)
+        except Rstar2Error as error:
+            return JSONResponse({"detail": str(error)}, 422)
+        if told["terminated"] or told["truncated"]:
+            await leave(session)
+        return JSONResponse(told)
+
+    async def close(request: Request) -> JSONResponse:
+        await leave(request.cookies.get(_COOKIE, ""))
+        return JSONResponse({})
+
+    async def aggregate(request: Request) -> JSONResponse:
+        rewards = [float(one["reward"]) for one in (await request.json())["verify_responses"]]
+        mean = {"mean/reward": sum(rewards) / len(rewards)} if rewards else {}
+        return JSONResponse({"group_level_metrics": [], "agent_metrics": mean, "key_metrics": mean})
+
+    paths = {"/reset": reset, "/step": step, "/close": close, "/aggregate_metrics": aggregate}
+    return Starlette(routes=[Route(path, function, methods=["POST"]) for path, function in paths.items()])
+
+
+def rows(
+    env: str, count: int, *, agent: str, seed: int = 0, native: bool = False, **options: Any
+) -> list[dict[str, Any]]:
+    """Rows of NeMo Gym's data set (JSON lines) for an environment of ours.
+
+    Args:
+        env: The environment.
+        count: Number of rows.
+        agent: Name of the ``gymnasium_agent`` in NeMo Gym's configuration.
+        seed: Different seeds give rows with different problems.
+        native: Give the tools to the model's endpoint, in place of the system message that tells of them.
+        **options: Of ``make_env``.
+    """
+    made = make_env(env, **options)
+    found = []
+    for number in range(seed * count, (seed + 1) * count):
+        _, info = made.reset(seed=number)
+        asked: dict[str, Any] = {"input": []}
+        if native:
+            asked["tools"] = [{"type": "function", "strict": False, **tool["function"]} for tool in info["tools"]]
+        elif info.get("system"):
+            asked["input"].append({"role": "system", "content": info["system"]})
+        found.append(
+            {
+                "responses_create_params": asked,
+                "seed": number,
+                "problem_id": info["problem_id"],
+                "agent_ref": {"type": "responses_api_agents", "name": agent},
+            }
+        )
+    made.close()
+    return found
+
+
+class NemoGymEnv(ForeignEnv):
+    """A Gymnasium server of NeMo Gym as an environment of ours; a turn is the text of a response.
+
+    Args:
+        url: Address of the server.
+        rows: Rows of its data set.
+        timeout_s: Longest wait for an answer.
+        max_turns: Turns of the policy in one episode.
+        full_reward: Return from which an episode counts as solved.
+    """
+
+    held: ClassVar[tuple[str, ...]] = ("_opener",)
+
+    @checked
+    def __init__(
+        self,
+        *,
+        url: str,
+        rows: Sequence[Mapping[str, Any]],
+        timeout_s: Seconds = 60.0,
+        max_turns: Count = 10,
+        full_reward: float = 1.0,
+    ) -> None:
+        if not rows or any("responses_create_params" not in row for row in rows):
+            raise ConfigurationError("rows: expected at least one row, each with responses_create_params.")
+        super().__init__("nemo_gym", max_turns=max_turns, full_reward=full_reward, numbers=len(rows))
+        self._url, self._rows, self._timeout_s = url.rstrip("/"), [dict(row) for row in rows], timeout_s
+        self._opener: urllib.request.OpenerDirector | None = None
+        self._closes = False
+
+    def begin(self, number: int) -> Opening:
+        """Reset the server's episode of a row."""
+        self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
+        self._row = self._rows[number]
+        told = self._post("reset", self._row)
+        info = told.get("info") or {}
+        self._closes = info.get("supports_explicit_close") is True
+        given = self._row["responses_create_params"].get("input") or []
+        messages = [{"role": "user", "content": given}] if isinstance(given, str) else given
+        system = [_content(one) for one in messages if one["role"] in ("system", "developer")]
+        asked = [_content(one) for one in messages if one["role"] not in ("system", "developer")]
+        return Opening("\n\n".join([*asked, *filter(None, [told.get("observation")])]), "\n\n".join(system), info)
+
+    def play(self, turn: str) -> Reply:
+        """Send the turn as a response."""
+        told = self._post("step", {**self._row, "response": response(turn)})
+        info = dict(told.get("info") or {})
+        end = info.get("end") or ("answered" if told["terminated"] else "turns" if told["truncated"] else None)
+        self._closes = self._closes and end is None
+        return Reply(
+            told.get("observation") or "",
+            float(told["reward"]),
+            end,
+            correct=info.pop("correct", None),
+            answer=info.pop("answer", None),
+            calls=tuple(info.pop("tool_calls", ())),
+            info=info,
+        )
+
+    def release(self) -> None:
+        """Close the server's episode, where it is running and the server can."""
+        if self._closes:
+            self._closes = False
+            self._post("close", {})
+        self._opener = None
+
+    def _post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        assert self._opener is not None
+        request = urllib.request.Request(f"{self._url}/{path}", json.dumps(dict(body)).encode(), method="POST")
+        request.add_header("Content-Type", "application/json")
+        try:
+            with self._opener.open(request, timeout=self._timeout_s) as answer:
+                found: dict[str, Any] = json.load(answer)
+                return found
+        except urllib.error.HTTPError as error:
+            said = error.read().decode(errors="replace")[:500]
+            raise ServiceError(f"{self._url}/{path}: {error.code}: {said}", cause="passing") from error
+        except (OSError, ValueError) as error:
+            raise ServiceError(f"{self._url}/{path} did not answer: {error}", cause="lost") from error
+
+
+def response(turn: str) -> dict[str, Any]:
+    """A turn as a response of OpenAI's Responses API."""
+    content = [{"type": "output_text", "text": turn, "annotations": []}]
+    message = {"id": "msg", "type": "message", "role": "assistant", "status": "completed", "content": content}
+    return {
+        "id": "resp",
+        "object": "response",
+        "created_at": 0.0,
+        "model": "policy",
+        "output": [message],
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+    }
+
+
+def _said(response: Mapping[str, Any]) -> str:
+    return "".join(_content(item) for item in response.get("output", ()) if item.get("type") == "message")
+
+
+def _content(message: Mapping[str, Any]) -> str:
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    return "".join(str(part.get("text", "")) for part in content or ())

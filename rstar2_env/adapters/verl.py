@@ -1,0 +1,293 @@
+"""verl's tools (0.9) and interactions (up to 0.7, which had them last), by which its agent loop plays our environments.
+
+Covered: every tool of an environment as a ``BaseTool`` of verl's, with the environment's own middleware, budgets and
+statuses behind it; a whole environment as a ``BaseInteraction``; the rows of verl's data set; a reward function that
+grades the final turn. Not covered: verl's environments as ours, since verl has none: its tools and reward functions are
+called by its trainer alone.
+
+With tools, verl parses the calls itself: what it cannot parse never reaches the environment, and has no status. Name
+the class in verl's configuration: ``class_name: rstar2_env.adapters.verl.EnvTool``, or ``...EnvInteraction``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import weakref
+from collections.abc import Mapping
+from typing import Any, ClassVar
+from uuid import uuid4
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError, MissingExtraError, ServiceError
+from rstar2_env.core.json_values import jsonable
+from rstar2_env.tools import CallContext, ToolCall, ToolResult
+from rstar2_env.tools.chain import Handler
+from rstar2_env.wrappers.base import use_middleware
+from rstar2_env.wrappers.make import make_env
+
+try:
+    from verl.tools.base_tool import BaseTool
+    from verl.tools.schemas import OpenAIFunctionToolSchema, ToolResponse
+except ImportError as error:
+    raise MissingExtraError("verl", "Playing with verl") from error
+try:
+    from verl.interactions.base import BaseInteraction
+except ImportError:
+    BaseInteraction = object  # verl 0.8 and later have none
+
+_OVER = "The episode is over; nothing was run."
+_LAST_TURN = re.compile(r"(?:</tool_response>|<\|im_start\|>assistant|<\|assistant\|>)")
+"""What stands before the policy's last turn in the text of a whole response."""
+
+
+class Trajectory:
+    """An environment of ours during one trajectory of verl's.
+
+    Args:
+        config: ``env``, and where needed ``options`` and ``wrappers``, as ``make_env`` takes them.
+        start: What to reset with: ``seed`` or ``problem_id``.
+
+    Attributes:
+        episode: Its record.
+    """
+
+    def __init__(self, config: Mapping[str, Any], start: Mapping[str, Any]) -> None:
+        if start.get("seed") is None and start.get("problem_id") is None:
+            raise ConfigurationError(
+                f"A row must have seed or problem_id; it has {', '.join(sorted(start)) or 'nothing'}. "
+                "rstar2_env.adapters.verl.rows makes such rows."
+            )
+        self.env = make_env(config["env"], wrappers=config.get("wrappers", ()), **config.get("options", {}))
+        self._results: list[ToolResult] = []
+        if hasattr(self.env.unwrapped, "tools"):
+            use_middleware(self.env, self._note, "verl")
+        seed = int(start.get("seed") or 0)
+        named = start.get("problem_id")
+        returned = self.env.reset(seed=seed, options=None if named is None else {"problem_id": str(named)})
+        self.episode = Episode(seed=seed).begin(*returned)
+        self.over = False
+
+    def step(self, turn: str) -> tuple[str, float, dict[str, Any]]:
+        """Play a turn: what is shown, the reward, the info.
+
+        Raises:
+            ServiceError: The environment's own machinery failed.
+        """
+        self._results.clear()
+        returned = self.env.step(turn)
+        self.over = self.episode.step(turn, returned)
+        if self.episode.failed:
+            raise ServiceError("The environment was not available; the episode counts for nothing.", cause="lost")
+        return returned[0], float(returned[1]), jsonable(returned[4])
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> tuple[str, float, dict[str, Any]]:
+        """Play a turn of one call; what is shown is the result, without the dialect's tags."""
+        if self.over:
+            return _OVER, 0.0, {"end": self.episode.end}
+        text, reward, info = self.step(self.env.get_wrapper_attr("dialect").format_call(name, arguments))
+        if self._results:
+            text = "\n".join(result.text for result in self._results)
+        return text or f"The episode is over ({self.episode.end}).", reward, info
+
+    def record(self) -> dict[str, Any]:
+        """How it goes so far, as JSON can hold it."""
+        return {
+            "statuses": [str(status) for status in self.episode.statuses],
+            "injected": [str(status) for status in self.episode.injected],
+            "turns": self.episode.turns,
+            "end": self.episode.end,
+        }
+
+    def _note(self, call: ToolCall, context: CallContext, handler: Handler) -> ToolResult:
+        result = handler(call, context)
+        self._results.append(result)
+        return result
+
+
+class EnvTool(BaseTool):
+    """A tool of an environment of ours. All tools of a trajectory play in one environment.
+
+    verl makes and releases an instance around every single call, so the trajectory's ``agent_data`` is what the
+    environment belongs to; it is closed with it. The statuses are in ``agent_data.extra_fields["rstar2"]``.
+
+    Args:
+        config: ``env``, ``tool`` (where the environment has several), ``options``, ``wrappers``.
+        tool_schema: As a rule ``None``: the environment's own.
+
+    Raises:
+        ConfigurationError: The environment has no such tool.
+    """
+
+    _trajectories: ClassVar[weakref.WeakKeyDictionary[Any, Trajectory]] = weakref.WeakKeyDictionary()
+
+    def __init__(self, config: dict[str, Any], tool_schema: OpenAIFunctionToolSchema | None = None) -> None:
+        self._own = _schema(config) if tool_schema is None else tool_schema
+        self._starts: dict[str, dict[str, Any]] = {}
+        super().__init__(config, self._own)
+
+    def get_openai_tool_schema(self) -> OpenAIFunctionToolSchema:
+        """The tool's schema."""
+        return self._own
+
+    async def create(self, instance_id: str | None = None, **kwargs: Any) -> tuple[str, ToolResponse]:
+        """Keep what to reset with.
+
+        Args:
+            instance_id: Name of the instance.
+            **kwargs: ``create_kwargs``, with ``seed`` or ``problem_id``.
+        """
+        instance_id = instance_id or str(uuid4())
+        self._starts[instance_id] = dict(kwargs.get("create_kwargs") or kwargs)
+        return instance_id, ToolResponse()
+
+    async def execute(
+        self, instance_id: str, parameters: dict[str, Any], **kwargs: Any
+    ) -> tuple[ToolResponse, float, dict[str, Any]]:
+        """Play a turn of this call.
+
+        Args:
+            instance_id: As ``create`` returned it.
+            parameters: The arguments.
+            **kwargs: ``agent_data``, the trajectory.
+
+        Returns:
+            The result, the turn's reward, and the statuses.
+        """
+        owner = kwargs["agent_data"]
+        if owner not in self._trajectories:
+            made = await asyncio.to_thread(Trajectory, self.config, self._starts[instance_id])
+            self._trajectories[owner] = made
+            weakref.finalize(owner, made.env.close)
+        trajectory = self._trajectories[owner]
+        text, reward, info = await asyncio.to_thread(trajectory.call, self.name, parameters)
+        owner.extra_fields["rstar2"] = trajectory.record()
+        statuses = [call["status"] for call in info.get("tool_calls", ())]
+        return ToolResponse(text=text), reward, {"statuses": statuses, "end": info.get("end", "")}
+
+    async def release(self, instance_id: str, **kwargs: Any) -> None:
+        """Forget the instance; the environment stays with its trajectory."""
+        self._starts.pop(instance_id, None)
+
+
+class EnvInteraction(BaseInteraction):  # type: ignore[misc]  # of another base where verl has no interactions
+    """A whole environment of ours as the user of verl's conversation (verl up to 0.7).
+
+    Args:
+        config: ``env``, ``options``, ``wrappers``.
+    """
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        if BaseInteraction is object:
+            raise ConfigurationError("This verl has no interactions (0.8 took them out): use EnvTool.")
+        super().__init__(config)
+        self._running: dict[str, Trajectory] = {}
+
+    async def start_interaction(self, instance_id: str | None = None, **kwargs: Any) -> str:
+        """Start the row's episode.
+
+        Args:
+            instance_id: Name of the trajectory.
+            **kwargs: ``seed`` or ``problem_id``: the row's ``interaction_kwargs``.
+        """
+        instance_id = instance_id or str(uuid4())
+        self._running[instance_id] = await asyncio.to_thread(Trajectory, self.config, kwargs)
+        return instance_id
+
+    async def generate_response(
+        self, instance_id: str, messages: list[dict[str, Any]], **kwargs: Any
+    ) -> tuple[bool, str, float, dict[str, Any]]:
+        """Play the policy's last turn.
+
+        Args:
+            instance_id: Name of the trajectory.
+            messages: The conversation; the last message of the assistant is the turn.
+            **kwargs: The row's, again.
+
+        Returns:
+            Whether the episode is over, what is shown, the turn's reward, the info.
+        """
+        turn = next((str(one.get("content") or "") for one in reversed(messages) if one["role"] == "assistant"), "")
+        trajectory = self._running[instance_id]
+        text, reward, info = await asyncio.to_thread(trajectory.step, turn)
+        return trajectory.over, text, reward, info
+
+    async def calculate_score(self, instance_id: str = "", **kwargs: Any) -> float:
+        """The return so far."""
+        return self._running[instance_id].episode.reward if instance_id in self._running else 0.0
+
+    async def finalize_interaction(self, instance_id: str = "", **kwargs: Any) -> None:
+        """Close the trajectory's environment."""
+        if (trajectory := self._running.pop(instance_id, None)) is not None:
+            await asyncio.to_thread(trajectory.env.close)
+
+
+def rows(env: str, count: int, *, seed: int = 0, interaction: str = "", **options: Any) -> list[dict[str, Any]]:
+    """Rows of verl's data set, for ``datasets.Dataset.from_list(...).to_parquet(...)``.
+
+    Args:
+        env: The environment.
+        count: Number of rows.
+        seed: Different seeds give rows with different problems.
+        interaction: Name of the ``EnvInteraction`` in verl's configuration; without one the rows are for ``EnvTool``.
+        **options: Of ``make_env``.
+    """
+    made = make_env(env, **options)
+    found = []
+    for number in range(seed * count, (seed + 1) * count):
+        text, info = made.reset(seed=number)
+        start = {"seed": number, "problem_id": info["problem_id"]}
+        told = [{"role": "system", "content": info["system"]}] if interaction and info.get("system") else []
+        extra: dict[str, Any] = {"index": number, "env": env, **start}
+        if interaction:
+            extra["interaction_kwargs"] = {"name": interaction, **start}
+        else:
+            names = [tool["function"]["name"] for tool in info["tools"]]
+            extra |= {"need_tools_kwargs": True, "tools_kwargs": {name: {"create_kwargs": start} for name in names}}
+        found.append(
+            {
+                "data_source": env,
+                "agent_name": "tool_agent",
+                "prompt": [*told, {"role": "user", "content": text}],
+                "reward_model": {"style": "rule", "ground_truth": ""},
+                "extra_info": extra,
+            }
+        )
+    made.close()
+    return found
+
+
+def compute_score(
+    data_source: str, solution_str: str, ground_truth: str, extra_info: Mapping[str, Any] | None = None, **_: Any
+) -> float:
+    """Verl's reward function: the environment grades the policy's final turn.
+
+    verl hands over the whole response as one text, results of tools included, so only what stands after the last
+    result is graded: nothing that a tool printed can earn a reward. That needs a chat template which closes results
+    with ``</tool_response>`` (Qwen's, Hermes'), or an ``EnvInteraction``, which knows whose words are whose.
+
+    Args:
+        data_source: The environment, as ``rows`` writes it.
+        solution_str: The whole response.
+        ground_truth: Not used: the environment has the gold answer.
+        extra_info: The row's, with ``seed`` and ``problem_id``.
+        **_: Whatever else verl hands over.
+    """
+    trajectory = Trajectory({"env": data_source}, extra_info or {})
+    try:
+        return trajectory.step(_LAST_TURN.split(solution_str)[-1])[1]
+    finally:
+        trajectory.env.close()
+
+
+def _schema(config: Mapping[str, Any]) -> OpenAIFunctionToolSchema:
+    made = make_env(config["env"], wrappers=config.get("wrappers", ()), **config.get("options", {}))
+    try:
+        chain = getattr(made.unwrapped, "tools", None)
+        schemas = {spec.name: spec.schema() for spec in chain.specs} if chain is not None else {}
+    finally:
+        made.close()
+    name = config.get("tool") or next(iter(schemas), "")
+    if name not in schemas:
+        raise ConfigurationError(f"{config['env']} has no tool {name!r}; it has {', '.join(schemas) or 'none'}.")
+    return OpenAIFunctionToolSchema.model_validate(schemas[name])
