@@ -203,6 +203,17 @@ class GroupPlay:
         self._origins[id(episode)] = _Origin(episode, group, Start(0), words)
         return episode
 
+    async def given(self, start: Start, turns: Sequence[str], *, group: int, member: int) -> Episode:
+        """See ``Play``."""
+        place, words = self._place(group), (member,)
+        episode = place.ended.get(words)
+        if episode is None:
+            job = replace(self._job(place, start, words), given=tuple(turns), carries=False)
+            episode = await self._run(group, words, job)
+        episode.group = place.number
+        self._origins[id(episode)] = _Origin(episode, group, start, words)
+        return episode
+
     def problem(self, problem_id: str) -> Problem | None:
         """See ``Play``."""
         try:

@@ -25,6 +25,7 @@ from rstar2_env.rollout.asked_turns import AskedTurns
 from rstar2_env.rollout.chat import ChatCodec
 from rstar2_env.rollout.engine import Engine, SamplingParams, Scores, TurnTimeoutError, most_after, open_episode
 from rstar2_env.rollout.env_pool import EnvFactory, EnvPool, LentEnv
+from rstar2_env.rollout.given import Given
 from rstar2_env.rollout.replay import Replay
 from rstar2_env.rollout.reply import OneReply
 from rstar2_env.rollout.request import QUESTION, Budget, EpisodeRequest, RolloutError, Settled
@@ -180,6 +181,27 @@ class Player:
         await self._play(episode, request, self.sampling, env=OneReply(text, system))
         return episode
 
+    async def given(
+        self,
+        turns: Sequence[str],
+        *,
+        group: int = 0,
+        seed: int | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> Episode:
+        """Play an episode whose turns an expert wrote; one that they do not bring to its end is ``unavailable``.
+
+        Args:
+            turns: The expert's turns as text.
+            group: See ``EpisodeRequest``, as for the others.
+            seed: Seed of the environment's ``reset``.
+            options: Options of ``reset``.
+        """
+        episode = Episode(group=group, seed=seed, source="expert")
+        request = EpisodeRequest(group, seed, options or {})
+        await self._play(episode, request, self.sampling, given=Given(turns, self.chat))
+        return episode
+
     async def branch(
         self,
         parent: Episode,
@@ -313,12 +335,13 @@ class Player:
         sampling: SamplingParams,
         replay: Replay | None = None,
         env: OneReply | None = None,
+        given: Given | None = None,
     ) -> None:
         lent = env or self.envs.lend()
         clock = asyncio.timeout(self.budget.wall_s)
         try:
             async with clock:
-                await self._episode(lent, episode, request, sampling, clock, replay)
+                await self._episode(lent, episode, request, sampling, clock, replay, given)
         except BranchError:
             raise
         except Exception as error:
@@ -342,6 +365,7 @@ class Player:
         sampling: SamplingParams,
         clock: asyncio.Timeout,
         replay: Replay | None,
+        given: Given | None,
     ) -> None:
         self._spent.episodes += 1
         with self._spent.in_environment():
@@ -370,6 +394,6 @@ class Player:
             if manner.stale:
                 two = TwoPolicies(seat, self.stale_engine, manner.stale, request.sampling_seed, (prompt, most))
                 seats.push_async_callback(two.leave)
-            asked = AskedTurns(self._spent.timed(two or seat), manner, replay, two)
+            asked = AskedTurns(self._spent.timed(given or two or seat), manner, replay, two)
             turns = Turns(env, asked, self.chat, replace(self.budget, tokens=most), self._spent)
             await turns.play(episode, sampling, request.sampling_seed)

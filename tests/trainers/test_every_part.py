@@ -86,6 +86,7 @@ WITH = {
     ("reward", "rubric"): [{"problem": FILES}],
     ("reward", "tool_hierarchy"): [{}, {"score": "f1"}],
     ("rollout", "critique_refine"): [{}, {"critique": "simple_gt"}],
+    ("rollout", "external"): [{}, {"field": "solution"}],
     ("rollout", "rubric_scaffold"): [{"steps": 10}],
     ("sampler", "curriculum"): [{}, {"window": 4, "above": 0.2}],
     ("sampler", "hard_focus"): [{"least": 2, "every": 2}, {"after": 3}],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -66,6 +66,22 @@ class Replies(Protocol):
         ...
 
 
+@runtime_checkable
+class Gives(Protocol):
+    """A player that can play turns which somebody else wrote."""
+
+    async def given(self, turns: Sequence[str], *, group: int, seed: int | None, options: Mapping[str, Any]) -> Episode:
+        """Play them; a failure, or turns that do not end the episode, end it as ``unavailable``.
+
+        Args:
+            turns: The turns as text.
+            group: Number of the episode's group.
+            seed: Seed of the environment's ``reset``.
+            options: Options of ``reset``.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """One episode to play.
@@ -83,6 +99,7 @@ class Job:
         asks: Ask for one turn in answer to this message, without an environment.
         system: The system message before ``asks``.
         manner: How it is played.
+        given: The turns that an expert wrote, in place of the policy's.
     """
 
     group: int
@@ -97,6 +114,7 @@ class Job:
     asks: str | None = None
     system: str = ""
     manner: Manner = PLAIN
+    given: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +138,13 @@ async def perform(job: Job, player: Player, record: Episode) -> Episode:
 
     Raises:
         BranchError: It cannot branch there.
-        ConfigurationError: The player cannot reply.
+        ConfigurationError: The player cannot reply, or play given turns.
     """
     seed = job.sampling_seed
+    if job.given is not None:
+        if not isinstance(player, Gives):
+            raise ConfigurationError(f"The player {type(player).__name__} cannot play given turns: it has no `given`.")
+        return await player.given(job.given, group=job.group, seed=job.seed, options=job.options)
     if job.asks is not None:
         if not isinstance(player, Replies):
             raise ConfigurationError(f"The player {type(player).__name__} cannot ask the policy: it has no `reply`.")

@@ -74,6 +74,22 @@ class Play(Protocol):
         """
         ...
 
+    async def given(self, start: Start, turns: Sequence[str], *, group: int, member: int) -> Episode:
+        """Play an episode whose turns somebody else wrote: its ``source`` is ``expert``, and the environment grades it.
+
+        Turns that do not bring the episode to its end make it ``unavailable``.
+
+        Args:
+            start: Where it starts.
+            turns: The turns as text.
+            group: Position of its group among the starts of this call.
+            member: Its number in the group, in one series with those of ``episode``.
+
+        Raises:
+            ConfigurationError: The player cannot do that.
+        """
+        ...
+
     def problem(self, problem_id: str) -> Problem | None:
         """The problem of that id, with its gold answer and its ``meta``; ``None`` where the environment has none.
 

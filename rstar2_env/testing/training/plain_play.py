@@ -68,10 +68,22 @@ class PlainPlay:
         self.played.append(made)
         return made
 
+    async def given(self, start: Any, turns: Sequence[str], *, group: int, member: int) -> Episode:
+        """An expert's episode, which is right."""
+        self.asked.append((group, member))
+        await self._pause()
+        end = "unavailable" if (group, member) in self._failing else "answered"
+        rng = np.random.default_rng([self._seed, group, member])
+        made = episode(rng, 1.0, group=group, end=end, problem=start.problem_id)
+        made.source = "expert"
+        self.played.append(made)
+        return made
+
     def problem(self, problem_id: str) -> Problem | None:
         """A problem of that id."""
         rubric = [{"criterion": "It is right.", "points": 1.0}]
-        return Problem(problem_id, f"What is {problem_id}?", "42", meta={"rubric": rubric})
+        meta = {"rubric": rubric, "demonstration": ["It is 42."]}
+        return Problem(problem_id, f"What is {problem_id}?", "42", meta=meta)
 
     async def branch(self, episode: Episode, token: int, n: int, *, manner: Manner = PLAIN) -> list[Episode]:
         """Episodes that share the first tokens with another."""

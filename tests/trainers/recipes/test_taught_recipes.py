@@ -13,6 +13,7 @@ PRESCRIBED = {
     "kdrl": ("all", "group_norm", ["ppo_clip", "kdrl"]),
     "opd": ("all", "reinforce", ["opd"]),
     "opsd": ("all", "reinforce", ["opd"]),
+    "rl_plus": ("all", "policy_baseline", ["rl_plus"]),
 }
 """Of each recipe its selector, advantage and loss."""
 

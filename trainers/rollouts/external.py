@@ -1,0 +1,106 @@
+"""``external``: a solution that somebody else wrote joins each group, as an expert's episode (RL-PLUS, LUFFY).
+
+Of a group of n episodes, n - ``count`` are the policy's own; the rest are demonstrations of the same problem, played
+turn by turn through the same environment, which grades them like any other. Their rows have 1 in the column
+``off_policy``, and their tokens no log-probabilities of an engine. Where a problem has no demonstration, or it does not
+play to its end, the policy plays one episode more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import CheckedOptions, option
+
+from ..samplers.base import Start
+from .base import ROLLOUTS, Play
+
+
+@dataclass
+class External(CheckedOptions):
+    """n - count episodes are sampled, and count are demonstrations (RL-PLUS, arXiv 2508.00222).
+
+    Demonstrations come from a file of traces as ``rstar2 traces`` writes them, by the problem's id, or from a field of
+    ``Problem.meta``: the text of one turn, or a list of turns. They must answer in the environment's own form. Choose
+    it with a loss that weighs such rows, ``rl_plus`` or ``shaped_offpolicy``, and the advantage ``policy_baseline``.
+
+    Args:
+        file: A file of traces (JSON lines with ``problem_id`` and ``messages``); several of a problem take turns.
+        field: The field of ``Problem.meta``, for problems that the file does not have.
+        count: Demonstrations in each group; the paper has 1 of 8.
+    """
+
+    staged: ClassVar[str] = "a demonstration is looked up by the problem that was played first"
+    file: str | None = None
+    field: str = "demonstration"
+    count: int = option(1, least=1)
+
+    def __post_init__(self) -> None:
+        """Read the file.
+
+        Raises:
+            ConfigurationError: It cannot be read, or a line is no trace.
+        """
+        super().__post_init__()
+        self._traces  # noqa: B018 - so that a wrong file is an error before anything is played
+
+    async def __call__(self, starts: Sequence[Start], size: int, play: Play) -> list[list[Episode]]:
+        """See ``Rollout``."""
+        if size <= self.count:
+            raise ConfigurationError(
+                f"external puts {self.count} demonstrations into each group of {size}: play more episodes of each."
+            )
+        return list(await asyncio.gather(*(self._group(at, start, size, play) for at, start in enumerate(starts))))
+
+    async def _group(self, group: int, start: Start, size: int, play: Play) -> list[Episode]:
+        own = size - self.count
+        sampled = await asyncio.gather(*(play.episode(start, group=group, member=member) for member in range(own)))
+        problem_id = start.problem_id or next((one.problem_id for one in sampled if one.problem_id), "")
+        known = self._of(problem_id, play)
+
+        async def joined(number: int) -> Episode:
+            if known:
+                turns = known[(play.step + number) % len(known)]
+                given = await play.given(start, turns, group=group, member=own + number)
+                if given.available:
+                    return given
+            return await play.episode(start, group=group, member=size + number)
+
+        return [*sampled, *await asyncio.gather(*map(joined, range(self.count)))]
+
+    def _of(self, problem_id: str, play: Play) -> list[list[str]]:
+        """The demonstrations of a problem, as turns."""
+        if problem_id in self._traces:
+            return self._traces[problem_id]
+        problem = play.problem(problem_id)
+        written: Any = None if problem is None else problem.meta.get(self.field)
+        turns = [written] if isinstance(written, str) else list(written or ())
+        return [[str(turn) for turn in turns]] if turns else []
+
+    @cached_property
+    def _traces(self) -> dict[str, list[list[str]]]:
+        found: dict[str, list[list[str]]] = {}
+        try:
+            lines = Path(self.file).read_text(encoding="utf-8").splitlines() if self.file else []
+            for line in filter(str.strip, lines):
+                trace = json.loads(line)
+                turns = [one["content"] for one in trace["messages"] if one["role"] == "assistant"]
+                found.setdefault(str(trace["problem_id"]), []).append(turns)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ConfigurationError(
+                f"Expected a file of traces, one JSON object a line with problem_id and messages, in {self.file!r}: "
+                f"{type(error).__name__}: {error}. `rstar2 traces` writes one.",
+                option="parts.rollout.file",
+            ) from error
+        return found
+
+
+ROLLOUTS.register("external", External)
