@@ -50,8 +50,8 @@ class LeftOff:
             "start": {**asdict(self.start), "options": dict(self.start.options)},
             "drawn": list(self.drawn),
             "steps": self.steps,
-            "ended": [[list(words), _packed(episode)] for words, episode in self.ended.items()],
-            "begun": [[list(words), _packed(episode)] for words, episode in self.begun.items()],
+            "ended": [[list(words), packed(episode)] for words, episode in self.ended.items()],
+            "begun": [[list(words), packed(episode)] for words, episode in self.begun.items()],
         }
 
     @classmethod
@@ -71,15 +71,18 @@ _TOKENS = ("prompt_ids", "shown_ids", "completion_ids", "mask", "logprobs")
 """What an episode's own record leaves out."""
 
 
-def _packed(episode: Episode) -> dict[str, Any]:
+def packed(episode: Episode) -> dict[str, Any]:
+    """An episode with its tokens as JSON can hold it; what a trainer measured of it is left out."""
     return {**episode.record(), **{name: list(getattr(episode, name)) for name in _TOKENS}}
 
 
-def _episodes(packed: Iterable[Any]) -> dict[Words, Episode]:
-    found: dict[Words, Episode] = {}
-    for words, record in packed:
-        episode = Episode.from_record(record, beside=_TOKENS)
-        for name in _TOKENS:
-            setattr(episode, name, list(record.get(name, ())))
-        found[tuple(map(int, words))] = episode
-    return found
+def unpacked(record: Mapping[str, Any]) -> Episode:
+    """The episode that was packed."""
+    episode = Episode.from_record(record, beside=_TOKENS)
+    for name in _TOKENS:
+        setattr(episode, name, list(record.get(name, ())))
+    return episode
+
+
+def _episodes(states: Iterable[Any]) -> dict[Words, Episode]:
+    return {tuple(map(int, words)): unpacked(record) for words, record in states}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rstar2_env.core.options import CheckedOptions, option
 
 from .base import LOSSES, Figures, Need
-from .tokens import Level, Tokens, bounded_exp
+from .tokens import Anchor, Level, Tokens, bounded_exp
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,6 +33,8 @@ class PpoClip(CheckedOptions):
         token_gradient: Let the ratio of a turn or a sequence have the gradient of the token's own log-probability:
             GSPO-token (arXiv 2507.18071, section 4.3), for advantages of tokens; verl's form of GSPO. With one
             advantage a row and the aggregation ``seq_mean`` it makes no difference.
+        anchor: What the ratio is against; with ``"sampled"`` it is the probability with which the token was drawn, by
+            whichever weights. It then contains the correction, and is not corrected again.
     """
 
     low: float | None = option(0.2, least=0, most=1)
@@ -41,9 +43,19 @@ class PpoClip(CheckedOptions):
     dual: float | None = option(None, above=1)
     level: Level = "token"
     token_gradient: bool = False
+    anchor: Anchor = "old"
 
-    needs: ClassVar[frozenset[Need]] = frozenset({"old"})
     policy_gradient: ClassVar[bool] = True
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """See ``Term``."""
+        return frozenset({"old"} if self.anchor == "old" else ())
+
+    @property
+    def corrected(self) -> bool:
+        """See ``Term``."""
+        return self.anchor == "old"
 
     def __call__(self, tokens: Tokens) -> Tensor:
         """See ``Term``."""
@@ -73,9 +85,10 @@ class PpoClip(CheckedOptions):
         return (0.0 if self.low is None else 1 - self.low, math.inf if self.high is None else 1 + self.high)
 
     def _ratio(self, tokens: Tokens) -> Tensor:
-        log_ratio = tokens.pooled(tokens.log_ratio, self.level)
+        own = tokens.log_ratio_to(self.anchor)
+        log_ratio = tokens.pooled(own, self.level)
         if self.token_gradient:
-            log_ratio = log_ratio.detach() + (tokens.log_ratio - tokens.log_ratio.detach())
+            log_ratio = log_ratio.detach() + (own - own.detach())
         return bounded_exp(log_ratio)
 
 

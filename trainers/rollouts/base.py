@@ -7,6 +7,7 @@ selects. Not covered: how an episode is played, which is the player's.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -146,6 +147,29 @@ class PlaysIn(Protocol):
     @property
     def manner(self) -> Manner:
         """All that it asks for in any episode."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OlderWeights:
+    """Weights of the policy from before the last steps, which a backend holds beside the newest.
+
+    Attributes:
+        every: Steps after which they become the newest.
+        base_urls: Addresses of the servers that hold them, where the engine is served.
+    """
+
+    every: int
+    base_urls: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class HoldsOlder(Protocol):
+    """Optional attribute of a rollout part that draws turns from older weights."""
+
+    @property
+    def older_weights(self) -> OlderWeights:
+        """How old they may be, and where they are."""
         ...
 
 

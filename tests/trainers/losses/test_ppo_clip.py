@@ -130,3 +130,13 @@ def test_clipped_shares_count_the_tokens_of_the_policy():
 def test_an_option_out_of_its_range_is_refused(wrong):
     with pytest.raises(ConfigurationError, match=wrong.split("=")[0]):
         make_part(LOSSES, f"ppo_clip:{wrong}")
+
+
+def test_the_ratio_may_be_to_the_probability_with_which_a_token_was_drawn():
+    """Twice as likely now as when it was drawn, by other weights than those before the update."""
+    batch = tokens([[-1.0, -1.0]], old=[[-1.0, -1.0]], sampled=[[-1.0 - math.log(2), -1.0]], advantage=[[1.0, -1.0]])
+    own, plain = PpoClip(anchor="sampled"), PpoClip()
+    assert own(batch).tolist()[0] == pytest.approx([-1.28, 1.0])
+    assert plain(batch).tolist()[0] == pytest.approx([-1.0, 1.0])
+    assert (own.needs, own.corrected) == (frozenset(), False)
+    assert (plain.needs, plain.corrected) == (frozenset({"old"}), True)

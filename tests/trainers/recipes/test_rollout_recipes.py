@@ -85,3 +85,51 @@ def test_arpo_trains_on_branches_of_its_own_episodes(tiny_model, tmp_path):
         shared = [turn.start for turn in parent.steps].index(episode.parent[1])
         assert shared >= 1
         assert [m.content for m in episode.messages][: 2 * shared] == [m.content for m in parent.messages][: 2 * shared]
+
+
+def test_deepsearch_prescribes_what_its_paper_does():
+    config = configured("deepsearch")
+    rollout = make_parts(config, shares_weights=True).rollout
+    assert (rollout.chunk, rollout.width, rollout.depth, rollout.weight) == (256, 8, 64, 2.0)
+    assert (rollout.hard, config.rollout.group_size) == (0.25, 8)
+    assert config.parts.advantage.name == "tree_value"
+
+
+def test_deepsearch_trains_on_the_values_of_its_tree(tiny_model, tmp_path):
+    """The script answers in one chunk, and calls its tool in another: a call has children, half of them right."""
+    folder = tmp_path / "run"
+    episodes = two_steps(
+        "deepsearch", tiny_model, folder, keep_tokens=True, parts={"rollout": "deepsearch:width=3,hard=1"}
+    )
+    assert [len(group) for group in by_group(episodes)] == [6] * 4
+    assert all(episode.available and episode.end != "open" for episode in episodes)
+    assert any(episode.parent for episode in episodes)
+    rows = read_run(folder).tokens(1) + read_run(folder).tokens(2)
+    assert any(len({value for value, own in zip(row.advantages, row.mask, strict=True) if own}) > 1 for row in rows)
+
+
+def test_agentrl_prescribes_what_its_paper_does():
+    config = configured("agentrl")
+    parts = make_parts(config, shares_weights=True)
+    assert parts.rollout.older_weights.every == 4
+    assert parts.rollout.stale == "train"
+    assert config.parts.advantage.name == "task_norm"
+    (loss,) = parts.terms
+    assert (loss.anchor, loss.corrected) == ("sampled", False)
+
+
+def test_agentrl_trains_on_turns_of_older_weights_with_their_own_log_probabilities(tiny_model, tmp_path):
+    """In the second step the older weights are the first ones, and a token's ratio says so."""
+    folder = tmp_path / "run"
+    parts = {"rollout": "cross_policy:probability=0.5"}
+    two_steps("agentrl", tiny_model, folder, keep_tokens=True, learning_rate=1e-2, parts=parts)
+    run = read_run(folder)
+    turns = {step: [turn for each in run.episodes(step) for turn in each.episode.steps] for step in (1, 2)}
+    assert {turn.version for turn in turns[1]} == {0}
+    assert {(turn.stale, turn.version) for turn in turns[2]} == {(True, 0), (False, 1)}
+    told = {(each.episode.group, each.member): each.episode for each in run.episodes(2)}
+    off = {True: [], False: []}
+    for row in run.tokens(2):
+        for turn in told[row.group, row.member].steps:
+            off[turn.stale] += [abs(math.log(ratio)) for ratio in row.ratios[turn.start : turn.stop]]
+    assert max(off[False]) < 1e-3 < max(off[True])

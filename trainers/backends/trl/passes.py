@@ -135,7 +135,7 @@ class Reference:
         self.moved = False
         self._adapters = AdapterReference(model if isinstance(model, PeftModel) else None)
         if model is not None and not isinstance(model, PeftModel):
-            self.model = _frozen_copy(model, dtype) if copied else model.requires_grad_(False).eval()
+            self.model = frozen_copy(model, dtype) if copied else model.requires_grad_(False).eval()
             put_head(self.model, temperature, ("entropy",))
 
     @property
@@ -205,7 +205,8 @@ def _plain(model: Any) -> Any:
     return model.module if hasattr(model, "module") else model
 
 
-def _frozen_copy(model: PreTrainedModel, dtype: torch.dtype) -> nn.Module:
+def frozen_copy(model: nn.Module, dtype: torch.dtype) -> nn.Module:
+    """A copy of a model that does not train, in another precision."""
     # Cast weight by weight: a second copy in the precision of training would not fit beside the first.
     cast: dict[int, Any] = {
         id(weights): nn.Parameter(weights.detach().to(dtype, copy=True), requires_grad=False)

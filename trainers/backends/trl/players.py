@@ -17,8 +17,18 @@ from ...samplers.base import problems_of
 Split = Literal["train", "eval"]
 
 
-def make_player(config: TrainConfig, split: Split, engine: Engine, chat: ChatCodec) -> Player:
-    """Make the player of one split; evaluation has limits of its own where the options give it some."""
+def make_player(
+    config: TrainConfig, split: Split, engine: Engine, chat: ChatCodec, *, stale_engine: Engine | None = None
+) -> Player:
+    """Make the player of one split; evaluation has limits of its own where the options give it some.
+
+    Args:
+        config: Options of the run.
+        split: Which environments.
+        engine: The engine.
+        chat: Renders conversations.
+        stale_engine: The engine with older weights, where the run has one.
+    """
     rollout = config.rollout
     value = partial(getattr, rollout) if split == "train" else config.in_evaluation
     return Player(
@@ -35,6 +45,7 @@ def make_player(config: TrainConfig, split: Split, engine: Engine, chat: ChatCod
         ),
         max_in_flight=rollout.max_in_flight,
         max_failed=rollout.max_failed,
+        stale_engine=stale_engine,
     )
 
 

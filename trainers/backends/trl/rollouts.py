@@ -26,6 +26,7 @@ from ...sums import Figures, Sums
 from .engine import PolicyEngine
 from .engine_figures import add_engine_figures, stats_of
 from .run_state import Settings, TrlRunState
+from .stale import StalePolicy
 from .stopping import Stopping
 from .trainer import CollectorTrainer
 
@@ -56,6 +57,7 @@ class Rollouts:
         collector: Collects a batch.
         player: Plays its episodes.
         policy: The engine, kept up to date.
+        stale: That of older weights, where the run has one.
         state: What hooks change.
         stopping: Hears of signals.
         ranks: The processes.
@@ -69,12 +71,13 @@ class Rollouts:
         collector: Collector,
         player: Player,
         policy: PolicyEngine,
+        stale: StalePolicy | None = None,
         state: TrlRunState,
         stopping: Stopping,
         ranks: Ranks,
     ) -> None:
         self._trl, self._collector, self._player = trl, collector, player
-        self._policy, self._state, self._stopping = policy, state, stopping
+        self._policy, self._stale, self._state, self._stopping = policy, stale, state, stopping
         self._first = not ranks.rank
         self._handing_s = 0.0
         self._ahead: Ahead[Collected, Settings] | None = None
@@ -173,6 +176,8 @@ class Rollouts:
     def _hand_over(self) -> None:
         begun = time.perf_counter()
         self._policy.update()
+        if self._stale is not None:
+            self._stale.update()
         self._handing_s = time.perf_counter() - begun
         self._trl.sums.add("seconds/hand_over", self._handing_s)
 
@@ -187,6 +192,8 @@ class Rollouts:
         finally:
             model.train(training)
             self._policy.rest()
+            if self._stale is not None:
+                self._stale.rest()
 
 
 def check_ahead(config: TrainConfig) -> None:

@@ -30,7 +30,7 @@ from ...metrics import metrics
 from ...model_card import write_cards
 from ...parts import correction_of, make_parts
 from ...resume import checkpoint_to_resume
-from ...rollouts.base import MakesRows
+from ...rollouts.base import HoldsOlder, MakesRows
 from ...samplers.uniform import Uniform
 from .arguments import run_arguments
 from .callbacks import BEST_DIR, Console, Evaluation, RunEvents
@@ -49,6 +49,7 @@ from .rollouts import Rollouts
 from .run_state import TrlRunState
 from .samples import SampledEpisodes, sampled
 from .sharding import chosen_sharding
+from .stale import StalePolicy, stale_copy
 from .stopping import RolloutAbortedError, Stopping
 from .teacher import load_teacher
 from .trainer import CollectorTrainer
@@ -83,6 +84,7 @@ class TrlRun:
         self._checkpoint = self._find_checkpoint()
         model, self.tokenizer = load_policy(config.model, self._folder, seed=config.run.seed)
         parts = make_parts(config)
+        copy = stale_copy(config, parts.rollout, model, dtype_of(config.model))
         objective = Objective(parts.terms, parts.aggregation, parts.correction)
         reference = None
         if "reference" in objective.needs:
@@ -131,11 +133,20 @@ class TrlRun:
         self.trl.remove_callback(PrinterCallback)
         self._policy = PolicyEngine(config, self.trl, self.tokenizer)
         self.engine = self._policy.engine
+        self._stale = None
+        if isinstance(parts.rollout, HoldsOlder):
+            self._stale = StalePolicy(config, self.trl, self.tokenizer, parts.rollout.older_weights, copy)
         chat = codec(config.model, self.tokenizer, model)
         check_lengths(config, self.engine, chat, getattr(model.config, "max_position_embeddings", None))
         self._players = {
             # A codec of its own: this player may play in another thread, and a codec learns as it goes.
-            "train": make_player(config, "train", self.engine, codec(config.model, self.tokenizer, model)),
+            "train": make_player(
+                config,
+                "train",
+                self.engine,
+                codec(config.model, self.tokenizer, model),
+                stale_engine=None if self._stale is None else self._stale.engine,
+            ),
             "eval": make_player(config, "eval", self.engine, chat),
         }
         measuring = Measuring(
@@ -195,6 +206,7 @@ class TrlRun:
             collector=self.collector,
             player=self._players["train"],
             policy=self._policy,
+            stale=self._stale,
             state=self._state,
             stopping=self._stopping,
             ranks=self._ranks,
@@ -281,6 +293,8 @@ class TrlRun:
         for player in self._players.values():
             player.close()
         self._policy.close()
+        if self._stale is not None:
+            self._stale.close()
 
     def _write_tokens(self, step: int, row: Row, member: int, logps: FloatArray | None) -> None:
         sampled_logps = np.array(row.logprobs)

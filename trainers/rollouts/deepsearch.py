@@ -1,0 +1,204 @@
+"""``deepsearch``: episodes are grown chunk by chunk in a tree, which is searched: DeepSearch (arXiv 2509.25454).
+
+A node is 256 tokens of a turn, or what the turn has left; expanding one plays 8 children. Of those that end, one is
+backed up: a right one, else the wrong one that the policy is surest of (``chunk_tree`` has the formulas). While none
+ends, the search goes down by UCT with weight 2; after one has, it goes on at the best node of the whole tree. It stops
+when as many ends as the group has episodes were backed up (paper: 8, at depth 64). What is then missing is filled with
+ends that were not backed up, with nodes of the frontier that are played to their ends, and with fresh episodes. Of
+problems that are solved, but in a quarter of the episodes at most, a right episode is kept and takes the place of a
+search when the problem comes again, beside fresh ones. The paper trains on problems with a pass rate of a quarter at
+most. Longer than other parts: it is a search. Every chunk begins with a replay of the turns before it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import BranchError
+from rstar2_env.core.manner import PLAIN, Manner
+from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.search import Node
+
+from ..left_off import packed, unpacked
+from ..samplers.base import Start
+from .base import ROLLOUTS, Play
+from .chunk_tree import ChunkNode, back_up, best_of, child_of, followed, values_of
+
+_log = logging.getLogger(__name__)
+_COMPLETE = ("answered", "terminated")
+NODE_VALUE = "node_value"
+"""Name under which an episode has the value of each token's node; the advantage ``tree_value`` reads it."""
+
+
+@dataclass
+class DeepSearch(CheckedOptions):
+    """Searches a tree of chunks for episodes to train on: DeepSearch (arXiv 2509.25454).
+
+    Choose it for problems that the policy rarely solves, in environments that repeat themselves for the same seed and
+    actions, with the advantage ``tree_value``.
+
+    Args:
+        chunk: Tokens of a node.
+        width: Children of a node.
+        depth: Largest depth of a node.
+        weight: Weight of what is unknown, on the way down.
+        incomplete: The value of an end without an answer, or by a budget.
+        expansions: Nodes that are expanded for one group, at most.
+        hard: Largest pass rate of a problem whose right episodes are kept; 0 keeps none.
+        kept: Problems whose episodes are kept, at most; the oldest go.
+    """
+
+    chunk: int = option(256, least=1)
+    width: int = option(8, least=1)
+    depth: int = option(64, least=1)
+    weight: float = option(2.0, least=0)
+    incomplete: float = option(-1.0, least=-1, most=1)
+    expansions: int = option(256, least=1)
+    hard: float = option(0.25, least=0, most=1)
+    kept: int = option(1024, least=1)
+    _traces: dict[str, dict[str, Any]] = field(init=False, repr=False, default_factory=dict)
+
+    staged: ClassVar[str] = "its search decides which episodes end the group, and grows each out of those before it"
+
+    @property
+    def manner(self) -> Manner:
+        """See ``PlaysIn``."""
+        return Manner(chunk=self.chunk)
+
+    async def __call__(self, starts: Sequence[Start], size: int, play: Play) -> list[list[Episode]]:
+        """See ``Rollout``."""
+        groups = []
+        for number, start in enumerate(starts):
+            trace = self._traces.get(start.problem_id) if size > 1 else None
+            search = _Search(self, number, start, size, play)
+            groups.append(search.grow() if trace is None else search.beside(trace))
+        return list(await asyncio.gather(*groups))
+
+    def tell(self, group: Sequence[Episode]) -> dict[str, Any] | None:
+        """See ``Learns``."""
+        counted = [episode for episode in group if episode.available and episode.source != "stale"]
+        if not counted or not counted[0].problem_id:
+            return None
+        right = [episode for episode in counted if episode.correct]
+        share = len(right) / len(counted)
+        trace = packed(right[0]) if 0 < share <= self.hard else None
+        return {"problem": counted[0].problem_id, "share": share, "trace": trace}
+
+    def learn(self, told: Sequence[Mapping[str, Any]]) -> None:
+        """See ``Learns``: what is no longer hard is searched again, what nobody solved keeps its trace."""
+        for news in told:
+            if news["share"] > self.hard:
+                self._traces.pop(news["problem"], None)
+            elif news["trace"] is not None:
+                self._traces.pop(news["problem"], None)
+                self._traces[news["problem"]] = news["trace"]
+        for oldest in list(self._traces)[: max(0, len(self._traces) - self.kept)]:
+            del self._traces[oldest]
+
+    def state_dict(self) -> dict[str, Any]:
+        """The episodes that are kept, the oldest first."""
+        return {"traces": [[problem, trace] for problem, trace in self._traces.items()]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state."""
+        self._traces = {str(problem): dict(trace) for problem, trace in state["traces"]}
+
+
+class _Search:
+    """The search of one group."""
+
+    def __init__(self, part: DeepSearch, group: int, start: Start, size: int, play: Play) -> None:
+        self.part, self.group, self.start, self.size, self.play = part, group, start, size, play
+        self.root: ChunkNode = Node(None)
+        self.frontier: list[ChunkNode] = [self.root]
+        self.ends: list[ChunkNode] = []
+        self.spare: list[ChunkNode] = []
+        self.members = 0
+
+    async def grow(self) -> list[Episode]:
+        """Search, and fill what is missing."""
+        node: ChunkNode | None = self.root
+        for _ in range(self.part.expansions):
+            if node is None or len(self.ends) >= self.size:
+                break
+            children = await self._expand(node)
+            ended = [child for child in children if child.terminal]
+            going_on = [child for child in children if child in self.frontier]
+            if ended:
+                chosen = min(ended, key=lambda one: (not _episode(one).correct, one.reward))
+                self.spare += [one for one in ended if one is not chosen]
+                self._end(chosen)
+            if ended or not going_on:
+                node = best_of(self.frontier, self.part.depth) if self.frontier else None
+            else:
+                node = followed(going_on, self.part.weight)
+        await self._fill()
+        failed = []
+        for episode in await self._fresh(self.size - len(self.ends)):
+            if episode.available:
+                self._end(child_of(self.root, episode))
+            else:
+                failed.append(episode)
+        for end in self.ends:
+            _episode(end).measured[NODE_VALUE] = values_of(end)
+        return [_episode(end) for end in self.ends] + failed
+
+    async def beside(self, trace: Mapping[str, Any]) -> list[Episode]:
+        """An episode that was kept, beside fresh ones."""
+        fresh = await self._fresh(self.size - 1)
+        old = unpacked(trace)
+        old.source, old.group, old.parent = "stale", fresh[0].group, None
+        return [*fresh, old]
+
+    async def _expand(self, node: ChunkNode) -> list[ChunkNode]:
+        """Play the children of a node; those that failed are left out."""
+        self.frontier.remove(node)
+        played = await self._played(node, self.part.width, self.part.manner)
+        children = [child_of(node, episode) for episode in played if episode.available]
+        self.frontier += [one for one in children if not one.terminal and one.depth < self.part.depth]
+        return children
+
+    async def _played(self, node: ChunkNode, count: int, manner: Manner) -> list[Episode]:
+        if node.state is None:
+            return await self._fresh(count, manner)
+        try:
+            return await self.play.branch(node.state, len(node.state.completion_ids), count, manner=manner)
+        except BranchError as error:
+            _log.warning("A node of a search is given up: %s", error)
+            return []
+
+    async def _fresh(self, count: int, manner: Manner = PLAIN) -> list[Episode]:
+        members = range(self.members, self.members + max(0, count))
+        self.members += len(members)
+        playing = (self.play.episode(self.start, group=self.group, member=one, manner=manner) for one in members)
+        return list(await asyncio.gather(*playing))
+
+    async def _fill(self) -> None:
+        """Ends that the search came by, and then what becomes of the best of the frontier."""
+        for spare in self.spare[: max(0, self.size - len(self.ends))]:
+            self._end(spare)
+        while len(self.ends) < self.size and self.frontier and self.frontier != [self.root]:
+            node = best_of(self.frontier, self.part.depth)
+            self.frontier.remove(node)
+            for episode in await self._played(node, 1, PLAIN):
+                if episode.available:
+                    self._end(child_of(node, episode))
+
+    def _end(self, node: ChunkNode) -> None:
+        episode = _episode(node)
+        wrong = -1.0 if episode.end in _COMPLETE else self.part.incomplete
+        back_up(node.path(), 1.0 if episode.correct else wrong)
+        self.ends.append(node)
+
+
+def _episode(node: ChunkNode) -> Episode:
+    assert node.state is not None  # the root alone has none
+    return node.state
+
+
+ROLLOUTS.register("deepsearch", DeepSearch)
