@@ -1,7 +1,8 @@
 """Writes an environment as a package of another framework: what that framework finds by the name of what is installed.
 
-Covered: ``verifiers`` (0.4): a taskset, an environment and a harness, with pyproject and README. The package names the
-environment and its options and holds nothing else, so it needs rstar2-env where it runs. Not covered: environments in a
+Covered: ``verifiers`` (0.4): a taskset, an environment and a harness, with pyproject and README; ``lm-eval`` (0.4): a
+task of single turns (``rstar2_env.adapters.lm_eval_task``). What is written names the environment and its options, so
+it needs rstar2-env where it runs. Not covered: environments in a
 file of one's own, which a package cannot name; put such a file into a package first.
 """
 
@@ -16,7 +17,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from rstar2_env.adapters import lm_eval_task
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
+from rstar2_env.core.options import Count, checked
 from rstar2_env.core.own_code import own_name
 from rstar2_env.core.parts import PartSpec
 from rstar2_env.env.named import find_env
@@ -34,6 +37,7 @@ class Exported:
         wrappers: Around it, the innermost first.
         name: Of the package, in lower case with underscores.
         specification: Its docstring.
+        episodes: How many problems are written down, where they are; ``None``: all of a finite source.
     """
 
     env: str
@@ -41,6 +45,7 @@ class Exported:
     wrappers: Sequence[Any]
     name: str
     specification: str
+    episodes: int | None = None
 
     @property
     def distribution(self) -> str:
@@ -151,10 +156,17 @@ def _verifiers(what: Exported) -> dict[str, str]:
     }
 
 
-TARGETS: Mapping[str, Callable[[Exported], dict[str, str]]] = MappingProxyType({"verifiers": _verifiers})
+def _lm_eval(what: Exported) -> dict[str, str]:
+    return lm_eval_task.files(what.name, what.env, what.options, what.wrappers, what.episodes)
+
+
+TARGETS: Mapping[str, Callable[[Exported], dict[str, str]]] = MappingProxyType(
+    {"verifiers": _verifiers, "lm-eval": _lm_eval}
+)
 """The frameworks, by name: each makes the files of its package."""
 
 
+@checked
 def export_env(
     env: str,
     to: str,
@@ -163,6 +175,7 @@ def export_env(
     name: str = "",
     options: Mapping[str, Any] | None = None,
     wrappers: str | Sequence[PartSpec] = (),
+    episodes: Count | None = None,
 ) -> list[Path]:
     """Write an environment as a package of another framework.
 
@@ -173,6 +186,7 @@ def export_env(
         name: The package's name; by default made of the environment's.
         options: Options of the environment.
         wrappers: Around it, the innermost first, as ``make_env`` takes them.
+        episodes: How many problems ``lm-eval`` gets; ``None``: every one of a finite source.
 
     Returns:
         The files that were written.
@@ -198,7 +212,7 @@ def export_env(
         written = json.loads(json.dumps([typed, [wrappers] if isinstance(wrappers, str) else list(wrappers)]))
     except TypeError as error:
         raise ConfigurationError(f"An option cannot be written down: {error}. Give it as text or numbers.") from error
-    what = Exported(env, written[0], written[1], _package_name(name or env), specification)
+    what = Exported(env, written[0], written[1], _package_name(name or env), specification, episodes)
     target = Path(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ConfigurationError(f"{target} exists and is not empty: choose another folder, or empty it.")

@@ -85,7 +85,7 @@ GROUPS = (
     # The last version with interactions.
     Group("verl-0.7", bridges=("verl_interactions",), extras=(), beside=("verl>=0.7.1,<0.8", *_VERL)),
     Group("games", bridges=("skyrl", "textarena"), extras=("skyrl", "textarena")),
-    Group("evals", bridges=("inspect",), extras=("inspect", "lm-eval"), also=("openai>=2,<4",)),
+    Group("evals", bridges=("inspect", "lm_eval"), extras=("inspect", "lm-eval"), also=("openai>=2,<4",)),
 )
 
 
