@@ -49,7 +49,8 @@ def test_the_gallery_has_the_exploits_of_every_environment():
 @pytest.mark.proof
 @pytest.mark.parametrize("env_id", IDS)
 def test_it_passes_all_four_levels(env_id, record_property):
-    report = rstar2_env.validate(env_id, level=4, episodes=64)
+    # Without the contract: test_every_env has the whole of it.
+    report = rstar2_env.validate(env_id, level=4, episodes=64, contract=False)
     figures = report.named("adversarial_floor").figures
     record_property("random", figures.get("random"))
     record_property("best exploit", f"{figures.get('best_exploit')} {figures.get('exploit')}")

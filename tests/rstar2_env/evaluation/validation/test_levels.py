@@ -92,6 +92,7 @@ def test_a_check_that_raises_fails(monkeypatch):
 def test_an_environment_that_never_ends_is_found_by_its_turns():
     report = validate(bad_envs.Endless, level=3, checks=["noop"], episodes=1, bounds={"turns": 20})
     assert "did not end within 20 turns (bounds.turns)" in report.named("noop").said
+    assert bad_envs.Endless.answered == 20
 
 
 def test_bounds_are_the_authors():
@@ -134,8 +135,14 @@ def test_an_answer_among_others_to_choose_from_is_no_leak():
         {"id": f"p{n}", "question": f"Which is letter {n % 6}: {', '.join(words)}?", "answer": words[n % 6]}
         for n in range(40)
     ]
-    report = validate(bad_envs.Sums, level=3, checks=["no_solution_leakage"], env_options={"problems": problems})
-    assert report.ok, report.to_dict()
+    larger = [
+        {"id": f"p{n}", "question": f"Which is larger: {n * 37 % 100} or {n * 53 % 100}?", "answer": str(most)}
+        for n in range(1, 40)
+        if (most := max(n * 37 % 100, n * 53 % 100))
+    ]
+    for chosen in (problems, larger):  # of the second, the first number is right half of the time
+        report = validate(bad_envs.Sums, level=3, checks=["no_solution_leakage"], env_options={"problems": chosen})
+        assert report.ok, report.to_dict()
 
 
 class Everything:
