@@ -292,6 +292,18 @@ class Remembers(Sums):
         return text, reward, terminated, truncated, info | {"episodes": self.played}
 
 
+class Unfinished(Sums):
+    """An episode that was cut off leaves a mark on the next one."""
+
+    pending = False
+
+    def step(self, action):
+        before = self.pending
+        text, reward, terminated, truncated, info = super().step(action)
+        self.pending = not (terminated or truncated)
+        return text, reward, terminated, truncated, info | {"pending": before}
+
+
 class Shared(Sums):
     """Keeps the last seed in the class, where other instances see it."""
 
@@ -482,6 +494,7 @@ BAD: dict[type[Sums], set[str]] = {
     Restless: _UNSTEADY,
     Remembers: _UNSTEADY,
     Shared: {"episode_isolation"},
+    Unfinished: {"episode_determinism", "episode_isolation", "problems"},
     Unseeded: {"seed_control", "episode_determinism", "episode_isolation", "replayability"},
     OneStart: {"seed_control"},
     NotANumber: {"reward_well_formed", "problems", "adversarial_floor"},
