@@ -1,7 +1,8 @@
 """Runs the tests in passes, each on as many workers as suits it, and sums them up: ``python passes.py [for pytest]``.
 
 What trains has one thread in each of two workers (several threads of torch on the same cores wait for one another), what
-waits for deadlines waits side by side, and the rest takes more workers than cores. Every pass runs, whatever the others found; the last line counts them all, and the exit code is 0 when nothing failed.
+waits for deadlines waits side by side, and the rest takes more workers than cores. Every pass runs, whatever the others
+found; the last line counts them all, and the exit code is 0 when nothing failed.
 
 A few tests that failed are run once more at the end, with nothing beside them. What passes then failed because of what
 else ran, and is listed as unsteady under its first failure: a defect of the test, or of what it tests, that is to be
