@@ -1,9 +1,10 @@
-"""What a server on loopback adds to the local sandbox: latency at low load, throughput, CPU time.
+"""What a server on loopback adds to the local sandbox: latency at low load, throughput, CPU time; a Ray node likewise.
 
     python benchmarks/sandbox_remote.py              # about a minute
     python benchmarks/sandbox_remote.py --rounds 20  # steadier
+    python benchmarks/sandbox_remote.py --ray        # beside them, a Ray cluster of this machine alone
 
-Both are measured in turns, in the same minute, with as many workers: the differences and ratios carry over to other
+All are measured in turns, in the same minute, with as many workers: the differences and ratios carry over to other
 machines, the figures themselves do not. Client, server and programs share the cores here, as they would not on a
 cluster.
 """
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from operator import truediv
 
 from rstar2_env.sandbox import Job, Sandbox, make_sandbox
@@ -80,41 +81,59 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=6, help="turns of each")
     parser.add_argument("--calls", type=int, default=400, help="calls of one turn's throughput")
+    parser.add_argument("--ray", action="store_true", help="measure the provider ray too")
     arguments = parser.parse_args()
     found: dict[str, object] = {"cores": WORKERS, "load_average": round(os.getloadavg()[0], 2)}
-    with (
-        server() as (url, pid),
-        make_sandbox("local", workers=WORKERS) as local,
-        make_sandbox("remote", url=url) as remote,
-    ):
+    with server() as (url, pid), ExitStack() as stack:
+        sandboxes = {
+            "local": make_sandbox("local", workers=WORKERS),
+            "remote": make_sandbox("remote", url=url),
+            **({"ray": make_sandbox("ray", address="local", workers=WORKERS)} if arguments.ray else {}),
+        }
+        for sandbox in sandboxes.values():
+            stack.enter_context(sandbox)
         for program, code in PROGRAMS.items():
-            waits: dict[str, list[float]] = {"local": [], "remote": []}
-            rates: dict[str, list[float]] = {"local": [], "remote": []}
-            server_cpu = client_cpu = 0.0
-            calls = arguments.calls if program == "print" else arguments.calls // 4
-            for sandbox in (local, remote):
-                throughput(sandbox, code, 50)
-            for turn in range(arguments.rounds):
-                both = (("local", local), ("remote", remote))
-                for name, sandbox in both if turn % 2 else both[::-1]:
-                    waits[name] += latency(sandbox, code, 40)
-                    before = cpu_s(pid), time.process_time()
-                    rates[name].append(throughput(sandbox, code, calls))
-                    if name == "remote":
-                        server_cpu += cpu_s(pid) - before[0]
-                        client_cpu += time.process_time() - before[1]
-            p50 = {name: statistics.median(values) for name, values in waits.items()}
-            rate = {name: statistics.median(values) for name, values in rates.items()}
-            found[program] = {
-                "p50_ms": {name: round(value, 2) for name, value in p50.items()},
-                "p50_ms_added": round(p50["remote"] - p50["local"], 2),
-                "p90_ms": {name: round(statistics.quantiles(values, n=10)[8], 2) for name, values in waits.items()},
-                "per_second": {name: round(value, 1) for name, value in rate.items()},
-                "throughput_ratio": round(statistics.median(map(truediv, rates["remote"], rates["local"])), 3),
-                "server_cpu_ms": round(server_cpu / (calls * arguments.rounds) * 1e3, 2),
-                "client_cpu_ms": round(client_cpu / (calls * arguments.rounds) * 1e3, 2),
-            }
+            found[program] = measured(sandboxes, pid, code, arguments.rounds, arguments.calls)
     print(json.dumps(found, indent=2))
+
+
+def measured(sandboxes: dict[str, Sandbox], pid: int, code: str, rounds: int, calls: int) -> dict[str, object]:
+    """Each sandbox's latency and throughput for a program, and what they add to those of the first.
+
+    Args:
+        sandboxes: The local one, and those to compare with it.
+        pid: Process of the server of ``remote``.
+        code: The program.
+        rounds: Turns of each.
+        calls: Calls of one turn's throughput; a quarter for a program that imports something.
+    """
+    calls = calls if "import" not in code else calls // 4
+    waits: dict[str, list[float]] = {name: [] for name in sandboxes}
+    rates: dict[str, list[float]] = {name: [] for name in sandboxes}
+    server_cpu = client_cpu = 0.0
+    for sandbox in sandboxes.values():
+        throughput(sandbox, code, 50)
+    for turn in range(rounds):
+        for name, sandbox in list(sandboxes.items())[:: 1 if turn % 2 else -1]:
+            waits[name] += latency(sandbox, code, 40)
+            before = cpu_s(pid), time.process_time()
+            rates[name].append(throughput(sandbox, code, calls))
+            if name == "remote":
+                server_cpu += cpu_s(pid) - before[0]
+                client_cpu += time.process_time() - before[1]
+    p50 = {name: statistics.median(values) for name, values in waits.items()}
+    others = [name for name in sandboxes if name != "local"]
+    return {
+        "p50_ms": {name: round(value, 2) for name, value in p50.items()},
+        "p50_ms_added": {name: round(p50[name] - p50["local"], 2) for name in others},
+        "p90_ms": {name: round(statistics.quantiles(values, n=10)[8], 2) for name, values in waits.items()},
+        "per_second": {name: round(statistics.median(values), 1) for name, values in rates.items()},
+        "throughput_ratio": {
+            name: round(statistics.median(map(truediv, rates[name], rates["local"])), 3) for name in others
+        },
+        "server_cpu_ms": round(server_cpu / (calls * rounds) * 1e3, 2),
+        "client_cpu_ms": round(client_cpu / (calls * rounds) * 1e3, 2),
+    }
 
 
 if __name__ == "__main__":

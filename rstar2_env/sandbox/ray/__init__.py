@@ -1,11 +1,11 @@
-"""The ``ray`` provider: local sandboxes on every node of a Ray cluster, used as one.
+"""The ``ray`` provider: a fleet of sandbox servers, one on every node of a Ray cluster.
 
     with make_sandbox("ray", address="auto") as sandbox:
         outcomes = sandbox.run_many(jobs)
 
-``provider`` is the sandbox, ``dispatcher`` assigns calls to nodes, ``homes`` records where sessions live, ``node``
-communicates with one actor, and ``keeper`` is the actor. Importing this package does not need Ray; making a sandbox
-does (extra ``ray``).
+``provider`` is the sandbox, ``nodes`` starts a server on every node and tells the fleet which are lost, and ``keeper``
+is the actor that holds one. Not covered: sending calls (``rstar2_env.sandbox.fleet``). Importing this package does not
+need Ray; making a sandbox does (extra ``ray``).
 """
 
 from __future__ import annotations

@@ -1,50 +1,26 @@
-"""The actor of one node: a local sandbox that receives calls in batches and returns outcomes as calls end.
+"""The actor of one node: a local sandbox behind a server of its own (``rstar2_env.sandbox.serve``).
 
-Covered: many calls in flight in one actor; orders that arrive twice are carried out once; an outcome is kept
-until its receipt is confirmed. Not covered: which calls come here, and what happens when it dies (``dispatcher``).
+Ray starts it, says whether it lives, and kills it; calls go to the server, as to any other of a fleet. The server
+listens at the node's address on a free port, and takes calls with the token of the sandbox that started it alone.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from concurrent.futures import Future
+import socket
 from dataclasses import dataclass
 from typing import Any
 
-from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
-from rstar2_env.sandbox.base import Pending
-from rstar2_env.sandbox.job import Capability, Job, Outcome
+from rstar2_env.core.errors import ConfigurationError, Rstar2Error
+from rstar2_env.sandbox.job import Limits
 from rstar2_env.sandbox.local.provider import LocalSandbox
-from rstar2_env.sandbox.messages import lost
+from rstar2_env.sandbox.serve.options import ServeOptions
 
-POLL_S = 2.0
-"""Seconds that ``collect`` waits for an outcome before it returns none: the heartbeat of an idle node."""
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """Start a call."""
-
-    call: int
-    job: Job
-
-
-@dataclass(frozen=True, slots=True)
-class Cancel:
-    """End the program of a call whose outcome is no longer needed."""
-
-    call: int
-
-
-@dataclass(frozen=True, slots=True)
-class EndSession:
-    """End a session."""
-
-    name: str
-
-
-Order = Run | Cancel | EndSession
+_NO_BOUND = Limits(wall_s=1e9, cpu_s=1e9, memory_mb=1 << 24, processes=1 << 20, output_bytes=1 << 30, file_mb=1 << 24)
+"""Whoever started the server is its only client, and may set any limits."""
+_BEATS = 10
+_LONGEST_BEAT_S = 2.0
+_REMEMBERED_S = 180.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,95 +28,71 @@ class Start:
     """Result of starting a node's sandbox.
 
     Attributes:
-        workers: Programs that it runs at once.
-        capabilities: Its layers of isolation.
+        url: Address of its server.
         error: Why it did not start, or ``None``.
         mistaken: Whether the options were wrong.
     """
 
-    workers: int = 0
-    capabilities: Sequence[Capability] = ()
+    url: str = ""
     error: str | None = None
     mistaken: bool = False
 
 
 class Keeper:
-    """Holds the local sandbox of a node. Ray makes an asynchronous actor of it.
+    """Holds the sandbox of a node and its server. Ray makes an asynchronous actor of it.
 
     Args:
+        address: The node's address, at which the server listens.
         options: Options of the local sandbox.
+        token: What calls must bring.
+        stall_s: Seconds without an answer after which the client takes the server for stuck.
     """
 
-    def __init__(self, options: dict[str, Any]) -> None:
-        self._options = options
+    def __init__(self, address: str, options: dict[str, Any], token: str, stall_s: float) -> None:
+        self._address, self._options = address, options
+        self._serve_options = ServeOptions(
+            host=address,
+            port=0,
+            token=token,
+            max_limits=_NO_BOUND,
+            max_request_mb=1024,
+            drain_s=0,
+            beat_s=min(_LONGEST_BEAT_S, stall_s / _BEATS),
+            remember_s=max(_REMEMBERED_S, 2 * stall_s),
+        )
         self._sandbox: LocalSandbox | None = None
-        self._calls: dict[int, Pending] = {}
-        self._outcomes: dict[int, Outcome] = {}
-        self._carried_out = 0
-        self._news = asyncio.Event()
+        self._service: Any = None
+        self._server: Any = None
+        self._serving: asyncio.Task[None] | None = None
 
     async def start(self) -> Start:
-        """Start the sandbox and describe it. Failures are returned, not raised, so that callers can name the node."""
+        """Start the sandbox and its server. Failures are returned, not raised, so that callers can name the node."""
         try:
-            sandbox = await asyncio.to_thread(LocalSandbox, **self._options)
-        except (ConfigurationError, SandboxUnavailableError) as error:
+            self._sandbox = await asyncio.to_thread(LocalSandbox, **self._options)
+            return Start(self._listen(self._sandbox))
+        except (Rstar2Error, ImportError, OSError) as error:
             return Start(error=str(error), mistaken=isinstance(error, ConfigurationError))
-        self._sandbox = sandbox
-        return Start(sandbox.options.slots, tuple(sandbox.capabilities()))
 
-    async def obey(self, number: int, orders: Sequence[Order]) -> None:
-        """Carry out orders, one after the other; the calls that they start go on after the answer.
-
-        Args:
-            number: Counts these batches, from 1; one that was carried out is not carried out again.
-            orders: What to do.
-        """
-        if number <= self._carried_out:
-            return
-        self._carried_out = number
-        assert self._sandbox is not None  # orders come only after a successful start
-        for order in orders:
-            match order:
-                case Run(call, job):
-                    self._run(self._sandbox, call, job)
-                case Cancel(call):
-                    if (pending := self._calls.pop(call, None)) is not None:
-                        pending.drop()
-                case EndSession(name):
-                    self._sandbox.end_session(name)
-
-    async def collect(self, received: Sequence[int]) -> list[tuple[int, Outcome]]:
-        """The available outcomes, as soon as there is one; drops those whose calls are in ``received``."""
-        for call in received:
-            self._outcomes.pop(call, None)
-        if not self._outcomes:
-            self._news.clear()
-            try:
-                await asyncio.wait_for(self._news.wait(), POLL_S)
-            except TimeoutError:
-                return []
-        return list(self._outcomes.items())
+    async def ping(self) -> None:
+        """Answer, as long as it lives."""
 
     async def stop(self) -> None:
-        """End the sandbox and every process of it."""
+        """End every program, the server and the sandbox."""
+        if self._serving is not None:
+            await self._service.drain()
+            self._server.should_exit = True
+            await asyncio.wait([self._serving], timeout=_LONGEST_BEAT_S)
         if self._sandbox is not None:
             await asyncio.to_thread(self._sandbox.close)
 
-    def _run(self, sandbox: LocalSandbox, call: int, job: Job) -> None:
-        try:
-            pending = sandbox.submit(job)
-        except (SandboxUnavailableError, ConfigurationError) as error:
-            self._note(call, lost(str(error), 1, job.session))
-            return
-        self._calls[call] = pending
-        loop = asyncio.get_running_loop()
-        # Called in the sandbox's own thread.
-        pending.future.add_done_callback(lambda future: loop.call_soon_threadsafe(self._on_end, call, future))
+    def _listen(self, sandbox: LocalSandbox) -> str:
+        from rstar2_env.sandbox.serve.service import Service
+        from rstar2_env.sandbox.serve.serving import QuietServer, configured
 
-    def _on_end(self, call: int, future: Future[Outcome]) -> None:
-        if self._calls.pop(call, None) is not None:
-            self._note(call, future.result())
-
-    def _note(self, call: int, outcome: Outcome) -> None:
-        self._outcomes[call] = outcome
-        self._news.set()
+        family = socket.AF_INET6 if ":" in self._address else socket.AF_INET
+        listener = socket.create_server((self._address, 0), family=family, backlog=2048)
+        self._service = Service(sandbox, self._serve_options)
+        self._server = QuietServer(configured(self._service))
+        self._serving = asyncio.get_running_loop().create_task(self._server.serve(sockets=[listener]))
+        host = f"[{self._address}]" if ":" in self._address else self._address
+        return f"http://{host}:{listener.getsockname()[1]}"

@@ -19,12 +19,12 @@ class RayOptions(CheckedOptions):
             cluster on this machine, or else starts one.
         resource: Use only the nodes that offer this resource in Ray; ``None`` for every node with CPUs.
         reserve_cpus: CPUs that the sandbox of each node reserves in Ray's count, so that Ray puts less else there.
-        ahead: Calls sent to a node per program that it runs at once, so that no worker waits for the network. Calls
-            ahead that are lost with their node run again.
+        batch: Largest number of calls in one request to a node. Calls that wait there and are lost with it run again.
+        linger_ms: Milliseconds that a call waits for others to share a request with, while every node is busy.
         retries: How many times a call is retried after a failure of the sandbox itself, on any node.
-        stall_s: Seconds without an answer after which a node's actor is assumed to be stuck and is killed.
+        stall_s: Seconds without an answer after which a node's actor is assumed to be stuck and is killed; at least 5.
         start_s: Seconds that the sandbox of a node may take to start.
-        grace_s: Seconds that calls wait while no node is there, before they are ``unavailable``.
+        patience_s: Seconds that calls wait while no node is there, before they are ``unavailable``.
         watch_s: Seconds between two queries for the nodes of the cluster.
         local: Options of the sandbox on every node; see ``LocalOptions``. Without ``workers``, a node runs as many
             programs at once as it offers CPUs to Ray.
@@ -33,11 +33,12 @@ class RayOptions(CheckedOptions):
     address: str | None = None
     resource: str | None = None
     reserve_cpus: float = option(0.0, least=0)
-    ahead: int = option(4, least=1)
+    batch: int = option(64, least=1)
+    linger_ms: float = option(2.0, least=0, unit="milliseconds")
     retries: int = option(1, least=0)
-    stall_s: float = option(30.0, above=0, unit="seconds", finite=False)
+    stall_s: float = option(30.0, least=5, unit="seconds")
     start_s: float = option(180.0, above=0, unit="seconds")
-    grace_s: float = option(60.0, above=0, unit="seconds", finite=False)
+    patience_s: float = option(60.0, above=0, unit="seconds", finite=False)
     watch_s: float = option(1.0, above=0, unit="seconds")
     local: Mapping[str, Any] = field(default_factory=dict)
 

@@ -1,4 +1,4 @@
-"""``RaySandbox``: the sandbox of the ``ray`` provider.
+"""``RaySandbox``: the sandbox of the ``ray`` provider, a fleet whose servers are on the nodes of a cluster.
 
 Covered: the protocol of a sandbox over all nodes. Not covered: starting and stopping a cluster (``ray start``), code
 that is not installed on its nodes (use one image, or Ray's ``runtime_env``).
@@ -6,22 +6,30 @@ that is not installed on its nodes (use one image, or Ray's ``runtime_env``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import asyncio
+import contextlib
+import secrets
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
 
 from rstar2_env.core import ray_cluster
-from rstar2_env.sandbox.base import BaseSandbox
-from rstar2_env.sandbox.job import Capability, Job
-from rstar2_env.sandbox.ray.dispatcher import Dispatcher
-from rstar2_env.sandbox.ray.node import Ticket
+from rstar2_env.sandbox.fleet.client import FleetSandbox
+from rstar2_env.sandbox.fleet.servers import Servers
+from rstar2_env.sandbox.job import Capability
+from rstar2_env.sandbox.ray.nodes import Node, Nodes
 from rstar2_env.sandbox.ray.options import RayOptions
 
+if TYPE_CHECKING:
+    import httpx
 
-class RaySandbox(BaseSandbox):
+
+class RaySandbox(FleetSandbox):
     """Runs Python programs in local sandboxes on every node of a Ray cluster. Safe to call from any thread.
 
-    Calls go to the node with the most free places. Nodes that join are used. The calls in flight on a node that leaves
-    run again elsewhere, up to ``retries`` times.
+    Each node gets an actor with a sandbox server, which listens at the node's address with a token of this sandbox's
+    own. Calls go to the node with the fewest in flight for its size. Nodes that join are used. The calls in flight on a
+    node that leaves run again elsewhere, up to ``retries`` times.
 
     Args:
         **options: See ``RayOptions``; may include options of the local sandboxes.
@@ -36,30 +44,20 @@ class RaySandbox(BaseSandbox):
     options: RayOptions
     unisolated = "isolation='none': programs run with all the rights of Ray's workers. Use it for debugging only."
     lacking = "The sandbox runs without layers that its nodes do not provide"
+    thread_name = "rstar2-sandbox-ray"
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(RayOptions.of(options))
-        ray_cluster.join(self.options.address, "the ray sandbox")
-        self._dispatcher = Dispatcher(self.options)
+        super().__init__(RayOptions.of(options), token=secrets.token_hex(32))
+        self._nodes: Nodes | None = None
+        self._joined = False
         try:
-            self._dispatcher.start()
+            ray_cluster.join(self.options.address, "the ray sandbox")
+            self._joined = True
+            self._connect()
         except BaseException:
             self.close()
             raise
         self._started()
-
-    def _submit(self, job: Job) -> Ticket:
-        return self._dispatcher.submit(job)
-
-    def end_session(self, name: str) -> None:
-        """End a session and forget its state. Unknown names are ignored."""
-        if not self._closed:
-            self._dispatcher.end_session(name)
-
-    @property
-    def closed(self) -> bool:
-        """Whether the sandbox accepts no more jobs: it was closed, or has failed permanently."""
-        return self._closed or self._dispatcher.closed
 
     def capabilities(self) -> Sequence[Capability]:
         """Each layer of isolation; active if it is so on every node, else with the names of the nodes without it."""
@@ -71,11 +69,35 @@ class RaySandbox(BaseSandbox):
 
     def node_capabilities(self) -> Mapping[str, Sequence[Capability]]:
         """Each layer of isolation on each living node, by the node's address and id."""
-        return {str(node.where): node.capabilities for node in list(self._dispatcher.nodes.values())}
+        return {str(node.where): node.link.layers for node in self.nodes()}
+
+    def nodes(self) -> list[Node]:
+        """The nodes that have a server."""
+        return list(self._nodes.nodes.values()) if self._nodes is not None else []
+
+    def _fleet_options(self) -> RayOptions:
+        return self.options
+
+    @asynccontextmanager
+    async def _serving(self, servers: Servers, http: httpx.AsyncClient) -> AsyncIterator[None]:
+        assert self._token is not None  # it was made here
+        self._nodes = Nodes(self.options, self._token, servers, http)
+        try:
+            await self._nodes.start()
+            watch = asyncio.create_task(self._nodes.watch())
+            try:
+                yield
+            finally:
+                watch.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await watch
+        finally:
+            await self._nodes.stop()
 
     def _end(self) -> None:
-        self._dispatcher.close()
-        ray_cluster.leave()
+        super()._end()
+        if self._joined:
+            ray_cluster.leave()
 
     @property
     def _isolation(self) -> str:

@@ -1,13 +1,12 @@
-"""The ``remote`` provider: the client of ``rstar2 sandbox serve``.
+"""The ``remote`` provider: a fleet of servers with addresses, each started with ``rstar2 sandbox serve``.
 
-Covered: ``client`` (the sandbox), ``dispatch`` (sending calls and handling failures), ``balance`` (how many calls go
-where), ``homes`` (sessions), ``link`` (one server as the client sees it), ``codec`` (jobs and outcomes as JSON, shared
-with the server), ``options``. Not covered: the server (``rstar2_env.sandbox.serve``).
+Covered: ``provider`` (the sandbox), ``options``. Not covered: sending calls (``rstar2_env.sandbox.fleet``), the server
+(``rstar2_env.sandbox.serve``).
 """
 
 from __future__ import annotations
 
-from rstar2_env.sandbox.remote.client import RemoteSandbox
 from rstar2_env.sandbox.remote.options import RemoteOptions
+from rstar2_env.sandbox.remote.provider import RemoteSandbox
 
 __all__ = ["RemoteOptions", "RemoteSandbox"]

@@ -27,7 +27,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.sandbox.remote.codec import PROTOCOL, dump, job_from_json
+from rstar2_env.sandbox.fleet.codec import PROTOCOL, dump, job_from_json
 from rstar2_env.sandbox.serve.code_judge import code_judge_routes
 from rstar2_env.sandbox.serve.guard import Guard, TooLargeError, read_body, too_large
 from rstar2_env.sandbox.serve.metrics import CONTENT_TYPE

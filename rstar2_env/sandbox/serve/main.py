@@ -20,8 +20,6 @@ from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 from rstar2_env.sandbox.providers import make_sandbox
 from rstar2_env.sandbox.serve.options import ServeOptions
 
-_CLOSE_S = 2.0
-
 
 def serve(
     options: ServeOptions,
@@ -44,17 +42,14 @@ def serve(
         SandboxUnavailableError: The sandbox cannot start.
     """
     try:
-        import prometheus_client
+        import prometheus_client  # noqa: F401
         import starlette  # noqa: F401
         import uvicorn
     except ImportError as error:
         raise MissingExtraError("serve", "The sandbox server") from error
-    from rstar2_env.sandbox.serve.app import build_app
-    from rstar2_env.sandbox.serve.connections import bounded
     from rstar2_env.sandbox.serve.service import Service
+    from rstar2_env.sandbox.serve.serving import configured
 
-    # Otherwise each counter gets another line with its creation time.
-    prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # has no annotations
     listener = _listen(options)
     try:
         sandbox = make_sandbox(provider, **(provider_options or {}))
@@ -63,20 +58,7 @@ def serve(
         raise
     with sandbox, listener:
         service = Service(sandbox, options, provider)
-        config = uvicorn.Config(
-            build_app(service),
-            lifespan="off",
-            http=bounded(options.connections, options.header_s),
-            log_level="warning",
-            access_log=False,
-            ssl_certfile=options.tls_cert,
-            ssl_keyfile=options.tls_key,
-            timeout_graceful_shutdown=int(options.drain_s + _CLOSE_S) + 1,
-        )
-        try:
-            config.load()
-        except OSError as error:  # TLS errors are subclasses
-            raise ConfigurationError(f"The certificate or its key cannot be used: {error}") from None
+        config = configured(service)
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
             loop = runner.get_loop()
             stopping: list[asyncio.Task[None]] = []

@@ -11,8 +11,8 @@ import asyncio
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from rstar2_env.sandbox.fleet.codec import dump, outcome_to_json
 from rstar2_env.sandbox.messages import lost
-from rstar2_env.sandbox.remote.codec import dump, outcome_to_json
 from rstar2_env.sandbox.serve.service import Call, Service
 
 _GATHER_S = 0.01

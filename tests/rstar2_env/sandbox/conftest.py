@@ -148,9 +148,12 @@ SERVE = """
 import json, sys
 from rstar2_env.sandbox.serve.main import serve
 from rstar2_env.sandbox.serve.options import ServeOptions
-from rstar2_env.sandbox import Limits
+from rstar2_env.core.status import ToolStatus
+from rstar2_env.sandbox import PROVIDERS, Limits
+from rstar2_env.testing import StubSandbox
+PROVIDERS.register("failing", lambda: StubSandbox(ToolStatus.UNAVAILABLE))
 given = json.loads(sys.argv[1])
-how = {"provider_options": given.pop("provider_options", {})}
+how = {"provider": given.pop("provider", "local"), "provider_options": given.pop("provider_options", {})}
 given = {name: Limits(**value) if name.endswith("limits") else value for name, value in given.items()}
 serve(ServeOptions(**given), announce=lambda address: print(address, flush=True), **how)
 """

@@ -1,93 +1,54 @@
-"""The actor of a node, without Ray around it: what Ray may deliver twice, or not at all, is run once."""
+"""The actor of a node, without Ray around it: it serves its sandbox at its address, or says why it does not start."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
 
+import httpx
 import pytest
 
-from rstar2_env.sandbox import Job, Limits, Outcome
-from rstar2_env.sandbox.ray.keeper import Cancel, EndSession, Keeper, Run
+from rstar2_env.sandbox.ray.keeper import Keeper
 
-SLEEP = Job("import time\ntime.sleep(30)", limits=Limits(wall_s=30))
-
-
-def with_keeper(use: Any, **options: Any) -> Any:
-    async def go() -> Any:
-        keeper = Keeper({"workers": 1, "preload": (), **options})
-        start = await keeper.start()
-        assert start.error is None, start
-        try:
-            return await use(keeper)
-        finally:
-            await keeper.stop()
-
-    return asyncio.run(go())
+TOKEN = "of-these-tests"
+OPTIONS = {"workers": 1, "preload": ()}
 
 
-async def gather(keeper: Keeper, count: int) -> dict[int, Outcome]:
-    """Collect so many outcomes, with receipts."""
-    found: dict[int, Outcome] = {}
-    last: list[int] = []
-    while len(found) < count:
-        outcomes = await keeper.collect(last)
-        last = [number for number, _ in outcomes]
-        found.update(outcomes)
-    return found
+def keeper(**options: Any) -> Keeper:
+    return Keeper("127.0.0.1", {**OPTIONS, **options}, TOKEN, 30.0)
 
 
-def test_orders_that_come_twice_are_carried_out_once() -> None:
-    async def use(keeper: Keeper) -> dict[int, Outcome]:
-        await keeper.obey(1, [Run(1, Job("print(1)"))])
-        found = await gather(keeper, 1)
-        await keeper.collect(list(found))
-        await keeper.obey(1, [Run(1, Job("print(1)"))])
-        await keeper.obey(2, [Run(2, Job("print(2)"))])
-        return await gather(keeper, 1)
+def test_it_serves_its_sandbox_to_whoever_has_the_token_until_it_is_stopped() -> None:
+    async def go() -> list[int]:
+        held = keeper()
+        start = await held.start()
+        assert start.error is None
+        known = {"Authorization": f"Bearer {TOKEN}"}
+        async with httpx.AsyncClient(trust_env=False) as http:
+            seen = [(await http.get(f"{start.url}/capabilities", headers=head)).status_code for head in ({}, known)]
+            said = (await http.get(f"{start.url}/capabilities", headers=known)).json()
+            await held.stop()
+            with pytest.raises(httpx.ConnectError):
+                await http.get(f"{start.url}/capabilities", headers=known)
+        assert said["slots"] == 1
+        return seen
 
-    found = with_keeper(use)
-    assert {number: outcome.stdout for number, outcome in found.items()} == {2: "2\n"}
-
-
-def test_an_outcome_is_there_until_its_receipt_comes() -> None:
-    async def use(keeper: Keeper) -> list[list[int]]:
-        await keeper.obey(1, [Run(1, Job("1"))])
-        lists = [await keeper.collect([]), await keeper.collect([]), await keeper.collect([1])]
-        return [[number for number, _ in found] for found in lists]
-
-    assert with_keeper(use) == [[1], [1], []]
+    assert asyncio.run(go()) == [401, 200]
 
 
-def test_a_quick_call_does_not_wait_for_a_slow_one_of_its_batch() -> None:
-    async def use(keeper: Keeper) -> list[int]:
-        await keeper.obey(1, [Run(1, SLEEP), Run(2, Job("2"))])
-        found = await gather(keeper, 1)
-        await keeper.obey(2, [Cancel(1)])
-        return list(found)
+def test_it_lowers_no_limit_that_a_job_may_have() -> None:
+    async def go() -> dict[str, Any]:
+        held = keeper()
+        start = await held.start()
+        call = {"id": "1", "code": "1", "limits": {"wall_s": 100_000.0, "memory_mb": 1 << 20, "output_bytes": 1 << 29}}
+        async with httpx.AsyncClient(trust_env=False, headers={"Authorization": f"Bearer {TOKEN}"}) as http:
+            answer = await http.post(f"{start.url}/v1/calls", json={"calls": [call]})
+        await held.stop()
+        return answer.json()
 
-    assert with_keeper(use, workers=2) == [2]
-
-
-def test_a_cancelled_call_ends_and_its_place_is_free() -> None:
-    async def use(keeper: Keeper) -> list[int]:
-        await keeper.obey(1, [Run(1, SLEEP)])
-        await asyncio.sleep(0.2)
-        await keeper.obey(2, [Run(2, Job("2")), Cancel(1)])
-        return list(await asyncio.wait_for(gather(keeper, 1), 20))
-
-    assert with_keeper(use) == [2]
-
-
-def test_orders_are_carried_out_in_their_order() -> None:
-    async def use(keeper: Keeper) -> list[str | None]:
-        cell = Job("'x' in globals()", session="s")
-        await keeper.obey(1, [Run(1, Job("x = 1", session="s")), Run(2, cell), EndSession("s"), Run(3, cell)])
-        found = await gather(keeper, 3)
-        return [found[call].session for call in (1, 2, 3)]
-
-    # The end of a session ends the cells that it has not run yet, too.
-    assert with_keeper(use)[2] == "new"
+    said = asyncio.run(go())
+    assert "cut" not in said
+    assert said["outcome"]["status"] == "ok"
 
 
 @pytest.mark.parametrize(
@@ -98,6 +59,6 @@ def test_orders_are_carried_out_in_their_order() -> None:
     ],
 )
 def test_a_start_that_fails_is_an_answer(options: dict[str, Any], mistaken: bool, says: str) -> None:
-    start = asyncio.run(Keeper({"workers": 1, "preload": (), **options}).start())
+    start = asyncio.run(keeper(**options).start())
     assert start.mistaken is mistaken
     assert says in str(start.error)

@@ -49,7 +49,7 @@ def actor_pids(sandbox: RaySandbox) -> list[int]:
     """Processes of the actors."""
     import ray
 
-    actors = [node._actor for node in sandbox._dispatcher.nodes.values()]
+    actors = [node.actor for node in sandbox.nodes()]
     # A lambda travels by value: the actors cannot import this module.
     return ray.get([actor.__ray_call__.remote(lambda keeper: os.getpid()) for actor in actors])
 
@@ -68,7 +68,7 @@ def in_flight(sandbox: RaySandbox, fault: Callable[[], None], calls: int = 16, c
     """Run calls, let the fault strike while they run, and return every outcome."""
     with ThreadPoolExecutor(1) as pool:
         outcomes = pool.submit(sandbox.run_many, [Job(f"{code}{number}") for number in range(calls)])
-        wait_for(lambda: all(node.flying for node in sandbox._dispatcher.nodes.values()))
+        wait_for(lambda: all(node.link.in_flight for node in sandbox.nodes()))
         time.sleep(0.3)
         fault()
         return outcomes.result(120)
@@ -84,7 +84,7 @@ def test_it_keeps_the_protocol_and_names_what_every_node_isolates(sandbox: RaySa
 
 def test_many_jobs_run_on_all_nodes_and_come_back_in_their_order(sandbox: RaySandbox) -> None:
     seen = []
-    outcomes = in_flight(sandbox, lambda: seen.extend(len(n.flying) for n in sandbox._dispatcher.nodes.values()))
+    outcomes = in_flight(sandbox, lambda: seen.extend(node.link.in_flight for node in sandbox.nodes()))
     assert [outcome.value for outcome in outcomes] == [str(number) for number in range(16)]
     assert {outcome.attempts for outcome in outcomes} == {1}
     assert max(seen) - min(seen) <= 2, "the calls in flight are shared evenly"
@@ -168,14 +168,15 @@ def test_a_session_whose_node_is_lost_says_so_and_starts_clean(sandbox: RaySandb
     assert [outcome.session for outcome in first] == ["new"] * 4
     again = [sandbox.run(Job("x", session=f"s{n}")) for n in range(4)]
     assert [(outcome.session, outcome.value) for outcome in again] == [("kept", str(n)) for n in range(4)]
-    lost = next(iter(sandbox._dispatcher.nodes.values()))
-    held = {name for name in ("s0", "s1", "s2", "s3") if sandbox._dispatcher._homes.find(name) is lost}
+    lost = sandbox.nodes()[0]
+    homes = sandbox._dispatcher.homes._homes
+    held = {name for name in ("s0", "s1", "s2", "s3") if homes[name].link is lost.link}
     assert 0 < len(held) < 4, "sessions are spread over the nodes"
 
     running = sorted(held)[0]
     with ThreadPoolExecutor(1) as pool:
         call = pool.submit(sandbox.run, Job("import time\ntime.sleep(60)", session=running, limits=LONG.limits))
-        wait_for(lambda: bool(lost.flying))
+        wait_for(lambda: bool(lost.link.in_flight))
         time.sleep(0.3)
         os.kill(actor_pids(sandbox)[0], signal.SIGKILL)
         ended = call.result(60)
@@ -205,7 +206,7 @@ def test_a_node_that_cannot_isolate_is_named_and_nothing_starts(nodes: Any) -> N
 
 def test_while_no_node_is_there_calls_wait_and_then_are_unavailable(nodes: Any) -> None:
     alone = nodes.add(resources={"alone": 1})
-    with RaySandbox(preload=(), resource="alone", watch_s=0.2, grace_s=3.0) as sandbox:
+    with RaySandbox(preload=(), resource="alone", watch_s=0.2, patience_s=3.0) as sandbox:
         outcomes = in_flight(sandbox, lambda: nodes.kill(alone), calls=6)
         lost = [outcome for outcome in outcomes if outcome.status is ToolStatus.UNAVAILABLE]
         assert lost
@@ -267,7 +268,7 @@ def test_when_ray_is_shut_down_under_it_calls_are_unavailable(nodes: Any) -> Non
 import ray
 from rstar2_env.sandbox import Job, make_sandbox
 ray.init(address={nodes.address!r}, log_to_driver=False, logging_level="ERROR")
-with make_sandbox("ray", resource="single", preload=(), watch_s=0.2, grace_s=0.5, stall_s=5) as sandbox:
+with make_sandbox("ray", resource="single", preload=(), watch_s=0.2, patience_s=0.5, stall_s=5) as sandbox:
     print(sandbox.run(Job("1")).status)
     ray.shutdown()
     print(sandbox.run(Job("1")).status)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, Limits, Outcome
-from rstar2_env.sandbox.remote.codec import dump, job_from_json, job_to_json, outcome_from_json, outcome_to_json
+from rstar2_env.sandbox.fleet.codec import dump, job_from_json, job_to_json, outcome_from_json, outcome_to_json
 
 ANY_TEXT = st.text(st.characters(codec=None, categories=None))  # lone surrogates included
 MAYBE_TEXT = st.none() | ANY_TEXT

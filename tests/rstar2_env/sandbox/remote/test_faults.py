@@ -131,6 +131,34 @@ def test_a_server_killed_under_load_leaves_every_call_with_one_outcome(serve: An
         assert sandbox.run(Job("1 + 1")).value == "2"
 
 
+def test_a_server_whose_sandbox_fails_costs_no_call_and_gets_few(serve: Any) -> None:
+    with serve(provider="failing") as failing, serve(provider_options=SMALL) as other:
+        with connect(failing.url, other.url, batch=4) as sandbox:
+            outcomes = sandbox.run_many(numbers(100, "import time\ntime.sleep(0.02)\n"))
+        assert [outcome.value for outcome in outcomes] == [str(number) for number in range(100)]
+        tried = failing.metric("started_total")
+        assert {outcome.attempts for outcome in outcomes} == {1, 2}
+        assert 0 < tried < 20, "each failure makes it rest, longer each time"
+
+
+@pytest.mark.slow
+def test_a_cell_in_flight_on_a_lost_server_is_not_run_without_its_state(serve: Any, look: Any) -> None:
+    with serve(provider_options=SMALL) as one:
+        port = int(one.url.rpartition(":")[2])
+        with connect(one.url) as sandbox, ThreadPoolExecutor(1) as pool:
+            assert sandbox.run(Job("x = 1", session="s")).session == "new"
+            cell = Job("import time\ntime.sleep(2)\nx", session="s", limits=Limits(wall_s=20))
+            call = pool.submit(sandbox.run, cell)
+            look.wait_for(lambda: one.metric("in_flight") == 1)
+            one.process.kill()
+            one.process.wait()
+            with serve(port=port, provider_options=SMALL) as again:
+                ended = call.result(60)
+                assert (ended.status, ended.session, ended.attempts) == (ToolStatus.UNAVAILABLE, "ended", 1)
+                assert again.metric("started_total") == 0
+                assert sandbox.run(Job("1", session="s")).session == "new"
+
+
 @pytest.mark.slow
 def test_a_server_that_was_restarted_has_lost_its_calls_and_they_run_elsewhere(serve: Any, look: Any) -> None:
     with serve(provider_options=SMALL) as one:

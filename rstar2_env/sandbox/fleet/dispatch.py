@@ -10,27 +10,25 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections import defaultdict, deque
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.sandbox.remote.balance import Balance
-from rstar2_env.sandbox.remote.calls import Call
-from rstar2_env.sandbox.remote.codec import outcome_from_json
-from rstar2_env.sandbox.remote.homes import Homes
-from rstar2_env.sandbox.remote.link import Link, LinkError, refusal
-from rstar2_env.sandbox.remote.options import RemoteOptions
-
-if TYPE_CHECKING:
-    import httpx
+from rstar2_env.core.status import ToolStatus
+from rstar2_env.sandbox.fleet.balance import Balance
+from rstar2_env.sandbox.fleet.calls import Call
+from rstar2_env.sandbox.fleet.codec import outcome_from_json
+from rstar2_env.sandbox.fleet.homes import Homes
+from rstar2_env.sandbox.fleet.link import Link, refusal
+from rstar2_env.sandbox.fleet.options import FleetOptions
+from rstar2_env.sandbox.fleet.servers import Servers
 
 _BATCH_BYTES = 8 << 20
 _SWEEP_S = 0.25
-_ASK_S = 5.0
-_SLOWEST_ASK_S = 2.0
+_REST_S, _LONGEST_REST_S = 0.05, 5.0
 
 
 class Dispatcher:
@@ -38,37 +36,21 @@ class Dispatcher:
 
     Args:
         options: The provider's options.
-        http: The pool of connections.
         client: This client's own name.
     """
 
-    def __init__(self, options: RemoteOptions, http: httpx.AsyncClient, client: str) -> None:
-        self.links = [Link(url, http, strict=options.isolation == "strict") for url in options.urls]
+    def __init__(self, options: FleetOptions, client: str) -> None:
+        self.servers = Servers(self._returned, lambda work: self._spawn(work, "revive"))
         self.homes = Homes(client, self._end_session)
         self._options = options
         self._loop = asyncio.get_running_loop()
         self._queue: deque[Call] = deque()
-        self._pinned: dict[Link, deque[Call]] = {link: deque() for link in self.links}  # for that server only
+        self._pinned: defaultdict[Link, deque[Call]] = defaultdict(deque)  # for that server only
         self._sent: dict[Call, Link] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._reviving: set[Link] = set()
-        self._dark_since = 0.0
-        self._balance = Balance(options.batch, options.linger_ms / 1e3, self._pump)
+        self._balance = Balance(options.batch, options.linger_ms / 1e3, self.pump)
         self._sweeping = False
         self._closed = False
-
-    async def start(self) -> None:
-        """Find the servers.
-
-        Raises:
-            LinkError: None can be used; the message says why of each.
-        """
-        await asyncio.gather(*(self._first_word(link) for link in self.links))
-        if not any(link.up for link in self.links):
-            raise LinkError("; ".join(f"{link.url}: {link.why}" for link in self.links))
-        for link in self.links:
-            if not link.up:
-                self._down(link, link.why)
 
     def submit(self, calls: Iterable[Call]) -> None:
         """Take calls on."""
@@ -77,7 +59,7 @@ class Dispatcher:
             call.since = now
             if call.session is None or self.homes.enter(call):
                 self._queue_up(call)
-        self._pump()
+        self.pump()
 
     def drop(self, calls: Iterable[Call]) -> None:
         """Stop waiting for these calls and end their programs."""
@@ -117,26 +99,27 @@ class Dispatcher:
             queue.appendleft(call)
         else:
             queue.append(call)
-        if not any(each.up for each in self.links) or (link is not None and not link.up):
+        if not self.servers.any_up or (link is not None and not link.up):
             self._sweep()
 
-    def _pump(self) -> None:
+    def pump(self) -> None:
         """Send the calls that can be sent now."""
         if self._closed:
             return
-        for link in self.links:
-            queue = self._pinned[link]
+        for link, queue in list(self._pinned.items()):
             while queue and (count := self._balance.takes(link, len(queue))):
                 self._send(link, queue, count)
-        while self._queue and (chosen := self._balance.choose(self.links, len(self._queue))):
-            self._send(chosen[0], self._queue, chosen[1])
+        while self._queue and (chosen := self._balance.choose(self.servers.links, len(self._queue))):
+            if not self._send(chosen[0], self._queue, chosen[1]):
+                return
 
     # Sending
 
-    def _send(self, link: Link, queue: deque[Call], count: int) -> None:
-        """Send up to ``count`` calls from a queue in one request."""
+    def _send(self, link: Link, queue: deque[Call], count: int) -> bool:
+        """Send up to ``count`` calls from a queue in one request; returns whether the queue is shorter now."""
         batch: list[Call] = []
-        size = 0
+        elsewhere: list[Call] = []
+        size, before = 0, len(queue)
         most = min(_BATCH_BYTES, link.max_request_bytes - 200)
         while queue and len(batch) < count and (not batch or size + len(queue[0].body) <= most):
             call = queue.popleft()
@@ -146,14 +129,21 @@ class Dispatcher:
             if len(call.body) + 300 > link.max_request_bytes:
                 self._too_large(call, link)
                 continue
+            if call.avoid is link and any(other.up for other in self.servers if other is not link):
+                elsewhere.append(call)
+                continue
             size += len(call.body) + 300
             if call.home is not None:
                 self.homes.settle(call.home, link)
             self._sent[call] = link
             batch.append(call)
+        queue.extendleft(reversed(elsewhere))
         if batch:
             link.in_flight += len(batch)
-            self._spawn(self._converse(link, batch), "send")
+            talk = self._spawn(self._converse(link, batch), "send")
+            link.talks.add(talk)
+            talk.add_done_callback(link.talks.discard)
+        return len(queue) < before
 
     async def _converse(self, link: Link, batch: list[Call]) -> None:
         """Send a batch and read its answers."""
@@ -172,17 +162,23 @@ class Dispatcher:
                         if line:
                             self._answered(link, left, json.loads(line))
                     link.failures = 0
-                    self._pump()
+                    self.pump()
             if left:
                 self._doubt(link, boot, left, "its answer ended too early")
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             self._back(left)  # nothing of it was sent
             self._down(link, str(error) or type(error).__name__)
+        except asyncio.CancelledError:
+            if self._closed or not link.gone:
+                raise
+            lost, left = left, {}
+            self._forget(link, lost)
+            self._doubt(link, boot, lost, link.why)
         except Exception as error:  # after any failure, the calls must be asked for again
             self._doubt(link, boot, left, str(error) or type(error).__name__)
         finally:
             self._forget(link, left)
-            self._pump()
+            self.pump()
 
     def _answered(self, link: Link, left: dict[str, Call], said: dict[str, Any]) -> None:
         """Handle one line of an answer: an outcome, an error of the caller, or a refusal.
@@ -202,15 +198,40 @@ class Dispatcher:
             return
         if outcome is None:
             call.fail(ConfigurationError(said["error"]))
-        else:
-            if call.starts:
-                outcome = replace(outcome, attempts=outcome.attempts + call.starts)
-            if call.home is not None:
-                outcome = self.homes.tell(call.home, outcome)
-            if said.get("cut"):
-                link.tell_of_cut(said["cut"])
-            call.resolve(outcome)
+            self._finish(call)
+            return
+        failed = outcome.status is ToolStatus.UNAVAILABLE
+        self._judge(link, failed)
+        if failed and self._runs_again(call, max(1, outcome.attempts)):
+            call.avoid = link
+            call.id += "+"  # under the old one, this server would answer with the old outcome
+            if call.home is not None:  # its first cell: the session may begin anywhere
+                self.homes.reset(call.home)
+            self._queue_up(call, first=True)
+            return
+        outcome = replace(outcome, attempts=outcome.attempts + call.starts)
+        if call.home is not None:
+            outcome = self.homes.tell(call.home, outcome)
+        if said.get("cut"):
+            link.tell_of_cut(said["cut"])
+        call.resolve(outcome)
         self._finish(call)
+
+    def _judge(self, link: Link, failed: bool) -> None:
+        """A server whose sandbox fails rests, longer each time, and then gets one call: it would fail them all."""
+        if not failed:
+            link.strikes = 0
+        elif self._loop.time() >= link.blocked_until:  # those that fail together count once
+            link.strikes += 1
+            self._hold(link, "full", min(_LONGEST_REST_S, _REST_S * 2**link.strikes))
+
+    def _runs_again(self, call: Call, starts: int) -> bool:
+        """Whether a call that was started so often in vain may run once more; a session's state must not be lost."""
+        if call.given_up or call.starts + starts > self._options.retries or (call.home and call.home.opened):
+            return False
+        call.starts += starts
+        call.since = self._loop.time()
+        return True
 
     def _refused(self, link: Link, boot: str, left: dict[str, Call], status: int, body: bytes) -> None:
         """Handle the refusal of a whole batch."""
@@ -227,7 +248,7 @@ class Dispatcher:
             self._down(link, refusal(status, body))
         elif status in (413, 415, 422):
             for call in left.values():
-                self._lose(call, f"The server {link.url} rejected the call: {refusal(status, body)}")
+                self._lose(call, f"The server {link.name} rejected the call: {refusal(status, body)}")
         elif status == 409:  # calls that it had not accepted before the restart never ran
             self._back({call.id: call for call in left.values() if call.doubt is None})
             self._doubt(
@@ -265,47 +286,26 @@ class Dispatcher:
             self._down(link, "it is stopping")
         elif why == "full":
             link.blocked_until = max(link.blocked_until, self._loop.time() + after_s)
-            self._loop.call_at(link.blocked_until + 1e-3, self._pump)
+            self._loop.call_at(link.blocked_until + 1e-3, self.pump)
 
     def _down(self, link: Link, why: str) -> None:
-        """Mark a server as down, and ask it until it answers."""
-        link.why = why
-        if link.up:
-            link.up, link.down_since = False, self._loop.time()
-            if not any(each.up for each in self.links):
-                self._dark_since = link.down_since
-        if link not in self._reviving:
-            self._reviving.add(link)
-            self._spawn(self._revive(link), "revive")
+        self.servers.down(link, why)
         self._sweep()
-
-    async def _revive(self, link: Link) -> None:
-        delay = min(_SLOWEST_ASK_S, 0.02 * 2 ** min(link.failures, 8))
-        try:
-            while not link.up:
-                await asyncio.sleep(delay)
-                delay = min(_SLOWEST_ASK_S, delay * 2)
-                try:
-                    await link.ask(_ASK_S)
-                except LinkError as error:
-                    link.why = str(error)
-        finally:
-            self._reviving.discard(link)
-        self._returned(link)
 
     def _returned(self, link: Link) -> None:
         """A server is up again: after a restart, the calls that it had are lost."""
         gone, self._pinned[link] = _part(self._pinned[link], partial(self._gone, link))
         for call in reversed(gone):
-            if call.doubt is not None:
+            if call.doubt is None or self._runs_again(call, 1):
                 call.doubt = None
-                call.starts += 1
-                call.since = self._loop.time()
-            if call.starts > self._options.retries:
-                self._lose(call, f"The server {link.url} was restarted while it had the call.")
-            else:
                 self._queue_up(call, first=True)
-        self._pump()
+            else:
+                call.starts += 1
+                fate = f"was lost: {link.why}" if link.gone else "was restarted while it had the call."
+                self._lose(call, f"The server {link.name} {fate}")
+        if link.gone:
+            del self._pinned[link]
+        self.pump()
 
     def _gone(self, link: Link, call: Call) -> bool:
         if call.doubt is not None:
@@ -321,25 +321,24 @@ class Dispatcher:
         """Give up calls that waited too long for a server that is down."""
         self._sweeping = False
         horizon = self._loop.time() - self._options.patience_s
-        any_up = any(link.up for link in self.links)
-        for link in self.links:
+        any_up = self.servers.any_up
+        for link in self.servers:
             if link.up:
                 continue
             late, self._pinned[link] = _part(self._pinned[link], partial(_late, link, horizon))
             for call in late:
                 if call.doubt is None and call.home is not None and any_up and not call.given_up:
-                    self.homes.move(call.home, f"The server {link.url}, where the session lived, is down: {link.why}.")
+                    self.homes.move(call.home, f"The server {link.name}, where the session lived, is down: {link.why}.")
                     self._queue_up(call)
                 else:
-                    self._lose(call, f"The sandbox server {link.url} is down: {link.why}")
-        if not any_up and self._dark_since < horizon:
-            whys = "; ".join(f"{link.url}: {link.why}" for link in self.links)
+                    self._lose(call, f"The sandbox server {link.name} is down: {link.why}")
+        if not any_up and self.servers.dark_since < horizon:
             late, self._queue = _part(self._queue, lambda call: call.since < horizon)
             for call in late:
-                self._lose(call, f"No sandbox server answers: {whys}")
-        if any(not link.up and self._pinned[link] for link in self.links) or (self._queue and not any_up):
+                self._lose(call, f"No sandbox server answers: {self.servers.why}")
+        if any(not link.up and self._pinned[link] for link in self.servers) or (self._queue and not any_up):
             self._sweep()
-        self._pump()
+        self.pump()
 
     # Bookkeeping
 
@@ -366,25 +365,20 @@ class Dispatcher:
     def _too_large(self, call: Call, link: Link) -> None:
         call.fail(
             ConfigurationError(
-                f"The job is too large: it has {len(call.body)} bytes, and the server {link.url} accepts requests of "
+                f"The job is too large: it has {len(call.body)} bytes, and the server {link.name} accepts requests of "
                 f"{link.max_request_bytes} (rstar2 sandbox serve --max-request)."
             )
         )
         self._finish(call)
 
-    async def _first_word(self, link: Link) -> None:
-        try:
-            await link.ask(self._options.start_s)
-        except LinkError as error:
-            link.why = str(error)
-
     def _end_session(self, link: Link, wire: str) -> None:
         self._spawn(link.post("/v1/sessions/end", {"sessions": [wire]}))
 
-    def _spawn(self, work: Any, name: str = "tell") -> None:
-        task: asyncio.Task[None] = self._loop.create_task(work, name=name)
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str = "tell") -> asyncio.Task[None]:
+        task = self._loop.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
 
 def _late(link: Link, horizon: float, call: Call) -> bool:

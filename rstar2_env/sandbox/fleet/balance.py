@@ -10,7 +10,7 @@ import asyncio
 import math
 from collections.abc import Callable, Sequence
 
-from rstar2_env.sandbox.remote.link import Link
+from rstar2_env.sandbox.fleet.link import Link
 
 
 class Balance:
@@ -30,10 +30,14 @@ class Balance:
         self._lingered = False
 
     def choose(self, links: Sequence[Link], waiting: int) -> tuple[Link, int] | None:
-        """The server with the fewest calls in flight for its size, and how many of the waiting calls it gets."""
-        total = sum(link.slots for link in links if link.up)
-        for link in sorted(links, key=lambda each: each.in_flight / each.slots):
-            share = max(link.slots - link.in_flight, math.ceil(waiting * link.slots / max(1, total)))
+        """The server with the fewest calls in flight for its size, and how many of the waiting calls it gets.
+
+        Among equals, it is the one with the fewest sessions; one whose sandbox fails comes last.
+        """
+        slots = sum(link.slots for link in links if link.up)
+        calls = waiting + sum(link.in_flight for link in links if link.up)
+        for link in sorted(links, key=_burden):
+            share = max(link.slots, math.ceil(calls * link.slots / max(1, slots))) - link.in_flight
             if (count := min(self.takes(link, waiting), share)) > 0:
                 return link, count
         return None
@@ -48,6 +52,8 @@ class Balance:
         room = min(2 * link.slots + self._batch, link.room) - link.in_flight
         if not link.up or link.blocked_until > loop.time() or room <= 0:
             return 0
+        if link.strikes:  # it would fail every call as fast as it gets them
+            return int(link.in_flight == 0)
         if link.in_flight >= 2 * link.slots:
             return min(room, self._batch) if min(room, waiting) >= max(1, self._batch // 2) else 0
         if link.in_flight >= link.slots and 1 < waiting < self._batch and self._linger_s > 0 and not self._lingered:
@@ -60,3 +66,7 @@ class Balance:
         self._timer, self._lingered = None, True
         self._resume()
         self._lingered = False
+
+
+def _burden(link: Link) -> tuple[bool, float, float]:
+    return link.strikes > 0, link.in_flight / link.slots, link.sessions / link.slots

@@ -10,9 +10,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from rstar2_env.sandbox.fleet.calls import Call, Home
+from rstar2_env.sandbox.fleet.link import Link
 from rstar2_env.sandbox.job import Outcome
-from rstar2_env.sandbox.remote.calls import Call, Home
-from rstar2_env.sandbox.remote.link import Link
 
 _MOST = 1 << 16
 
@@ -61,28 +61,32 @@ class Homes:
 
     def place(self, home: Home) -> Link | None:
         """The server of a session, unless it was restarted since the session began there."""
-        if home.link is not None and home.link.boot != home.boot:
-            self.move(home, f"The server {home.link.url}, where the session lived, was restarted.")
+        link = home.link
+        if link is not None and link.boot != home.boot:
+            fate = f"was lost: {link.why}" if link.gone else "was restarted."
+            self.move(home, f"The server {link.name}, where the session lived, {fate}")
         return home.link
 
     def settle(self, home: Home, link: Link) -> None:
         """Assign the session to this server."""
-        home.link, home.boot = link, link.boot
+        self._put(home, link)
+        home.boot = link.boot
 
     def unsettle(self, home: Home) -> None:
         """The server did not accept the session's first cell, so any server may take it."""
         if not home.opened:
-            home.link = None
+            self._put(home, None)
 
     def move(self, home: Home, why: str) -> None:
         """The session's server is lost: the next cell starts clean, wherever it goes."""
         if home.opened:
             home.moved = why
-        home.link, home.opened, home.wire = None, False, self._name()
+        self._put(home, None)
+        home.opened, home.wire = False, self._name()
 
     def reset(self, home: Home) -> None:
         """The session was lost with a cell, whose outcome says so: the next cell starts clean, wherever it goes."""
-        if home.link is not None:
+        if home.link is not None and not home.link.gone:
             self._end(home.link, home.wire)
         self.move(home, "")
         home.moved = None
@@ -100,10 +104,19 @@ class Homes:
         home = self._homes.pop(name, None)
         if home is not None and home.link is not None:
             self._end(home.link, home.wire)
+            self._put(home, None)
 
     def __iter__(self) -> Iterator[str]:
         """The names of the sessions."""
         return iter(list(self._homes))
+
+    def _put(self, home: Home, link: Link | None) -> None:
+        """Move a session, and count it where it lives."""
+        if home.link is not None:
+            home.link.sessions -= 1
+        if link is not None:
+            link.sessions += 1
+        home.link = link
 
     def _name(self) -> str:
         self._next += 1

@@ -9,10 +9,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
+from rstar2_env.sandbox.fleet.codec import dump, job_to_json
+from rstar2_env.sandbox.fleet.link import Link
 from rstar2_env.sandbox.job import Job, Outcome
 from rstar2_env.sandbox.messages import lost
-from rstar2_env.sandbox.remote.codec import dump, job_to_json
-from rstar2_env.sandbox.remote.link import Link
 
 
 class Call:
@@ -24,17 +24,18 @@ class Call:
         on_drop: Called with the call when its outcome is no longer needed.
 
     Attributes:
-        id: Its id for the server, the same each time it is sent.
+        id: Its id for the server, the same each time it is sent, until a server's sandbox fails it.
         body: The job as the inside of a JSON object, without the session.
         session: The caller's name of its session.
         home: Where its session lives.
         starts: How many times it was started and lost.
         doubt: The boot of a server that may have accepted it, when the answer was lost.
         since: When it began to wait, by the loop's clock.
+        avoid: The server whose sandbox failed it, which gets it again only where there is no other.
         given_up: Whether its outcome is no longer needed.
     """
 
-    __slots__ = ("_on_drop", "body", "doubt", "future", "given_up", "home", "id", "session", "since", "starts")
+    __slots__ = ("_on_drop", "avoid", "body", "doubt", "future", "given_up", "home", "id", "session", "since", "starts")
 
     def __init__(self, call_id: str, job: Job, on_drop: Callable[[Sequence[Call]], None]) -> None:
         self._on_drop = on_drop
@@ -46,6 +47,7 @@ class Call:
         self.starts = 0
         self.doubt: str | None = None
         self.since = 0.0
+        self.avoid: Link | None = None
         self.given_up = False
 
     def written(self) -> bytes:

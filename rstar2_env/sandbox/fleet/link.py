@@ -6,14 +6,15 @@ here runs in the client's event loop.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import warnings
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from rstar2_env.sandbox.fleet.codec import PROTOCOL, dump
 from rstar2_env.sandbox.job import Capability
-from rstar2_env.sandbox.remote.codec import PROTOCOL, dump
 
 if TYPE_CHECKING:
     import httpx
@@ -33,11 +34,15 @@ class Link:
         url: Its address.
         http: The client's HTTP pool.
         strict: Whether a server that lacks a required layer of isolation is refused.
+        name: What messages call it; its address where nothing is given.
     """
 
-    def __init__(self, url: str, http: httpx.AsyncClient, *, strict: bool) -> None:
+    def __init__(self, url: str, http: httpx.AsyncClient, *, strict: bool, name: str = "") -> None:
         self.url = url
+        self.name = name or url
         self.up = False
+        self.gone = False
+        """Whether it is known to have ended for good, with every program of it."""
         self.why = "it was not asked yet"
         """Why it is down."""
         self.down_since = 0.0
@@ -49,13 +54,20 @@ class Link:
         self.max_limits: dict[str, float | None] = {}
         self.layers: tuple[Capability, ...] = ()
         self.in_flight = 0
+        self.talks: set[asyncio.Task[None]] = set()
+        """Requests in progress."""
+        self.sessions = 0
+        """Sessions that live on it."""
+        self.strikes = 0
+        """Consecutive calls that its sandbox failed; while there are any, it gets one call at a time."""
         self.blocked_until = 0.0
         """When it may be asked again, by the loop's clock."""
         self.failures = 0
         """Consecutive lost connections."""
         self._http = http
         self._strict = strict
-        self._read_s = 10.0
+        self.silence_s = 10.0
+        """Seconds without a word after which its answer counts as lost."""
         self._cut_told = False
 
     async def ask(self, within_s: float) -> None:
@@ -87,7 +99,7 @@ class Link:
         import httpx
 
         body = b"".join((b'{"boot":"', self.boot.encode(), b'","calls":[', b",".join(calls), b"]}"))
-        timeout = httpx.Timeout(connect=5.0, read=self._read_s, write=self._read_s, pool=None)
+        timeout = httpx.Timeout(connect=5.0, read=self.silence_s, write=self.silence_s, pool=None)
         async with self._http.stream("POST", f"{self.url}/v1/calls", content=body, timeout=timeout) as answer:
             yield answer
 
@@ -103,7 +115,7 @@ class Link:
         if not self._cut_told:
             self._cut_told = True
             bounds = ", ".join(f"{name} {self.max_limits.get(name)}" for name in names)
-            text = f"The sandbox server {self.url} lowered the limits of a job to its own: {bounds}."
+            text = f"The sandbox server {self.name} lowered the limits of a job to its own: {bounds}."
             warnings.warn(text, RuntimeWarning, stacklevel=2)
 
     def _learn(self, said: dict[str, Any]) -> None:
@@ -121,7 +133,7 @@ class Link:
         self.room = max(1, int(said["room"]))
         self.max_request_bytes = int(said["max_request_bytes"])
         self.max_limits = dict(said["max_limits"])
-        self._read_s = max(5.0, _BEATS * float(said["beat_s"]))
+        self.silence_s = max(5.0, _BEATS * float(said["beat_s"]))
 
 
 def refusal(status: int, body: bytes) -> str:

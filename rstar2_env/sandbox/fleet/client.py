@@ -1,0 +1,206 @@
+"""``FleetSandbox``: calls from any thread and event loop, run by servers, through one background thread.
+
+Covered: the thread, its event loop, the pool of connections, calls on their way in, forks, pickling, shutdown. Not
+covered: which servers there are, which a provider says (``remote``: addresses, ``ray``: the nodes of a cluster), and
+which server gets what (``dispatch``).
+"""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+import contextlib
+import secrets
+import ssl
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from rstar2_env.core.errors import MissingExtraError, SandboxUnavailableError
+from rstar2_env.sandbox.base import CLOSED, BaseSandbox, Pending, SandboxOptions
+from rstar2_env.sandbox.fleet.calls import Call
+from rstar2_env.sandbox.fleet.dispatch import Dispatcher
+from rstar2_env.sandbox.fleet.options import FleetOptions
+from rstar2_env.sandbox.fleet.servers import Servers
+from rstar2_env.sandbox.job import Job, Outcome
+
+if TYPE_CHECKING:
+    import httpx
+
+_CLOSE_S = 2.0
+
+
+class FleetSandbox(BaseSandbox):
+    """Runs programs on servers of ``rstar2_env.sandbox.serve``. Safe to call from any thread.
+
+    A provider defines ``_serving`` and ``capabilities``. Its constructor calls this one, ``_connect`` and ``_started``,
+    in this order.
+
+    Args:
+        options: The provider's options.
+        token: The servers' token.
+        ca_file: Certificates to trust for HTTPS, instead of the usual ones.
+
+    Raises:
+        MissingExtraError: The extra ``remote`` is not installed.
+
+    Attributes:
+        thread_name: Name of the background thread.
+    """
+
+    thread_name: ClassVar[str]
+
+    def __init__(self, options: SandboxOptions, *, token: str | None, ca_file: str | None = None) -> None:
+        try:
+            import httpx  # noqa: F401
+        except ImportError as error:
+            raise MissingExtraError("remote", "A client of sandbox servers") from error
+        super().__init__(options)
+        self._token, self._ca_file = token, ca_file
+        self._client = secrets.token_hex(16)
+        self._next_id = 0
+        self._calls: set[Call] = set()
+        self._inbox: list[Call] = []
+        self._loop = asyncio.new_event_loop()
+        self._dispatcher: Dispatcher | None = None
+        self._stop = asyncio.Event()
+        self._ready = threading.Event()
+        self._trouble: Exception | None = None
+        self._over = False  # the thread takes no more calls
+        self._thread = threading.Thread(target=self._main, name=self.thread_name, daemon=True)
+
+    # What a provider defines
+
+    @abc.abstractmethod
+    def _serving(self, servers: Servers, http: httpx.AsyncClient) -> AbstractAsyncContextManager[None]:
+        """Find the servers; while it is open, they may come and go.
+
+        Raises:
+            ConfigurationError: An option does not fit a server.
+            SandboxUnavailableError: There is no server that can be used.
+        """
+
+    @abc.abstractmethod
+    def _fleet_options(self) -> FleetOptions:
+        """What the dispatcher is told."""
+
+    def _connect(self) -> None:
+        """Find the servers, and return when calls can be taken on.
+
+        Raises:
+            ConfigurationError, SandboxUnavailableError: See ``_serving``.
+        """
+        self._thread.start()
+        self._ready.wait()
+        if self._trouble is not None:
+            self._thread.join()
+            raise self._trouble
+
+    # The protocol
+
+    @property
+    def closed(self) -> bool:
+        """Whether the sandbox accepts no more jobs: it was closed, or has failed permanently."""
+        return self._closed or self._over
+
+    def end_session(self, name: str) -> None:
+        """End a session and forget its state. Unknown names are ignored."""
+        with self._lock:
+            if not self.closed and self._dispatcher is not None:
+                self._loop.call_soon_threadsafe(self._dispatcher.end_session, name)
+
+    def _end(self) -> None:
+        if self._thread.ident is None:  # it was never started
+            self._loop.close()
+            return
+        with contextlib.suppress(RuntimeError):  # the thread has ended already
+            self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    # Calls
+
+    def _submit(self, job: Job) -> Call:
+        return self._submit_many([job])[0]
+
+    def _submit_many(self, jobs: Sequence[Job]) -> Sequence[Call]:
+        with self._lock:
+            number = self._next_id
+            self._next_id += len(jobs)
+        calls = [Call(f"{self._client}-{number + place}", job, self._drop) for place, job in enumerate(jobs)]
+        for call in calls:
+            call.future.add_done_callback(partial(self._forget, call))
+        with self._lock:
+            self._refuse_if_closed()
+            if self._over:
+                raise SandboxUnavailableError(f"This sandbox failed, and takes no more jobs: {self._trouble}")
+            self._calls.update(calls)
+            wake = not self._inbox
+            self._inbox += calls
+            if wake:
+                self._loop.call_soon_threadsafe(self._collect)
+        return calls
+
+    def _forget(self, call: Call, _: Future[Outcome]) -> None:
+        self._calls.discard(call)
+
+    def _drop(self, pending: Sequence[Pending]) -> None:
+        unfinished = [
+            call for call in pending if isinstance(call, Call) and (call in self._calls or call.future.cancelled())
+        ]
+        with self._lock:
+            if self.closed or not unfinished:
+                return
+            self._loop.call_soon_threadsafe(self._drop_inside, unfinished)
+
+    # The thread
+
+    def _main(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_until_complete(self._serve())
+        except Exception as error:  # waiting callers must be told of any failure
+            self._trouble = error
+        with self._lock:
+            self._over = True
+            calls = list(self._calls)
+        for call in calls:
+            call.lose(CLOSED if self._trouble is None else f"The client of the servers failed: {self._trouble}")
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        self._loop.close()
+        self._ready.set()
+
+    async def _serve(self) -> None:
+        import httpx
+
+        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token}"
+        # A proxy from the environment is meant for the internet, not for servers of the local network.
+        async with httpx.AsyncClient(
+            headers=headers,
+            verify=ssl.create_default_context(cafile=self._ca_file),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=3.0),
+            trust_env=False,
+        ) as http:
+            dispatcher = Dispatcher(self._fleet_options(), self._client)
+            try:
+                async with self._serving(dispatcher.servers, http):
+                    self._dispatcher = dispatcher
+                    self._ready.set()
+                    await self._stop.wait()
+                    await dispatcher.close(_CLOSE_S)
+            finally:
+                await dispatcher.close(0.0)
+
+    def _collect(self) -> None:
+        with self._lock:
+            calls, self._inbox = self._inbox, []
+        if self._dispatcher is not None:
+            self._dispatcher.submit(calls)
+
+    def _drop_inside(self, calls: list[Call]) -> None:
+        if self._dispatcher is not None:
+            self._dispatcher.drop(calls)

@@ -1,0 +1,251 @@
+"""The nodes of a Ray cluster as servers of a fleet: starting one on each, and telling of those that join and are lost.
+
+Covered: nodes that join and leave, actors that die, stall or whose sandbox fails again and again. A server is given up
+only when Ray confirms that its actor is dead: until then its calls may still run, and run nowhere else. Not covered:
+calls (``rstar2_env.sandbox.fleet``), what runs in the actor (``keeper``). Everything here runs in the fleet's loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.core.ray_cluster import RayNode, actor_on, connected, living_nodes, no_node
+from rstar2_env.sandbox.fleet.link import Link, LinkError
+from rstar2_env.sandbox.fleet.servers import Servers
+from rstar2_env.sandbox.ray.keeper import Keeper, Start
+from rstar2_env.sandbox.ray.options import RayOptions
+
+if TYPE_CHECKING:
+    import httpx
+
+_LONGEST_PAUSE_S = 60.0
+_STRIKES = 3
+"""Consecutive calls that a node's sandbox failed, after which its actor is replaced."""
+_AGAIN_S = 0.2
+_STOP_S = 10.0
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node with a server.
+
+    Attributes:
+        where: The node.
+        actor: Ray's handle of the actor.
+        link: The server, as the fleet sees it.
+    """
+
+    where: RayNode
+    actor: Any
+    link: Link
+
+
+class Nodes:
+    """Every node of the cluster that a sandbox uses.
+
+    Args:
+        options: The provider's options.
+        token: What the servers ask of calls.
+        servers: The fleet's servers.
+        http: The fleet's pool of connections.
+    """
+
+    def __init__(self, options: RayOptions, token: str, servers: Servers, http: httpx.AsyncClient) -> None:
+        self.nodes: dict[str, Node] = {}
+        self._options, self._token, self._servers, self._http = options, token, servers, http
+        self._failures: dict[str, int] = {}
+        self._not_before: dict[str, float] = {}
+        self._starting: dict[str, asyncio.Task[None]] = {}
+        self._doubts: dict[str, asyncio.Task[None]] = {}
+        self._look = asyncio.Event()
+        servers.none = no_node(options.resource)
+        servers.on_down = self._on_down
+
+    async def start(self) -> None:
+        """The first start: every node must provide the requested isolation.
+
+        Raises:
+            SandboxUnavailableError: There is no node, or the sandbox of one does not start; the message names it.
+            ConfigurationError: An option does not fit a node.
+        """
+        found = await asyncio.to_thread(living_nodes, self._options.resource)
+        ends = await asyncio.gather(*(self._start(where) for where in found), return_exceptions=True)
+        if any(isinstance(end, BaseException) for end in ends):
+            alive = {node.id for node in await asyncio.to_thread(living_nodes, self._options.resource)}
+            for where, end in zip(found, ends, strict=True):
+                if isinstance(end, BaseException) and where.id in alive:  # one that died in the meantime is no error
+                    raise end
+        if not self.nodes:
+            raise SandboxUnavailableError(no_node(self._options.resource))
+
+    async def watch(self) -> None:
+        """Follow the cluster until cancelled."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._options.watch_s):
+                    await self._look.wait()
+            self._look.clear()
+            await self._survey()
+
+    async def stop(self) -> None:
+        """End every server and its sandbox, and then the actors."""
+        tasks = [*self._starting.values(), *self._doubts.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        nodes = list(self.nodes.values())
+        self.nodes.clear()
+        await asyncio.gather(*map(_stop, nodes))
+
+    async def _start(self, where: RayNode) -> None:
+        options = self._options
+        local = {"workers": max(1, int(where.cpus)), **options.local, "retries": 0}
+        arguments = (where.address, local, self._token, options.stall_s)
+        actor = actor_on(where, Keeper, *arguments, threads=64, cpus=options.reserve_cpus)
+        try:
+            async with asyncio.timeout(options.start_s):
+                said: Start = await actor.start.remote()
+                if said.error is None:
+                    link = Link(said.url, self._http, strict=False, name=f"on the node {where}")
+                    await link.ask(options.start_s)
+        except TimeoutError:
+            why = f"it was not ready after {options.start_s:g} seconds"
+        except LinkError as error:
+            why = f"nobody answers at {said.url}: {error}"
+        except Exception as error:  # Ray raises many kinds: the actor died, its class could not be imported there, ...
+            why = f"{type(error).__name__}: {_short(error)}"
+        except BaseException:
+            _kill(actor)
+            raise
+        else:
+            if said.error is None:
+                self.nodes[where.id] = Node(where, actor, link)
+                self._servers.add(link)
+                return
+            why = said.error
+            if said.mistaken:
+                _kill(actor)
+                raise ConfigurationError(f"On the node {where}: {why}")
+        _kill(actor)
+        raise SandboxUnavailableError(f"The sandbox on the node {where} did not start: {why}")
+
+    async def _survey(self) -> None:
+        """Give up nodes that left and actors that fail, and start on nodes that are new."""
+        try:
+            found = {node.id: node for node in await asyncio.to_thread(living_nodes, self._options.resource)}
+        except Exception as error:  # Ray raises many kinds; the servers may still answer
+            self._servers.none = f"The nodes of the Ray cluster cannot be listed: {error}"
+            return
+        self._servers.none = no_node(self._options.resource)
+        for name, node in list(self.nodes.items()):
+            if name not in found:
+                self._lose(node, "Its node left the cluster.")
+            elif node.link.strikes >= _STRIKES and await _killed(node):
+                self._lose(node, "Its sandbox failed repeatedly.")
+            elif node.link.up and not node.link.strikes:
+                self._failures.pop(name, None)
+        now = time.monotonic()
+        for name in set(found) - set(self.nodes) - set(self._starting):
+            if now >= self._not_before.get(name, now):
+                self._starting[name] = asyncio.create_task(self._join(found[name]))
+
+    async def _join(self, where: RayNode) -> None:
+        """Start on a node that joined later or whose actor died; one without the required isolation is left out."""
+        try:
+            await self._start(where)
+        except (SandboxUnavailableError, ConfigurationError) as error:
+            self._pause(where.id, 1.0)
+            _log.warning("%s It is left out for now.", error)
+        finally:
+            del self._starting[where.id]
+
+    def _pause(self, name: str, first_s: float) -> None:
+        failures = self._failures[name] = self._failures.get(name, 0) + 1
+        pause = min(_LONGEST_PAUSE_S, first_s + 2.0 ** min(failures, 10) - 2)
+        self._not_before[name] = time.monotonic() + pause
+
+    # A server that does not answer
+
+    def _on_down(self, link: Link) -> None:
+        for name, node in self.nodes.items():
+            if node.link is link and name not in self._doubts:
+                doubt = self._doubts[name] = asyncio.create_task(self._doubt(node))
+                doubt.add_done_callback(partial(self._settled, name))
+
+    def _settled(self, name: str, _: asyncio.Task[None]) -> None:
+        self._doubts.pop(name, None)
+
+    async def _doubt(self, node: Node) -> None:
+        """Until the server answers again: ask Ray whether its actor lives, and kill one that says nothing for long."""
+        from ray.exceptions import ActorDiedError
+
+        silent_since = asyncio.get_running_loop().time() - node.link.silence_s
+        while not (node.link.up or node.link.gone):
+            left = silent_since + self._options.stall_s - asyncio.get_running_loop().time()
+            try:
+                async with asyncio.timeout(max(_AGAIN_S, left)):
+                    await _call(node.actor, "ping")
+            except ActorDiedError as error:
+                self._lose(node, _short(error))
+                return
+            except Exception as error:  # it does not answer, or this process is no longer connected
+                _log.debug("The actor on the node %s does not answer: %s", node.where, error)
+            if left <= 0 and await _killed(node):
+                self._lose(node, f"It did not respond for {self._options.stall_s:g} seconds.")
+                return
+            await asyncio.sleep(_AGAIN_S)
+
+    def _lose(self, node: Node, why: str) -> None:
+        if self.nodes.pop(node.where.id, None) is None:
+            return
+        _kill(node.actor)
+        self._pause(node.where.id, 0.0)
+        _log.warning("The sandbox on the node %s was lost: %s", node.where, why)
+        self._servers.lose(node.link, why)
+        self._look.set()
+
+
+async def _stop(node: Node) -> None:
+    with contextlib.suppress(Exception):  # it may be gone already
+        async with asyncio.timeout(_STOP_S):
+            await _call(node.actor, "stop")
+    _kill(node.actor)
+
+
+async def _killed(node: Node) -> bool:
+    """Kill an actor; returns whether Ray confirms its death, so that its calls may run elsewhere."""
+    from ray.exceptions import ActorDiedError
+
+    _kill(node.actor)
+    try:
+        async with asyncio.timeout(_STOP_S):
+            await _call(node.actor, "ping")
+    except ActorDiedError:
+        return True
+    except Exception:  # it is not known
+        return False
+    return False
+
+
+def _call(actor: Any, method: str) -> Any:
+    connected()
+    return getattr(actor, method).remote()
+
+
+def _kill(actor: Any) -> None:
+    with contextlib.suppress(Exception):  # it is dead already, or Ray is
+        connected().kill(actor, no_restart=True)
+
+
+def _short(error: BaseException) -> str:
+    """Ray's reason, on one line and without its long advice."""
+    return " ".join(str(error).split()).partition(" Some common causes")[0][:500]

@@ -1,0 +1,77 @@
+"""``RemoteSandbox``: the sandbox of the ``remote`` provider, a fleet whose servers have addresses."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from rstar2_env.core.errors import SandboxUnavailableError
+from rstar2_env.sandbox.base import warn_caller
+from rstar2_env.sandbox.fleet.client import FleetSandbox
+from rstar2_env.sandbox.fleet.link import Link, LinkError
+from rstar2_env.sandbox.fleet.servers import Servers
+from rstar2_env.sandbox.job import Capability
+from rstar2_env.sandbox.remote.options import RemoteOptions
+
+if TYPE_CHECKING:
+    import httpx
+
+
+class RemoteSandbox(FleetSandbox):
+    """Runs Python programs on sandbox servers (``rstar2 sandbox serve``). Safe to call from any thread.
+
+    Args:
+        **options: See ``RemoteOptions``.
+
+    Raises:
+        ConfigurationError: An option is wrong.
+        MissingExtraError: The extra ``remote`` is not installed.
+        SandboxUnavailableError: No server answers, or none provides the requested isolation.
+    """
+
+    options: RemoteOptions
+    unisolated = None  # the servers are not asked for their isolation then
+    lacking = "The sandbox servers run without layers that their machines do not provide"
+    thread_name = "rstar2-sandbox-remote"
+
+    def __init__(self, **options: Any) -> None:
+        given = RemoteOptions.of(options)
+        super().__init__(given, token=given.token, ca_file=given.ca_file)
+        self._connect()
+        self._started()
+
+    def capabilities(self) -> Sequence[Capability]:
+        """Each layer of isolation; active if every server that is up has it."""
+        merged: dict[str, Capability] = {}
+        for link in list(self._dispatcher.servers) if self._dispatcher is not None else ():
+            for layer in link.layers if link.up else ():
+                known = merged.get(layer.name)
+                if known is None or (known.active and not layer.active):
+                    merged[layer.name] = layer
+        return tuple(merged.values())
+
+    def _fleet_options(self) -> RemoteOptions:
+        return self.options
+
+    @asynccontextmanager
+    async def _serving(self, servers: Servers, http: httpx.AsyncClient) -> AsyncIterator[None]:
+        servers.links += [Link(url, http, strict=self.options.isolation == "strict") for url in self.options.urls]
+        try:
+            await servers.start(self.options.start_s)
+        except LinkError as error:
+            raise SandboxUnavailableError(f"No sandbox server can be used: {error}") from None
+        yield
+
+    def _warn_of_gaps(self) -> None:
+        """Also warn about limits that a server would lower."""
+        super()._warn_of_gaps()
+        assert self._dispatcher is not None  # it has started
+        for link in list(self._dispatcher.servers):
+            cut = [
+                f"{name} to {bound:g}"
+                for name, bound in link.max_limits.items()
+                if bound is not None and (getattr(self.options.limits, name, None) or 0) > bound
+            ]
+            if cut:
+                warn_caller(f"The sandbox server {link.name} lowers these limits: {', '.join(cut)}.")
