@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.sandbox import Job, LocalSandbox
+from rstar2_env.sandbox import Job, Limits, LocalSandbox
 
 LOADED = "import sys\nprint(*(name for name in ('num' 'py', 'sym' 'py') if name in sys.modules))\n"
 """Prints which are imported, without naming them."""
@@ -39,6 +39,14 @@ def test_a_wrong_guess_costs_an_import_and_draws_the_same_numbers(local: LocalSa
     assert guessed.stdout == named.stdout
     symbols = local.run(Job("print(__import__('sym' 'py').solve('x**2 - 4'))"))
     assert symbols.stdout == "[-2, 2]\n", symbols
+
+
+def test_what_an_import_needs_does_not_count_against_a_program_whose_parent_was_guessed_wrong(
+    local: LocalSandbox,
+) -> None:
+    little = Limits(memory_mb=24, wall_s=30)
+    found = [local.run(Job(f"{words}\n{DRAW}", limits=little)).status for words in ("", "'numpy'")]
+    assert found == [ToolStatus.OK, ToolStatus.OK]
 
 
 def test_a_session_has_everything_since_later_cells_may_import_it(local: LocalSandbox) -> None:

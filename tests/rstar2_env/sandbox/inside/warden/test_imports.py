@@ -50,3 +50,12 @@ def test_no_text_takes_long(unit: bytes) -> None:
     began = time.process_time()
     Imports(NAMES).named([text, text])
     assert time.process_time() - began < 2.0  # of its own CPU; a quarter of a MiB is looked at
+
+
+def test_only_so_much_of_all_texts_together_is_looked_at() -> None:
+    last = b"\nimport numpy "
+    filler = b"#" * ((1 << 18) - len(last))
+    assert Imports(NAMES).named([filler + last]) == ("numpy",)
+    assert Imports(NAMES).named([filler, last]) == ("numpy",)
+    assert Imports(NAMES).named([filler + b"#" * len(last), last]) == ()
+    assert Imports(NAMES).named([b"#" * len(last) + filler + last]) == ()
