@@ -168,12 +168,6 @@ class Dispatcher:
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             self._back(left)  # nothing of it was sent
             self._down(link, str(error) or type(error).__name__)
-        except asyncio.CancelledError:
-            if self._closed or not link.gone:
-                raise
-            lost, left = left, {}
-            self._forget(link, lost)
-            self._doubt(link, boot, lost, link.why)
         except Exception as error:  # after any failure, the calls must be asked for again
             self._doubt(link, boot, left, str(error) or type(error).__name__)
         finally:
@@ -294,6 +288,11 @@ class Dispatcher:
 
     def _returned(self, link: Link) -> None:
         """A server is up again: after a restart, the calls that it had are lost."""
+        if link.gone:
+            for call in [call for call, sent_to in self._sent.items() if sent_to is link]:
+                call.doubt = call.doubt or "in flight"
+                self._pinned[link].append(call)
+                self._unsend(link, call)
         gone, self._pinned[link] = _part(self._pinned[link], partial(self._gone, link))
         for call in reversed(gone):
             if call.doubt is None or self._runs_again(call, 1):
@@ -355,7 +354,8 @@ class Dispatcher:
         self._finish(call)
 
     def _unsend(self, link: Link, call: Call) -> None:
-        if self._sent.pop(call, None) is not None:
+        if self._sent.get(call) is link:  # and not another one by now
+            del self._sent[call]
             link.in_flight -= 1
 
     def _forget(self, link: Link, left: dict[str, Call]) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import httpx
 import pytest
 from places import DOCS
 from waiting import wait_for
@@ -62,6 +63,13 @@ def wardens(pid: int) -> list[str]:
         with open(f"/proc/{pid}/task/{task}/children") as file:
             direct += file.read().split()
     return sorted(set(direct))
+
+
+def runs(sandbox: RaySandbox, url: str) -> int:
+    """Calls that a node's server has given to its sandbox."""
+    page = httpx.get(f"{url}/metrics", headers={"Authorization": f"Bearer {sandbox._token}"}, trust_env=False).text
+    (line,) = [line for line in page.splitlines() if line.startswith("rstar2_sandbox_in_flight ")]
+    return int(float(line.split()[1]))
 
 
 def in_flight(sandbox: RaySandbox, fault: Callable[[], None], calls: int = 16, code: str = SLEEP) -> list[Outcome]:
@@ -176,8 +184,7 @@ def test_a_session_whose_node_is_lost_says_so_and_starts_clean(sandbox: RaySandb
     running = sorted(held)[0]
     with ThreadPoolExecutor(1) as pool:
         call = pool.submit(sandbox.run, Job("import time\ntime.sleep(60)", session=running, limits=LONG.limits))
-        wait_for(lambda: bool(lost.link.in_flight))
-        time.sleep(0.3)
+        wait_for(lambda: runs(sandbox, lost.link.url))
         os.kill(actor_pids(sandbox)[0], signal.SIGKILL)
         ended = call.result(60)
     # Its state is gone, so running the cell again would run something else.
