@@ -71,7 +71,8 @@ class Scorer:
     @property
     def learning(self) -> list[Learns]:
         """The scores that learn from step to step."""
-        return [component.score for component in self._components if isinstance(component.score, Learns)]
+        scores: list[object] = [component.score for component in self._components]
+        return [score for score in scores if isinstance(score, Learns)]
 
     async def score(self, group: Sequence[Episode], policy: Policy) -> None:
         """Set ``rewards`` and ``reward`` of every episode of a group that counts.

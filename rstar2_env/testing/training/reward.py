@@ -121,11 +121,14 @@ def order(harness: RewardHarness) -> None:
     """The order of the episodes in their group does not matter."""
     group = group_of(REWARDS)
     forth, back = harness.scores(group), harness.scores(group[::-1])[::-1]
-    close = all(
-        type(one) is type(other) and (one is None or np.allclose(one, other, rtol=1e-9, atol=1e-9))
-        for one, other in zip(forth, back, strict=True)  # type: ignore[arg-type, unused-ignore]
-    )
+    close = all(_close(one, other) for one, other in zip(forth, back, strict=True))
     require(close, f"in another order the scores are {back} and not {forth}")
+
+
+def _close(one: float | Sequence[float] | None, other: float | Sequence[float] | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return np.shape(one) == np.shape(other) and np.allclose(one, other, rtol=1e-9, atol=1e-9)
 
 
 def learning(harness: RewardHarness) -> None:

@@ -38,13 +38,11 @@ def test_a_right_answer_within_the_target_gets_the_bonus(length, correct, expect
 
 
 def monitored(part):
-    """Five groups of eight in each band, whose lengths are a fifth, half and all within the targets of the example."""
-    bands = {
-        8: [5000] * 2 + [9000] * 2 + [16000] * 4,
-        4: [8200] + [9000] * 3 + [12000] * 4,
-        1: [3000] * 7 + [16000],
-    }
-    part.observe([Went(right, lengths) for right, lengths in bands.items() for _ in range(5)])
+    """Five groups of eight in each band: a fifth, half and all of them within the targets, and little less below."""
+    easy = [[4000] * 6 + [5000] * 2] + [[9000] * 8] * 4
+    medium = [[8000] * 3 + [9000] + [12000] * 4] * 5
+    hard = [[3000] * 7 + [16000]] * 5
+    part.observe([Went(right, own) for right, each in ((8, easy), (4, medium), (1, hard)) for own in each])
     return part
 
 
@@ -89,10 +87,10 @@ def test_before_the_first_step_the_target_is_the_limit():
 def test_the_targets_change_every_so_many_steps_and_only_the_newest_groups_count():
     part = Laser(mode="d", limit=4096, lowest=1, step=1, every=3, monitor=2)
     found = []
-    for length in range(10, 17):
+    for length in range(16, 9, -1):
         part.observe([Went(2, [length] * 2)])
         found.append(part.targets["easy"])
-    assert found == [10, 10, 10, 13, 13, 13, 16]
+    assert found == [16, 16, 16, 14, 14, 14, 11]
 
 
 def test_a_resumed_run_has_the_same_targets():

@@ -196,7 +196,10 @@ class TrlRun:
             terms=parts.term_names,
             on_new_weights=self._policy.outdate,
             on_note=lambda step, text: self._files.event("note", step, text=text),
-            openings=lambda: {split: opening(config, split, player.chat) for split, player in self._players.items()},
+            openings=lambda: {
+                "train": opening(config, "train", self._players["train"].chat),
+                "eval": opening(config, "eval", self._players["eval"].chat),
+            },
         )
         self._hooks = Hooks(parts.hooks, self._state)
         self.trl.add_callback(self._hooks)
