@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 from small_run import SmallPlayer, advantages, by_group, collector
@@ -10,6 +11,7 @@ from small_run import SmallPlayer, advantages, by_group, collector
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.problems import load_problems
 from rstar2_env.testing.training.processes import in_processes
+from rstar2_env.trainers.left_off import LeftOff
 from rstar2_env.trainers.play import GroupPlay
 from rstar2_env.trainers.samplers.base import Start
 
@@ -191,3 +193,11 @@ def test_a_problem_is_found_by_its_id():
 def test_a_player_that_cannot_reply_is_told_so():
     with pytest.raises(ConfigurationError, match="SmallPlayer cannot ask the policy"):
         asyncio.run(play_of().reply("What?", group=0, member=0))
+
+
+def test_a_group_that_is_left_off_keeps_the_prompts_that_its_episodes_were_shown():
+    helped = asyncio.run(play_of().episode(Start(1), group=0, member=0, shown="Hint: {question}"))
+    left = LeftOff(Start(1), (0, 0), 1, ended={(0,): helped}, begun={(1,): helped})
+    again = LeftOff.from_state(json.loads(json.dumps(left.state_dict())))
+    assert again.ended[0,].shown_ids == again.begun[1,].shown_ids == helped.shown_ids == [9, 1, 2, 3]
+    assert again.ended[0,].shown == "Hint: {question}"

@@ -1,10 +1,4 @@
-"""``critique_refine``: answers are criticised and given again, and one that was refined so joins its group.
-
-Of a group of n episodes, n - 1 are sampled. Each is criticised, and the problem is played again under question, answer
-and critique together; the first right one of these refinements, else the one with the highest return, is the n-th
-episode (7 + 1 in the paper). It trains under the question alone, as a row with 1 in the column ``off_policy``. Where
-nothing could be refined, an episode more is sampled. Critiques, and refinements that are not chosen, are not recorded.
-"""
+"""``critique_refine``: answers are criticised and given again, and one that was refined so joins its group."""
 
 from __future__ import annotations
 
@@ -28,7 +22,11 @@ _ASK = "Criticise it: say briefly which steps hold, which do not, and what to do
 class CritiqueRefine(CheckedOptions):
     """n - 1 episodes are sampled, and one is the best that critiques make of them (Critique-GRPO, arXiv 2506.03106).
 
-    The paper's critiques are a larger model's; here the policy writes them.
+    Each sampled one is criticised, and the problem is played again under question, answer and critique together; the
+    first right one of these refinements, else the one with the highest return, is the n-th episode (7 + 1 in the
+    paper). It trains under the question alone, with 1 in the column ``off_policy``, which the loss ``shaped_offpolicy``
+    reads. Where nothing could be refined, an episode more is sampled. Critiques, and refinements that are not chosen,
+    are not recorded. The paper's critiques are a larger model's; here the policy writes them.
 
     Args:
         critique: What is said of an answer: ``"text"``, one more turn of the policy about each; ``"simple"``, whether

@@ -1,25 +1,18 @@
-"""``decompose``: problems that no episode solves are taken apart, with solved ones as examples, then reflected upon.
-
-Only groups without a right episode are helped. First the policy is shown solved problems like this one, found by BM25,
-and asked to take the problem apart; where no such attempt is right, it is shown a wrong answer each and asked what is
-wrong with it. What was right with help is learnt by supervision under the question alone: it trains apart from the
-group, with the advantage 0 and 1 in the column ``off_policy``, for the term ``sft``. Attempts that fail are not
-recorded. The solved problems, those of all processes, go into checkpoints.
-"""
+"""``decompose``: problems that no episode solves are taken apart, with solved ones as examples, then reflected upon."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.core.options import option
 
 from ..samplers.base import Start
 from .base import ROLLOUTS, Play
-from .solved import Known, Solved, solved_by
+from .solved import RemembersSolved
 from .texts import answer_of
 
 _APART = "{question}%s\n\nTake this problem apart: name smaller ones, solve each, and put the results together."
@@ -27,31 +20,23 @@ _REFLECT = "{question}\n\nA wrong answer:\n%s\n\nFind out what is wrong with it,
 
 
 @dataclass
-class Decompose(CheckedOptions):
+class Decompose(RemembersSolved):
     """What no episode solves is tried with solved examples, then with wrong answers (Cog-Rethinker, arXiv 2510.15979).
 
-    The numbers of examples and attempts are ours.
+    Only groups without a right episode are helped. The policy is shown solved problems like this one, found by BM25,
+    and asked to take the problem apart; where no such attempt is right, it is shown a wrong answer each and asked what
+    is wrong with it. What is right with help trains apart from the group, under the question alone: with the advantage
+    0, and 1 in the column ``off_policy``, for the loss ``sft``. Attempts that fail are not recorded. The solved
+    problems, those of all processes, go into checkpoints. The numbers of examples and attempts are ours.
 
     Args:
         attempts: Episodes of each of the two kinds.
         examples: Solved problems that an attempt is shown.
-        capacity: Solved problems that are remembered, the latest.
     """
 
     staged: ClassVar[str] = "it helps where all that was sampled first is wrong"
     attempts: int = option(4, least=1)
     examples: int = option(2, least=0)
-    capacity: int = option(1024, least=1)
-    _solved: Solved = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        """Check the options, and begin without a solved problem.
-
-        Raises:
-            ConfigurationError: One is out of its range.
-        """
-        super().__post_init__()
-        self._solved = Solved(self.capacity)
 
     async def __call__(self, starts: Sequence[Start], size: int, play: Play) -> list[list[Episode]]:
         """See ``Rollout``."""
@@ -66,7 +51,7 @@ class Decompose(CheckedOptions):
         wrong = [one for one in sampled if one.available and one.steps]
         if not wrong or any(one.correct for one in wrong):
             return list(sampled)
-        known = self._solved.like(wrong[0], self.examples)
+        known = self.like(wrong[0], self.examples)
         told = "".join(f"\n\nA solved problem:\n{asked}\n\nIts solution:\n{solution}" for asked, solution in known)
         helped = await tried(size, [_APART % told] * self.attempts)
         if not any(one.correct for one in helped):
@@ -77,22 +62,6 @@ class Decompose(CheckedOptions):
     def apart(self, group: Sequence[Episode]) -> list[int]:
         """See ``Apart``."""
         return [at for at, episode in enumerate(group) if episode.source == "refined" and episode.available]
-
-    def tell(self, group: Sequence[Episode]) -> Known | None:
-        """See ``Learns``."""
-        return solved_by(group)
-
-    def learn(self, told: Sequence[Known]) -> None:
-        """See ``Learns``."""
-        self._solved.learn(told)
-
-    def state_dict(self) -> dict[str, Any]:
-        """The solved problems."""
-        return self._solved.state_dict()
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state."""
-        self._solved.load_state_dict(state)
 
 
 ROLLOUTS.register("decompose", Decompose)

@@ -1,20 +1,6 @@
 """``mae``: the policy poses problems, solves them, and judges both: self-play with roles that share their weights.
 
-A group is made of rounds of 2 + 2n episodes: a proposer is shown a problem for reference and poses another; a judge
-scores its quality; if that is at least ``least``, n solvers answer it, and a judge scores each answer. They earn
-
-    proposer (quality + difficulty + format) / 3,   difficulty = 1 - mean score of the answers
-    solver   (score + format) / 2
-    judge    format
-
-where format is 1 for exactly one pair of the tags that were asked for, 0.5 for more, else 0. A problem that nobody was
-asked to solve has no difficulty. The places that a bad problem leaves free are solvers of the environment's own
-problem, whose score is its reward. With ``judge=environment`` a round has 1 + n episodes: the proposer gives an answer
-with its problem, the environment plays the problem and grades the solvers, and quality is whether one of them agrees.
-
-``Episode.task`` is the role, for the advantage ``task_norm:of=(reinforce:baseline=none)``, whose mean and deviation are
-those of each role. Good problems may be references later; they go into checkpoints. Longer than most parts, since it is
-three of them; what the roles are asked for is in ``roles``.
+Longer than most parts, since it is three of them. What the roles are asked for is in ``roles``.
 """
 
 from __future__ import annotations
@@ -41,6 +27,18 @@ _UNJUDGED = "Its judge was not available."
 @dataclass
 class Mae(CheckedOptions):
     """Proposer, solvers and judges of one policy play problems of their own (Multi-Agent Evolve, arXiv 2510.23595).
+
+    A group is made of rounds of 2 + 2n episodes: a proposer is shown a problem for reference and poses another; a judge
+    scores its quality; if that is at least ``least``, n solvers answer it, and a judge scores each answer. The proposer
+    earns (quality + difficulty + format) / 3 with difficulty = 1 - mean score of the answers, a solver (score + format)
+    / 2, and a judge format: 1 for exactly one pair of the tags that were asked for, 0.5 for more, else 0. A problem
+    that nobody was asked to solve has no difficulty. The places that a bad problem leaves free are solvers of the
+    environment's own problem, whose score is its reward. With ``judge=environment`` a round has 1 + n episodes: the
+    proposer gives an answer with its problem, the environment plays the problem and grades the solvers, and quality is
+    whether one of them agrees.
+
+    ``Episode.task`` is the role, for the advantage ``task_norm:of=(reinforce:baseline=none)``, whose mean and deviation
+    are those of each role. Good problems may be references later; they go into checkpoints.
 
     Args:
         solvers: Answers to a proposed problem; fewer where a group has no room for them.

@@ -1,13 +1,4 @@
-"""``rubric_scaffold``: some episodes of a group are told part of what they will be judged by, fewer and fewer.
-
-Episode i of G is shown round(K lambda_i) of the K criteria of the problem's rubric, chosen at random, with
-
-    lambda_i = (G - 1 - i) / (G - 1) * sigmoid(-alpha (t - t0)),   t = step / (steps - 1), step from 0 on
-
-so the first sees all of them and the last none, and past t0 of the run soon nobody does. It trains under the question
-alone. ``problem.meta["rubric"]`` has the criteria, as for the reward ``rubric``: tables with ``criterion`` and
-``points``.
-"""
+"""``rubric_scaffold``: some episodes of a group are told part of what they will be judged by, fewer and fewer."""
 
 from __future__ import annotations
 
@@ -29,6 +20,11 @@ from .base import ROLLOUTS, Play
 @dataclass(frozen=True)
 class RubricScaffold(CheckedOptions):
     """Part of the rubric is shown to part of a group, decaying over the run (RuscaRL, arXiv 2508.16949).
+
+    Episode i of G, from 0 on, is shown round(K lambda_i) of the K criteria of the problem's rubric, chosen at random,
+    with lambda_i = (G - 1 - i) / (G - 1) * sigmoid(-alpha (t - t0)) and t = step / (steps - 1), so that the first sees
+    all of them and the last none, and soon after t0 nobody does. All train under the question alone. The criteria are
+    in ``problem.meta["rubric"]``, as for the reward ``rubric``: tables with ``criterion`` and ``points``.
 
     Args:
         alpha: How sharply it decays.
@@ -76,8 +72,7 @@ def _rubric(start: Start, play: Play) -> list[str]:
     items = () if problem is None else problem.meta.get("rubric", ())
     if not items:
         raise ConfigurationError(
-            f"rubric_scaffold needs problems with meta['rubric'], a list of tables with criterion and points; the "
-            f"problem {start.problem_id!r} has none."
+            f"rubric_scaffold needs problems with meta['rubric']; the problem {start.problem_id!r} has none."
         )
     return [f"{item['criterion']} ({item['points']:+g})" for item in items]
 
