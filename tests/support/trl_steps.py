@@ -269,7 +269,7 @@ def _row(group: int, member: int, turns: tuple[int, ...], advantage: Any, model:
         advantage = rng.normal(size=len(mask))
     episode = Episode(group=group, steps=steps, correct=(group + member) % 3 > 0)
     episode.source = "expert" if (group, member) == (3, 1) else "policy"
-    columns = {"accuracy": ACCURACY[group], "correct": float(episode.correct), "off_policy": float(member)}
+    columns = {"accuracy": ACCURACY[group], "correct": float(episode.correct), "off_policy": float(episode.off_policy)}
     # A teacher thinks of the tokens what it likes.
     columns["teacher"] = rng.normal(-3, 1, len(mask))
     row = Row(episode, ids[: 2 + group], ids[2 + group :], mask, [], advantage, columns)
