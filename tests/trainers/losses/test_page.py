@@ -65,9 +65,9 @@ def test_the_metrics_are_those_of_the_code():
     batch = tokens([[0.0]], entropy=[[1.0]], reference=[[0.0]])
     made = {name: (total.item(), count.item()) for name, (total, count) in mismatch(batch, torch.ones(1, 1)).items()}
     found = {name for name in summary(made) if name.count("/") == 1}
-    batch.columns = dict.fromkeys(("clip_cov", "kl_cov", "m2po", "gvpo/distance"), torch.zeros(1, 1))
+    batch.columns = dict.fromkeys(("clip_cov", "kl_cov", "m2po", "gvpo/distance", "off_policy"), torch.zeros(1, 1))
     measured = ["ppo_clip", "kl", "entropy", "adaptive_entropy", "cispo", "clip_cov", "dppo", "fipo", "gmpo", "gvpo"]
-    for part in (*measured, "kl_cov", "m2po", "rollout_is", "sapo", "topr", "vespo"):
+    for part in (*measured, "kl_cov", "m2po", "rollout_is", "sapo", "sft", "topr", "vespo"):
         found |= make_part(LOSSES, part).figures(batch).keys()
     assert found == names - {"metric"}
     assert all(f"`{depth}`" in PAGE or f"/{depth}`" in PAGE for depth in DEPTHS)
