@@ -23,15 +23,16 @@ HEAD = """<!-- Made by `python benchmarks/learning.py page`. Change benchmarks/l
 
 # What recipes teach
 
-A model of 0.46 M parameters on `rstar2/MathTool-v0` with problems of two and three operations, from one cold start of
-{sft_steps} steps on {traces} traces, of which 35 % begin with a failing call and 30 % copy a wrong number. Every figure
-is of the same {problems} held-out problems, at the temperature of training, without injected faults, and the mean of
-the last fifth of a run's ten evaluations. A tiny model in a small world: the order says little of large ones.
+A model of 0.46 M parameters on `rstar2/MathTool-v0` with the problems `{source}`, from one cold start of {sft_steps}
+steps on {traces} traces, of which 35 % begin with a failing call and 30 % copy a wrong number. Every figure is of the
+same {problems} held-out problems, at the temperature of training, without injected faults, and the mean of the last
+fifth of a run's ten evaluations. A tiny model in a small world: the order says little of large ones.
 
 ```sh
-python benchmarks/learning.py compare    # every arm and seed; goes on with what is missing
-python benchmarks/learning.py curves
-python benchmarks/learning.py page       # this page
+options="--budget {budget} --source {source} --sft-steps {sft_steps}"
+python benchmarks/learning.py compare $options    # every arm and seed; goes on with what is missing
+python benchmarks/learning.py curves $options
+python benchmarks/learning.py page $options       # this page
 ```
 """
 
@@ -118,6 +119,8 @@ def _comparison(rows: Sequence[Mapping[str, Any]], faults: float, settings: Mapp
         "",
     ]
     seeds = sorted({seed for row in rows for seed in row["seeds"]})
+    if len(seeds) < 2:
+        text[-1:] = ["One seed has no interval, and proves nothing.", ""]
     text += [
         "| arm | "
         + " | ".join(f"seed {seed}" for seed in seeds)

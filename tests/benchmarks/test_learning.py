@@ -27,10 +27,13 @@ def page(benchmark_named: Callable[[str], ModuleType]) -> ModuleType:
     return benchmark_named("learning_page")
 
 
+SETTINGS = {"budget": 640, "problems": 8, "source": "arithmetic", "traces": 9, "sft_steps": 7}
+
+
 def line(arm: str, seed: int, success: float, failing: float, length: float, counts: str = "trained") -> dict[str, Any]:
     last = {"success": success, "failing": failing, "length": length, "length_right": length}
     curve = [{"step": step, "episodes": 64 * step, **last} for step in (0, 5, 10)]
-    found = {"arm": arm, "seed": seed, "faults": 0.0, "counts": counts, "curve": curve, "steps": 10, "seconds": 9}
+    found = {"arm": arm, "seed": seed, "faults": 0.0, "counts": counts, "curve": curve, "steps": 10, "cpu_seconds": 9}
     return {**found, **last, "most_success": success}
 
 
@@ -96,7 +99,7 @@ def test_the_page_shows_every_seed_and_who_reaches_the_aim(page: ModuleType, tmp
     assert [page.holds(rows[arm]) for arm in ("grpo", "grpo_roc", "grpo_roc_ties")] == [False, True, False]
     lines += [line(arm, seed, 0.4, 0.1, 30, "played") for arm in ("grpo", "dapo") for seed in (0, 1)]
     lines[-1]["success"] = 0.2
-    text = page.write_page(lines, {"budget": 640, "problems": 8, "traces": 9, "sft_steps": 7}, tmp_path).read_text()
+    text = page.write_page(lines, SETTINGS, tmp_path).read_text()
     assert "| `grpo_roc` | 0.500, 0.0150, 27.0 | 0.511, 0.0150, 28.0 |" in text
     assert "shorter correct answers: `grpo_roc` reach that." in text.replace("\n", " ")
     assert "| `dapo` | 2 | 10 | 0.300 ± 0.141 |" in text
