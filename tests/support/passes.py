@@ -1,6 +1,6 @@
 """Runs the tests in passes, each on as many workers as suits it, and sums them up: ``python passes.py [for pytest]``.
 
-What trains has one thread in each of two workers (several threads of torch on the same cores wait for one another), what
+What trains has one thread in each of two workers (more threads of torch than cores wait for one another), what
 waits for deadlines waits side by side, and the rest takes more workers than cores. Every pass runs, whatever the others
 found; the last line counts them all, and the exit code is 0 when nothing failed.
 
