@@ -61,6 +61,13 @@ class TestEveryOne:
         # Two of three, and the third is not asked.
         assert told[3:] == ["And now?"] * 2
 
+    @pytest.mark.parametrize("name", WRAPPERS)
+    def test_goes_on_with_the_agent_whose_turn_was_played(self, name):
+        scripted = {"turns": [f"RIGHT {CALL}", answer(1), "never"]}
+        agent = make(name, agent=["scripted", scripted])
+        agent.reset("?", {}, seed=0)
+        assert [agent.act("?", {}) for _ in range(2)] == scripted["turns"][:2]
+
     def test_leaves_out_a_reply_that_cannot_be_played_and_raises_when_there_is_no_other(self):
         def refusing(*bad):
             def reply(text, seed):

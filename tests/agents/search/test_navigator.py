@@ -135,7 +135,7 @@ class BlockWorld:
         return float(self.right and self.done == 2)
 
 
-SHORT = Learning(episodes=250, gamma=0.95, lr=3e-3, updates=1, copy_every=50, least_random=0.05)
+SHORT = Learning(episodes=400, gamma=0.95, lr=3e-3, updates=2, copy_every=50, least_random=0.05)
 
 
 def success(choose, episodes=200):

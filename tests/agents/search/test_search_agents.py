@@ -323,3 +323,4 @@ class TestRetrieval:
         assert index.nearest("the green", 2) == [1, 2]
         assert index.nearest("window?", 3) == [3]
         assert index.nearest("nothing", 3) == []
+        assert Bm25(["one two", "one two", "two one", "three"]).nearest("one two three", 1) == [3]

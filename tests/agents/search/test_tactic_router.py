@@ -28,6 +28,11 @@ def routed(*replies, outcome="42\n", told=None, **options):
         env.close()
 
 
+def choices(told):
+    """How often a route was asked for."""
+    return sum("How should this be gone about next?" in text for text in told)
+
+
 def test_every_route_is_carried_out_once_and_the_results_answer():
     told = []
     replies = ["text", "Six sevens.", "program", PROGRAM, "program_aided", f"Let me see: {PROGRAM}", "Answer: 42"]
@@ -60,16 +65,20 @@ def test_a_choice_that_names_none_falls_through_to_the_answer(named):
 
 @pytest.mark.parametrize("reply", ["I would rather not.", "", "```python\n\n```"])
 def test_a_program_that_is_none_fails_and_falls_through(reply):
-    agent, episode, programs = routed("program", reply, "Answer: 42")
+    told = []
+    agent, episode, programs = routed("program", reply, "Answer: 42", told=told)
     assert agent.results == (("program", "It failed."),)
     assert (programs, episode.correct) == ([], True)
+    assert choices(told) == 1
 
 
 def test_a_program_that_raises_fails_and_falls_through_whatever_it_printed():
     stub = StubSandbox(plan=[ToolStatus.EXCEPTION])
-    agent, episode, programs = routed("program", PROGRAM, "Answer: 42", outcome=stub)
+    told = []
+    agent, episode, programs = routed("program", PROGRAM, "Answer: 42", outcome=stub, told=told)
     assert agent.results == (("program", "It failed."),)
     assert (len(programs), episode.correct) == (1, True)
+    assert choices(told) == 1
 
 
 def test_without_a_tool_programs_fail_and_fall_through():
@@ -80,7 +89,9 @@ def test_without_a_tool_programs_fail_and_fall_through():
 
 
 def test_no_more_routes_than_steps_are_carried_out():
-    agent, episode, programs = routed("program", PROGRAM, "Answer: 42", steps=1)
+    told = []
+    agent, episode, programs = routed("program", PROGRAM, "Answer: 42", steps=1, told=told)
+    assert choices(told) == 1
     assert ([route for route, _ in agent.results], len(programs)) == (["program"], 1)
     assert episode.correct
 
