@@ -67,6 +67,15 @@ def test_statuses_become_metrics_that_skyrl_averages():
     assert mean["correct"] == 0.5
 
 
+def test_injected_faults_are_told_apart_and_are_no_errors_of_the_policy():
+    skyrl.register("rstar2_faults", SUMS, wrappers=["fault_injection:rate=1,kinds=timeout"])
+    row = {"prompt": [], "env_class": "rstar2_faults", "seed": 4, "problem_id": "p3"}
+    trace, env = theirs(row, SCRIPTS["right"])
+    skyrl_gym.envs.registration.deregister("rstar2_faults")
+    assert [(one["status"], one["injected"]) for one in trace[1][4]["tool_calls"]] == [("timeout", True)]
+    assert env.get_metrics()["tool_errors"] == 1, "the second call fails by itself, so no fault lands"
+
+
 def test_an_unavailable_episode_raises_rather_than_earn_nothing():
     row = {"prompt": [], "env_class": "rstar2_sums", "seed": 4, "problem_id": "p3"}
     with pytest.raises(ServiceError, match="not available"):

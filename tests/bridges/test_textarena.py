@@ -83,6 +83,12 @@ def test_a_game_of_two_players_is_the_one_that_textarena_plays(seed):
     assert (reward, told["reason"]) == (rewards[0], info[0]["reason"])
 
 
+def test_a_move_that_cannot_be_played_is_told_apart():
+    env = TextArenaEnv(game=NUMBER)
+    env.reset(options={"problem_id": f"textarena/{NUMBER}/11"})
+    assert [env.step(turn)[4]["invalid_move"] for turn in ("[1]", "I do not know.", "[2]")] == [False, True, False]
+
+
 def test_theirs_keeps_our_contract_with_its_global_random_state():
     assert len(check_text_env(lambda: TextArenaEnv(game=NUMBER), actions=["[3]"])) == 10
     two = check_text_env(lambda: TextArenaEnv(game=BOARD, players=2, opponent=Player), actions=["[3]"])
@@ -124,6 +130,16 @@ def test_an_episode_of_ours_is_a_game_of_textarena(name):
     assert told[0]["reason"] == steps[-1][4]["end"]
     for info, step in zip(infos, steps, strict=True):
         assert info == {**step[4], "terminated": step[2], "truncated": step[3]}
+
+
+def test_textarena_cuts_role_tags_out_of_what_is_shown_and_not_out_of_what_is_played():
+    env = ta.make("Rstar2Sums-v0")
+    env.reset(num_players=1, seed=4)
+    env.get_observation()
+    env.step(f"[Player] {SCRIPTS['right'][0]}")
+    mine = [message for sender, message, _ in env.get_observation()[1] if sender == 0]
+    assert mine == [f" {SCRIPTS['right'][0]}"]
+    assert env._env.unwrapped.turns == (f"[Player] {SCRIPTS['right'][0]}",)
 
 
 def test_a_game_of_ours_is_for_one_player():

@@ -16,6 +16,7 @@ import verifiers.v1 as vf
 from bridged import SCRIPTS, SUMS, answer, call, direct
 
 from rstar2_env.adapters.export import export_env
+from rstar2_env.adapters.verifiers import whole_reply
 from rstar2_env.adapters.verifiers_client import VerifiersEnv
 from rstar2_env.core.errors import ConfigurationError, Rstar2Error
 from rstar2_env.testing import check_text_env
@@ -187,10 +188,23 @@ def test_an_exported_environment_plays_in_verifiers_as_it_does_directly(name):
     assert len(model.asked) == len(steps)
 
 
+def test_a_turn_reaches_the_environment_with_the_space_around_it():
+    assert whole_reply(vf.Segment(messages=[vf.AssistantMessage(content=" a\n")])) == " a\n"
+
+
 def test_statuses_are_metrics():
     episode, _ = episodes({"taskset": {"id": "sums"}}, SCRIPTS["right"])
     metrics = episode.traces[0].metrics
     assert (metrics["status/ok"], metrics["status/exception"], metrics["injected_faults"]) == (1.0, 1.0, 0.0)
+
+
+def test_injected_faults_and_the_components_of_a_reward_are_metrics_too():
+    faults = {"taskset": {"id": "sums", "wrappers": ["fault_injection:rate=1,kinds=timeout"]}}
+    metrics = episodes(faults, SCRIPTS["right"])[0].traces[0].metrics
+    assert (metrics["injected_faults"], metrics["tool_errors"]) == (1.0, 1.0)
+    game = {"taskset": {"id": "sums", "env": "rstar2/TicTacToe-v0", "options": {}}}
+    trace = episodes(game, ("hm",) * 3)[0].traces[0]
+    assert (trace.metrics["reward/outcome"], trace.metrics["reward/intermediate"]) == (0.0, 0.0)
 
 
 def test_an_unavailable_episode_is_an_error_of_verifiers():

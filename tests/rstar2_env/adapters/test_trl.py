@@ -4,6 +4,7 @@ import inspect
 
 import gymnasium as gym
 import pytest
+from bridged import SUMS, answer, direct
 
 from rstar2_env.adapters.trl import environment_factory, hand_in, rows
 from rstar2_env.core.errors import ConfigurationError
@@ -116,6 +117,24 @@ def test_the_rollouts_of_a_row_play_the_same_problem_and_a_row_that_says_none_is
         assert factory().reset(**row) == factory().reset(**row)
     with pytest.raises(ConfigurationError, match="problem_id"):
         factory().reset(prompt=[])
+
+
+@pytest.mark.parametrize("words", [("hello", "exception"), ("timeout",), (), ("a",) * 4])
+def test_an_episode_is_the_one_that_is_played_directly(words):
+    served = environment_factory(SUMS)()
+    text = served.reset(problem_id="p3", seed=4)
+    shown = [served.say(word=word) for word in words]
+    last = [] if len(words) == 4 else [{"role": "assistant", "content": answer("6")}]
+    hand_in([last or [{"role": "tool", "content": ""}]], environments=[served])
+    turns = [*(served._dialect.format_call("say", {"word": word}) for word in words), *(m["content"] for m in last)]
+    (first, _), *steps = direct(SUMS, 4, turns, "p3")
+    assert text == first
+    assert shown == [word if word not in set(ToolStatus) else f"stub: {word}" for word in words]
+    calls = [call for step in steps for call in step[4]["tool_calls"]]
+    assert [str(status) for status in served.episode.statuses] == [call["status"] for call in calls]
+    assert served.get_reward() == sum(step[1] for step in steps)
+    assert [turn.info for turn in served.episode.steps] == [step[4] for step in steps]
+    assert served.episode.end == steps[-1][4].get("end", "")
 
 
 def test_what_cannot_be_served_is_refused():
