@@ -110,6 +110,16 @@ def test_own_trainer_part(run, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+def test_trl_environment_factory(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setenv("TRL_EXPERIMENTAL_SILENCE", "1")
+    shown = run("trl_environment_factory")
+    assert shown.count("no_answer [] 0.0") == 4
+    assert "rewards: [0.0]" in shown
+
+
+@pytest.mark.slow
 def test_search_agent(run):
     shown = run("search_agent")
     once, often = (int(count) for count in re.findall(r"iterations: (\d) of 8", shown))
