@@ -22,7 +22,7 @@ from torch import nn
 from transformers import PreTrainedTokenizerBase
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.rollout.engine import EngineStats, Generation, SamplingParams, check_candidates, settle
+from rstar2_env.rollout.engine import EngineStats, FinishReason, Generation, SamplingParams, check_candidates, settle
 from rstar2_env.rollout.engines.vllm_logprobs import best_of, check_temperature
 from rstar2_env.rollout.engines.vllm_setup import Tally, in_run, is_whole, runs_group_kept, same_draws, start
 from rstar2_env.rollout.engines.vllm_worker import keep_full_logprobs
@@ -391,5 +391,5 @@ def _result(request: _Request, reason: str | None) -> Generation:
     if reason not in ("stop", "length"):
         raise RuntimeError(f"vLLM ended a request on its own: {reason}.")
     assert request.version is not None  # the last output contains at least one token
-    kind = "stop" if reason == "stop" else "length"
+    kind: FinishReason = "stop" if reason == "stop" else "length"
     return Generation(request.ids, request.logprobs, kind, request.version, request.candidates)

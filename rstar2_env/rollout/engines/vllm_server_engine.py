@@ -25,6 +25,7 @@ from rstar2_env.core.retries import delay
 from rstar2_env.rollout.engine import (
     Engine,
     EngineStats,
+    FinishReason,
     Generation,
     SamplingParams,
     TurnTimeoutError,
@@ -387,5 +388,5 @@ def _generation(answer: Any, base: str, version: int, params: SamplingParams) ->
     if reason not in ("stop", "length"):
         raise ServiceError(f"{base} ended a request on its own: {reason}.")
     candidates = best_of(choice["logprobs"].get("top_logprobs") or [], params)
-    kind = "stop" if reason == "stop" else "length"
+    kind: FinishReason = "stop" if reason == "stop" else "length"
     return Generation(list(ids), list(map(float, logprobs)), kind, version, candidates)
