@@ -27,7 +27,7 @@ _MOST_STEPS = 100
 _TYPES = ("string", "boolean", "integer", "number", "array", "object")
 
 
-class EnvTool(smolagents.Tool):  # type: ignore[misc]  # its classes are not followed
+class EnvTool(smolagents.Tool):
     """One tool of an environment.
 
     Args:
