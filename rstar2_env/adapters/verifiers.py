@@ -15,6 +15,7 @@ import asyncio
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeVar
 
 import gymnasium as gym
@@ -136,7 +137,7 @@ class TextEnv(vf.Env[TextEnvConfig]):
             segment = await interaction.turn()
             while not segment.terminated:
                 turn = whole_reply(segment)
-                step = await self._thread(lambda turn=turn: env.step(turn))
+                step = await self._thread(partial(env.step, turn))
                 over = episode.step(turn, step)
                 if episode.failed:
                     raise vf.SandboxError(f"{self.taskset.config.env} was not available: {step[4].get('error', '')}")

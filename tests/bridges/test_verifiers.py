@@ -327,7 +327,7 @@ def test_wrong_options_are_told(options, said):
 
 
 def test_what_cannot_be_exported_is_refused(tmp_path):
-    with pytest.raises(Rstar2Error, match="Known: verifiers"):
+    with pytest.raises(Rstar2Error, match="Did you mean 'verifiers'"):
         export_env(SUMS, "verfiers", tmp_path / "a")
     with pytest.raises(ConfigurationError, match="in a file"):
         export_env("./mine.py:Env", "verifiers", tmp_path / "a")
