@@ -41,9 +41,9 @@ def select(
     """
     if apart:
         shown = [position for position in range(len(group)) if position not in set(apart)]
-        own, told = select([group[position] for position in shown], selector, keep, rng, least)
+        own, said = select([group[position] for position in shown], selector, keep, rng, least)
         reasons = [""] * len(group)
-        for position, reason in zip(shown, told, strict=True):
+        for position, reason in zip(shown, said, strict=True):
             reasons[position] = reason
         return [shown[place] for place in own], reasons
     chosen = [int(position) for position in selector(group, keep, rng)]
