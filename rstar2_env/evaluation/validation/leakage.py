@@ -78,12 +78,15 @@ def _before_the_end(played: Played) -> Sequence[Any]:
 
 def _rule_of_text(bench: Bench, episodes: Sequence[Played]) -> Leak | None:
     """Words after which the gold answer always comes."""
+    # A mixture has a reference player itself, whatever the source of its running episode.
+    games = reference_of(bench.env) is not None or reference_of(playing(bench.env)) is not None
     for rule, which, leak in _rules(episodes):
-        if reference_of(playing(bench.env)) is None:
+        if not games:
             return leak
         # The gold answer of a game is one good move of several: a rule that finds it is a leak if it wins.
-        wins = mean([bench.play("rule", _follower(rule, which), seed) for seed in bench.seeds])
-        if wins >= mean(bench.episodes("oracle", oracle)) - bench.bounds.floor_margin:
+        seeds = [played.seed for played in leak[2]]
+        wins = mean([bench.play("rule", _follower(rule, which), seed) for seed in seeds])
+        if wins >= mean([bench.play("oracle", oracle, seed) for seed in seeds]) - bench.bounds.floor_margin:
             return leak
     return None
 
