@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from http.cookiejar import CookieJar
 from typing import Any, ClassVar
 
-from rstar2_env.adapters.foreign import ForeignEnv, Opening, Reply
+from rstar2_env.adapters.foreign import End, ForeignEnv, Opening, Reply
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, Rstar2Error, ServiceError
 from rstar2_env.core.json_values import jsonable
 from rstar2_env.core.options import Count, Seconds, checked
@@ -266,7 +266,9 @@ class NemoGymEnv(ForeignEnv):
         """Send the turn as a response."""
         told = self._post("step", {**self._row, "response": response(turn)})
         info = dict(told.get("info") or {})
-        end = info.get("end") or ("answered" if told["terminated"] else "turns" if told["truncated"] else None)
+        end: End | None = info.get("end") or (
+            "answered" if told["terminated"] else "turns" if told["truncated"] else None
+        )
         self._closes = self._closes and end is None
         return Reply(
             told.get("observation") or "",

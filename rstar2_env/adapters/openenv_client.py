@@ -13,7 +13,7 @@ import urllib.request
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from rstar2_env.adapters.foreign import ForeignEnv, Opening, Reply
+from rstar2_env.adapters.foreign import End, ForeignEnv, Opening, Reply
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, ServiceError
 from rstar2_env.core.options import Count, Seconds, checked
 
@@ -95,8 +95,8 @@ class OpenEnvEnv(ForeignEnv):
         seen = made.observation
         reward = float(made.reward or 0.0)
         if not set(seen) >= _OURS:
-            end = "answered" if made.done else None
-            return Reply(self._words(seen), reward, end, info={"observation": seen, "metadata": made.metadata or {}})
+            over: End | None = "answered" if made.done else None
+            return Reply(self._words(seen), reward, over, info={"observation": seen, "metadata": made.metadata or {}})
         info = dict(seen["info"])
         end = info.pop("end", "answered" if seen["terminated"] else "turns") if made.done else None
         return Reply(

@@ -9,7 +9,6 @@ TextArena draws from Python's global random state; here that state is left as it
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -89,9 +88,9 @@ class TextArenaEnv(ForeignEnv):
             self._theirs = ta.make(self._game, **self._options)
             self._theirs.reset(num_players=self._players, seed=number)
             assert self._opponent is not None or self._players == 1
-            made = self._opponent
+            made: Any = self._opponent
             self._others = {
-                seat: made() if inspect.isclass(made) else made
+                seat: made() if isinstance(made, type) else made
                 for seat in range(self._players)
                 if seat != self._seat and made is not None
             }

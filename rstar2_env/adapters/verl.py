@@ -170,7 +170,7 @@ class EnvTool(BaseTool):
         self._starts.pop(instance_id, None)
 
 
-class EnvInteraction(BaseInteraction):  # type: ignore[misc]  # of another base where verl has no interactions
+class EnvInteraction(BaseInteraction):
     """A whole environment of ours as the user of verl's conversation (verl up to 0.7).
 
     Args:
