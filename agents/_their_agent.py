@@ -72,7 +72,7 @@ class TheirAgent(LoopAgent):
 
     def _own(self, factory: Any) -> Callable[..., Any]:
         own = own_name(factory) if isinstance(factory, str) else None
-        found: Any = factory if own is None else find_own(own, "factory of agents", None, {})
+        found: Callable[..., Any] | None = factory if own is None else find_own(own, "factory of agents", None, {})
         if not callable(found):
             raise ConfigurationError(
                 f"factory must name a function, as ./file.py:function or module:function, not {factory!r}."
