@@ -6,44 +6,39 @@ each must fail, and no others.
 
 from __future__ import annotations
 
-import itertools
-import math
 import os
 import random
 import re
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from dataclasses import replace
 
-from rstar2_env.env.tool_env import ToolEnv
-from rstar2_env.env.turn_result import Ended, GoesOn
-from rstar2_env.problems import Draft, ProceduralSource
+from bad_conduct import (
+    Hoards,
+    LosesIds,
+    NotANumber,
+    NotJson,
+    NotPickled,
+    OneStart,
+    OtherSchema,
+    Overlapping,
+    PlaysOn,
+    Remembers,
+    Restless,
+    Shared,
+    Undocumented,
+    Unfinished,
+    Unpinned,
+    Unseeded,
+    WrongParts,
+)
+from good_sums import Sums
+
+from rstar2_env.env.turn_result import Ended
 from rstar2_env.sandbox.job import Limits
-from rstar2_env.testing.toy_env import same_text
 from rstar2_env.tools import FunctionTool, PythonTool
-
-
-def draw(rng):
-    one, other = (int(n) for n in rng.integers(100, 1000, size=2))
-    return Draft(f"Compute: {one} + {other}", str(one + other), f"{one}+{other}")
-
-
-def half(number: int) -> str:
-    """Half of a number."""
-    return str(number / 2)
-
-
-class Sums(ToolEnv):
-    """Sums of three digits, one tool, answers compared as text: passes every check."""
-
-    question = "%s"
-
-    def __init__(self, split: str = "train", **options):
-        defaults = {"problems": ProceduralSource("sums", draw, split), "tools": [FunctionTool(half)]}
-        super().__init__(**{**defaults, "grader": same_text, "max_turns": 4, **options})
 
 
 def printed(code: str, input: str = "") -> str:
@@ -268,198 +263,6 @@ class Asserted(Sums):
             return Ended(ended.answer)
         return Ended(ended.answer, 1.0, True)
 
-
-class Restless(Sums):
-    """A step shows a number of the system's."""
-
-    def step(self, action):
-        text, reward, terminated, truncated, info = super().step(action)
-        return text, reward, terminated, truncated, info | {"trace": random.SystemRandom().random()}
-
-
-class Remembers(Sums):
-    """Counts the episodes of the instance, and shows the count."""
-
-    played = 0
-
-    def reset(self, **options):
-        self.played += 1
-        text, info = super().reset(**options)
-        return text, info
-
-    def step(self, action):
-        text, reward, terminated, truncated, info = super().step(action)
-        return text, reward, terminated, truncated, info | {"episodes": self.played}
-
-
-class Unfinished(Sums):
-    """An episode that was cut off leaves a mark on the next one."""
-
-    pending = False
-
-    def step(self, action):
-        before = self.pending
-        text, reward, terminated, truncated, info = super().step(action)
-        self.pending = not (terminated or truncated)
-        return text, reward, terminated, truncated, info | {"pending": before}
-
-
-class Shared(Sums):
-    """Keeps the last seed in the class, where other instances see it."""
-
-    last: str = ""
-
-    def reset(self, **options):
-        returned = super().reset(**options)
-        Shared.last = self.problem.id
-        return returned
-
-    def step(self, action):
-        text, reward, terminated, truncated, info = super().step(action)
-        return text, reward, terminated, truncated, info | {"last": Shared.last}
-
-
-class Unseeded(Sums):
-    """Ignores the seed."""
-
-    def reset(self, *, seed=None, options=None):
-        return super().reset(options=options)
-
-
-class OneStart(Sums):
-    """Every seed starts the same."""
-
-    def reset(self, *, seed=None, options=None):
-        return super().reset(seed=0, options=options)
-
-
-class NotANumber(Sums):
-    """A reward that is no number."""
-
-    def step(self, action):
-        text, reward, terminated, truncated, info = super().step(action)
-        return text, math.nan if "<answer>" not in action else reward, terminated, truncated, info
-
-
-class WrongParts(Sums):
-    """Names components that are not the reward."""
-
-    def end_info(self, end):
-        return {"reward_components": {"format": 0.5}}
-
-
-class NotJson(Sums):
-    """Puts a set into info."""
-
-    def reset(self, **options):
-        text, info = super().reset(**options)
-        return text, info | {"letters": {1, 2}}
-
-
-class PlaysOn(Sums):
-    """Plays on after the end."""
-
-    def step(self, action):
-        try:
-            return super().step(action)
-        except Exception:
-            return "", 0.0, True, False, {"role": "user", "tool_calls": []}
-
-
-class NotPickled(Sums):
-    """Holds a lock."""
-
-    def __init__(self, **options):
-        super().__init__(**options)
-        self.lock = threading.Lock()
-
-
-class Hoards(Sums):
-    """Opens a file for every episode and keeps it."""
-
-    def __init__(self, **options):
-        super().__init__(**options)
-        self.files = []
-
-    def reset(self, **options):
-        self.files.append(tempfile.TemporaryFile())  # noqa: SIM115
-        return super().reset(**options)
-
-    def __getstate__(self):
-        return {**self.__dict__, "files": []}
-
-    def close(self):
-        for file in self.files:
-            file.close()
-        super().close()
-
-
-class Endless(Sums):
-    """Goes on for ever."""
-
-    def __init__(self, **options):
-        super().__init__(max_turns=10**6, **options)
-
-    answered = 0
-
-    def answer_turn(self, turn):
-        Endless.answered += 1
-        ended = super().answer_turn(turn)
-        return ended if ended.correct else GoesOn("Try again.")
-
-
-class OtherSchema(Sums):
-    """Declares a tool with a name that it does not have."""
-
-    def reset(self, **options):
-        text, info = super().reset(**options)
-        info["tools"][0]["function"]["name"] = "double"
-        return text, info
-
-
-class LosesIds(Sums):
-    """Does not start the problem that its id names."""
-
-    def reset(self, *, seed=None, options=None):
-        return super().reset(seed=seed, options={} if "problem_id" in (options or {}) else options)
-
-
-class Relabelled:
-    """A source that says of itself that it is another split."""
-
-    def __init__(self, source, split):
-        self._source, self.name, self.split = source, source.name, split
-        self.get, self.sample = source.get, source.sample
-
-    def __getitem__(self, index):
-        return self._source[index]
-
-    def __iter__(self):
-        return iter(self._source)
-
-
-class Overlapping(Sums):
-    """Its split test is train."""
-
-    def __init__(self, split: str = "train", **options):
-        super().__init__(problems=Relabelled(ProceduralSource("sums", draw, "train"), split), **options)
-
-
-_made = itertools.count()
-
-
-class Unpinned(Sums):
-    """Other problems in every instance."""
-
-    def __init__(self, split: str = "train", **options):
-        super().__init__(split, problems=ProceduralSource("sums", draw, split, next(_made)), **options)
-
-
-class Undocumented(Sums):
-    pass
-
-
-Undocumented.__doc__ = None
 
 _UNSTEADY = {"episode_determinism", "episode_isolation", "pickled_state", "replayability", "problems"}
 _BARE = {"network_policy", "host_containment", "resource_bounds", "replayability"}
