@@ -279,7 +279,10 @@ def check_waits(rollout: object, *, early_stop: bool, tail: str) -> None:
 
 @runtime_checkable
 class MakesRows(Protocol):
-    """Optional method of a rollout part whose episodes do not train as one row each."""
+    """Optional method of a rollout part whose episodes do not train as one row each.
+
+    A part whose rows bring a column that the trainer would compute (``teacher``) names it in an attribute ``columns``.
+    """
 
     def rows(self, episode: Episode, advantage: float | NDArray[np.float64]) -> list[Row]:
         """Return the rows in which an episode trains.

@@ -8,6 +8,7 @@ import pytest
 from scripted_policy import WORLDS, engine_kind
 
 from rstar2_env import trainers
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.rollout.engines.registry import ENGINES
 from rstar2_env.trainers.parts import make_parts
@@ -133,3 +134,10 @@ def test_agentrl_trains_on_turns_of_older_weights_with_their_own_log_probabiliti
         for turn in told[row.group, row.member].steps:
             off[turn.stale] += [abs(math.log(ratio)) for ratio in row.ratios[turn.start : turn.stop]]
     assert max(off[False]) < 1e-3 < max(off[True])
+
+
+@pytest.mark.parametrize("rollout", ["plain", "cross_policy"])
+def test_a_loss_that_asks_a_teacher_is_refused_whatever_plays_where_none_is_named(rollout, tiny_model, tmp_path):
+    """A part that makes its rows itself brings no teacher's column by that."""
+    with pytest.raises(ConfigurationError, match="none is named"):
+        two_steps("kdrl", tiny_model, tmp_path / "run", parts={"rollout": rollout})

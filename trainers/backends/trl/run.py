@@ -30,7 +30,7 @@ from ...metrics import metrics
 from ...model_card import write_cards
 from ...parts import correction_of, make_parts
 from ...resume import checkpoint_to_resume
-from ...rollouts.base import HoldsOlder, MakesRows
+from ...rollouts.base import HoldsOlder
 from ...samplers.uniform import Uniform
 from .arguments import run_arguments
 from .callbacks import BEST_DIR, Console, Evaluation, RunEvents
@@ -89,7 +89,7 @@ class TrlRun:
         reference = None
         if "reference" in objective.needs:
             reference = Reference(model, dtype_of(config.model), config.rollout.temperature)
-        given = isinstance(parts.rollout, MakesRows)
+        given = "teacher" in getattr(parts.rollout, "columns", ())
         teacher = load_teacher(config, model, self.tokenizer, objective.needs, given=given)
         self._files = RunWriter(
             self._folder,
