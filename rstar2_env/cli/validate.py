@@ -25,7 +25,6 @@ def validate_command(
         int | None,
         typer.Option(
             "--level",
-            "-l",
             min=1,
             max=4,
             help="Make the checks of this level and of those below it: 1 static, 2 runtime, 3 semantic, 4 statistical "
