@@ -5,7 +5,6 @@ Not covered: serving a model; what is asked and how the answer is read, which is
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
 import os
@@ -68,6 +67,8 @@ class ModelJudge(CheckedOptions):
         """
         messages = [{"role": "user", "content": prompt}]
         fields = {"model": self.model, "temperature": self.temperature, "max_tokens": self.max_tokens}
+        import asyncio  # here, since listing components scores nothing
+
         return await asyncio.to_thread(functools.partial(self._endpoint.complete, messages, **fields))
 
     @functools.cached_property

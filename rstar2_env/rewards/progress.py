@@ -13,7 +13,6 @@ progress only scales the gradient; too large a K makes every chance 1. The paper
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -47,6 +46,8 @@ class Progress(CheckedOptions):
         if not episode.steps:
             return None
         branch = ctx.play.branch
+        import asyncio  # here, since listing components scores nothing
+
         played = await asyncio.gather(*(branch(episode, turn.start, self.rollouts) for turn in episode.steps[1:]))
         chances = [_share(ctx.group)]
         for branches in played:

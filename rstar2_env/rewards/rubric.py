@@ -7,7 +7,6 @@ name what must not be there, so r may be below 0. ``problem.meta["rubric"]`` has
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -49,6 +48,8 @@ class Rubric:
             asked = marked([("PROBLEM", problem.question), ("RESPONSE", response), ("CRITERION", criterion)])
             words = _WORD.findall(await judge(f"{_ASKED}\n{asked}"))
             return bool(words) and words[-1].lower() == "yes"
+
+        import asyncio  # here, since listing components scores nothing
 
         verdicts = await asyncio.gather(*(met(criterion) for criterion, _ in items))
         earned = sum(points for (_, points), ok in zip(items, verdicts, strict=True) if ok)

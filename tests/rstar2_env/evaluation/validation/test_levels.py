@@ -7,6 +7,7 @@ import json
 import bad_envs
 import gymnasium as gym
 import pytest
+from bad_conduct import Endless
 
 import rstar2_env
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
@@ -90,9 +91,9 @@ def test_a_check_that_raises_fails(monkeypatch):
 
 
 def test_an_environment_that_never_ends_is_found_by_its_turns():
-    report = validate(bad_envs.Endless, level=3, checks=["noop"], episodes=1, bounds={"turns": 20})
+    report = validate(Endless, level=3, checks=["noop"], episodes=1, bounds={"turns": 20})
     assert "did not end within 20 turns (bounds.turns)" in report.named("noop").said
-    assert bad_envs.Endless.answered == 20
+    assert Endless.answered == 20
 
 
 def test_bounds_are_the_authors():
