@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from rstar2_env.core.episode import Episode
 
+from .packed_episodes import packed, unpacked
 from .play import Place, Words
 from .samplers.base import Start
 
@@ -65,23 +66,6 @@ class LeftOff:
             _episodes(state["ended"]),
             _episodes(state["begun"]),
         )
-
-
-_TOKENS = ("prompt_ids", "shown_ids", "completion_ids", "mask", "logprobs")
-"""What an episode's own record leaves out."""
-
-
-def packed(episode: Episode) -> dict[str, Any]:
-    """An episode with its tokens as JSON can hold it; what a trainer measured of it is left out."""
-    return {**episode.record(), **{name: list(getattr(episode, name)) for name in _TOKENS}}
-
-
-def unpacked(record: Mapping[str, Any]) -> Episode:
-    """The episode that was packed."""
-    episode = Episode.from_record(record, beside=_TOKENS)
-    for name in _TOKENS:
-        setattr(episode, name, list(record.get(name, ())))
-    return episode
 
 
 def _episodes(states: Iterable[Any]) -> dict[Words, Episode]:

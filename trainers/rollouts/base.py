@@ -6,9 +6,9 @@ selects. Not covered: how an episode is played, which is the player's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ from rstar2_env.core.row import Row
 from rstar2_env.problems import Problem
 
 from ..samplers.base import Start
+
+_T = TypeVar("_T")
 
 
 class Play(Protocol):
@@ -303,3 +305,10 @@ ROLLOUTS: Registry[Callable[..., Rollout]] = Registry(
         "a class whose objects are awaited with (starts, size, play), or such a function",
     ),
 )
+
+
+async def at_once(awaitables: Iterable[Awaitable[_T]]) -> list[_T]:
+    """Await all at the same time; returns what came of them, in their order."""
+    import asyncio  # here, since listing parts plays nothing
+
+    return list(await asyncio.gather(*awaitables))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -12,7 +11,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import CheckedOptions
 
 from ..samplers.base import Start
-from .base import ROLLOUTS, Play
+from .base import ROLLOUTS, Play, at_once
 from .texts import answer_of, question_of
 
 _ASK = "Criticise it: say briefly which steps hold, which do not, and what to do otherwise. Do not solve the problem."
@@ -42,7 +41,7 @@ class CritiqueRefine(CheckedOptions):
             raise ConfigurationError(
                 "critique_refine samples all but one of a group: play at least 2 episodes of each."
             )
-        return list(await asyncio.gather(*(self._group(at, start, size - 1, play) for at, start in enumerate(starts))))
+        return await at_once(self._group(at, start, size - 1, play) for at, start in enumerate(starts))
 
     async def _group(self, group: int, start: Start, own: int, play: Play) -> list[Episode]:
         async def tried(member: int) -> tuple[Episode, Episode | None]:
@@ -53,7 +52,7 @@ class CritiqueRefine(CheckedOptions):
             )
             return first, await play.episode(start, group=group, member=own + member, shown=shown) if said else None
 
-        pairs = await asyncio.gather(*map(tried, range(own)))
+        pairs = await at_once(map(tried, range(own)))
         refined = [again for _, again in pairs if again is not None and again.available]
         best = next((one for one in refined if one.correct), None) or max(
             refined, key=lambda one: one.reward, default=None

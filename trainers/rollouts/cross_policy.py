@@ -12,7 +12,6 @@ The older weights need an engine of their own: ``engine="transformers"`` gets a 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -26,7 +25,7 @@ from rstar2_env.core.options import CheckedOptions, option
 from rstar2_env.core.row import Row
 
 from ..samplers.base import Start
-from .base import ROLLOUTS, OlderWeights, Play
+from .base import ROLLOUTS, OlderWeights, Play, at_once
 
 
 @dataclass(frozen=True)
@@ -65,8 +64,8 @@ class CrossPolicy(CheckedOptions):
             for group, start in enumerate(starts)
             for member in range(size)
         )
-        episodes = await asyncio.gather(*playing)
-        return [list(episodes[at : at + size]) for at in range(0, len(episodes), size)]
+        episodes = await at_once(playing)
+        return [episodes[at : at + size] for at in range(0, len(episodes), size)]
 
     def rows(self, episode: Episode, advantage: float | NDArray[np.float64]) -> list[Row]:
         """See ``MakesRows``; an episode that is all masked has none."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,7 +10,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.options import option
 
 from ..samplers.base import Start
-from .base import ROLLOUTS, Play
+from .base import ROLLOUTS, Play, at_once
 from .solved import RemembersSolved
 from .texts import answer_of
 
@@ -40,14 +39,14 @@ class Decompose(RemembersSolved):
 
     async def __call__(self, starts: Sequence[Start], size: int, play: Play) -> list[list[Episode]]:
         """See ``Rollout``."""
-        return list(await asyncio.gather(*(self._group(at, start, size, play) for at, start in enumerate(starts))))
+        return await at_once(self._group(at, start, size, play) for at, start in enumerate(starts))
 
     async def _group(self, group: int, start: Start, size: int, play: Play) -> list[Episode]:
         async def tried(first: int, shown: Sequence[str]) -> list[Episode]:
             played = (play.episode(start, group=group, member=first + at, shown=one) for at, one in enumerate(shown))
-            return [one for one in await asyncio.gather(*played) if one.available and one.policy_tokens]
+            return [one for one in await at_once(played) if one.available and one.policy_tokens]
 
-        sampled = await asyncio.gather(*(play.episode(start, group=group, member=member) for member in range(size)))
+        sampled = await at_once(play.episode(start, group=group, member=member) for member in range(size))
         wrong = [one for one in sampled if one.available and one.steps]
         if not wrong or any(one.correct for one in wrong):
             return list(sampled)

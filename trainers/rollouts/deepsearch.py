@@ -12,7 +12,6 @@ most. Longer than other parts: it is a search. Every chunk begins with a replay 
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,9 +23,9 @@ from rstar2_env.core.manner import PLAIN, Manner
 from rstar2_env.core.options import CheckedOptions, option
 from rstar2_env.search import Node
 
-from ..left_off import packed, unpacked
+from ..packed_episodes import packed, unpacked
 from ..samplers.base import Start
-from .base import ROLLOUTS, Play
+from .base import ROLLOUTS, Play, at_once
 from .chunk_tree import ChunkNode, back_up, best_of, child_of, followed, values_of
 
 _log = logging.getLogger(__name__)
@@ -77,7 +76,7 @@ class DeepSearch(CheckedOptions):
             trace = self._traces.get(start.problem_id) if size > 1 else None
             search = _Search(self, number, start, size, play)
             groups.append(search.grow() if trace is None else search.beside(trace))
-        return list(await asyncio.gather(*groups))
+        return await at_once(groups)
 
     def tell(self, group: Sequence[Episode]) -> dict[str, Any] | None:
         """See ``Learns``."""
@@ -176,7 +175,7 @@ class _Search:
         members = range(self.members, self.members + max(0, count))
         self.members += len(members)
         playing = (self.play.episode(self.start, group=self.group, member=one, manner=manner) for one in members)
-        return list(await asyncio.gather(*playing))
+        return await at_once(playing)
 
     async def _fill(self) -> None:
         """Ends that the search came by, and then what becomes of the best of the frontier."""

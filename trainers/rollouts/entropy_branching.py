@@ -10,7 +10,6 @@ filled with episodes from the start. A group always has N; one that an environme
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from rstar2_env.core.manner import Manner
 from rstar2_env.core.options import CheckedOptions, option
 
 from ..samplers.base import Start
-from .base import ROLLOUTS, Play
+from .base import ROLLOUTS, Play, at_once
 
 _log = logging.getLogger(__name__)
 
@@ -66,7 +65,7 @@ class EntropyBranching(CheckedOptions):
 
     async def __call__(self, starts: Sequence[Start], size: int, play: Play) -> list[list[Episode]]:
         """See ``Rollout``."""
-        return list(await asyncio.gather(*(self._group(number, one, size, play) for number, one in enumerate(starts))))
+        return await at_once(self._group(number, one, size, play) for number, one in enumerate(starts))
 
     def chance(self, episode: Episode, turn: int) -> float:
         """Probability of a branch after a turn, which another one follows.
@@ -82,14 +81,14 @@ class EntropyBranching(CheckedOptions):
     async def _group(self, group: int, start: Start, size: int, play: Play) -> list[Episode]:
         async def fresh(members: range) -> list[Episode]:
             playing = (play.episode(start, group=group, member=one, manner=self.manner) for one in members)
-            return list(await asyncio.gather(*playing))
+            return await at_once(playing)
 
         initial = min(size, self.initial or -(-size // 2))
         paths = [_Path(episode, (member,)) for member, episode in enumerate(await fresh(range(initial)))]
         turn = 0
         while len(paths) < size and any(_goes_on(path.episode, turn) for path in paths):
             wanted = self._wanted(group, paths, turn, size - len(paths), play)
-            for one in await asyncio.gather(*(self._branches(path, turn, count, play) for path, count in wanted)):
+            for one in await at_once(self._branches(path, turn, count, play) for path, count in wanted):
                 paths += one
             turn += 1
         return [path.episode for path in paths] + await fresh(range(initial, initial + size - len(paths)))

@@ -8,7 +8,6 @@ play to its end, the policy plays one episode more.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import CheckedOptions, option
 
 from ..samplers.base import Start
-from .base import ROLLOUTS, Play
+from .base import ROLLOUTS, Play, at_once
 
 
 @dataclass
@@ -58,11 +57,11 @@ class External(CheckedOptions):
             raise ConfigurationError(
                 f"external puts {self.count} demonstrations into each group of {size}: play more episodes of each."
             )
-        return list(await asyncio.gather(*(self._group(at, start, size, play) for at, start in enumerate(starts))))
+        return await at_once(self._group(at, start, size, play) for at, start in enumerate(starts))
 
     async def _group(self, group: int, start: Start, size: int, play: Play) -> list[Episode]:
         own = size - self.count
-        sampled = await asyncio.gather(*(play.episode(start, group=group, member=member) for member in range(own)))
+        sampled = await at_once(play.episode(start, group=group, member=member) for member in range(own))
         problem_id = start.problem_id or next((one.problem_id for one in sampled if one.problem_id), "")
         known = self._of(problem_id, play)
 
@@ -74,7 +73,7 @@ class External(CheckedOptions):
                     return given
             return await play.episode(start, group=group, member=size + number)
 
-        return [*sampled, *await asyncio.gather(*map(joined, range(self.count)))]
+        return [*sampled, *await at_once(map(joined, range(self.count)))]
 
     def _of(self, problem_id: str, play: Play) -> list[list[str]]:
         """The demonstrations of a problem, as turns."""

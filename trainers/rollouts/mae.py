@@ -5,7 +5,6 @@ Longer than most parts, since it is three of them. What the roles are asked for 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
@@ -17,7 +16,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import CheckedOptions, option
 
 from ..samplers.base import Start
-from .base import ROLLOUTS, Play
+from .base import ROLLOUTS, Play, at_once
 from .roles import JUDGE_ANSWER, JUDGE_QUESTION, LIKE, PROPOSE, SOLVE, WITH_ANSWER, earn, form_of, score_of, tagged
 from .texts import answer_of
 
@@ -63,7 +62,7 @@ class Mae(CheckedOptions):
             raise ConfigurationError("mae plays several roles in a group: play at least 2 episodes of each.")
         solvers = min(self.solvers, (size - 2) // 2 if self.judge == "policy" else size - 1)
         tables = [_Table(self, start, at, size, solvers, play) for at, start in enumerate(starts)]
-        return list(await asyncio.gather(*(table.group() for table in tables)))
+        return await at_once(table.group() for table in tables)
 
     def reference(self, start: Start, play: Play, number: int) -> str:
         """The problem that a proposer is shown: the environment's or a good one of earlier steps; empty for none."""
@@ -104,9 +103,9 @@ class _Table:
 
     async def group(self) -> list[Episode]:
         each = 2 + 2 * self.solvers if self.part.judge == "policy" else 1 + self.solvers
-        played = await asyncio.gather(*(self._round(at * each) for at in range(self.size // each)))
+        played = await at_once(self._round(at * each) for at in range(self.size // each))
         found = [episode for one in played for episode in one]
-        return [*found, *await asyncio.gather(*map(self._own, range(self.size, 2 * self.size - len(found))))]
+        return [*found, *await at_once(map(self._own, range(self.size, 2 * self.size - len(found))))]
 
     async def _round(self, first: int) -> list[Episode]:
         reference, graded = self.part.reference(self.start, self.play, first), self.part.judge == "environment"
@@ -124,7 +123,7 @@ class _Table:
         scores: list[float] = []
         others: list[Episode] = []
         if quality >= self.part.least:
-            answers = await asyncio.gather(*(self._answer(question, first + 2 + at) for at in range(self.solvers)))
+            answers = await at_once(self._answer(question, first + 2 + at) for at in range(self.solvers))
             others = [episode for pair, _ in answers for episode in pair]
             scores = [score for _, score in answers if score is not None]
         self._pay(proposer, quality, scores, form, good=quality >= self.part.least)
@@ -149,7 +148,7 @@ class _Table:
             return [earn(proposer, "proposer", False, quality=0.0, difficulty=0.0, format=0.0)]
         name = f"{self.start.problem_id}+proposed"
         start = Start(self.start.seed, {"problem": {"id": name, "question": question, "answer": gold}})
-        solvers = await asyncio.gather(*(self._own(first + at, start) for at in range(self.solvers)))
+        solvers = await at_once(self._own(first + at, start) for at in range(self.solvers))
         scores = [one.rewards["judge"] for one in solvers if one.available]
         agreed = any(one.available and one.correct for one in solvers)
         self._pay(proposer, float(agreed), scores, min(form, told), good=agreed)

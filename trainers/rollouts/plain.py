@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rstar2_env.core.episode import Episode
 
 from ..samplers.base import Start
-from .base import ROLLOUTS, Play
+from .base import ROLLOUTS, Play, at_once
 
 
 @dataclass(frozen=True)
@@ -17,16 +17,12 @@ class Plain:
 
     async def __call__(self, starts: Sequence[Start], size: int, play: Play) -> list[list[Episode]]:
         """See ``Rollout``."""
-        import asyncio  # here, since listing parts plays nothing
-
-        episodes = await asyncio.gather(
-            *(
-                play.episode(start, group=group, member=member)
-                for group, start in enumerate(starts)
-                for member in range(size)
-            )
+        episodes = await at_once(
+            play.episode(start, group=group, member=member)
+            for group, start in enumerate(starts)
+            for member in range(size)
         )
-        return [list(episodes[at : at + size]) for at in range(0, len(episodes), size)]
+        return [episodes[at : at + size] for at in range(0, len(episodes), size)]
 
 
 ROLLOUTS.register("plain", Plain)

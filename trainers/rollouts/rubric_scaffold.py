@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import CheckedOptions, option
 
 from ..samplers.base import Start
-from .base import ROLLOUTS, Play
+from .base import ROLLOUTS, Play, at_once
 
 
 @dataclass(frozen=True)
@@ -53,18 +52,23 @@ class RubricScaffold(CheckedOptions):
         """See ``Rollout``."""
         shares = self.shares(size, play.step)
 
-        def one(group: int, start: Start, member: int) -> asyncio.Future[Episode]:
+        def told(start: Start, member: int) -> str | None:
             # The same draw on any number of processes, which play.rng would not give.
             rng = np.random.default_rng([start.seed, play.step, member])
             items = _rubric(start, play)
             shown = sorted(rng.choice(len(items), round(len(items) * shares[member]), replace=False).tolist())
-            told = "".join(f"\n- {items[at]}" for at in shown)
-            text = f"{{question}}\n\nThe answer will be judged by these points, among others:{told}" if shown else None
-            return asyncio.ensure_future(play.episode(start, group=group, member=member, shown=text))
+            points = "".join(f"\n- {items[at]}" for at in shown)
+            return (
+                f"{{question}}\n\nThe answer will be judged by these points, among others:{points}" if shown else None
+            )
 
-        groups = [[one(group, start, member) for member in range(size)] for group, start in enumerate(starts)]
-        await asyncio.gather(*(episode for group in groups for episode in group))
-        return [[episode.result() for episode in group] for group in groups]
+        texts = [[told(start, member) for member in range(size)] for start in starts]
+        episodes = await at_once(
+            play.episode(start, group=group, member=member, shown=texts[group][member])
+            for group, start in enumerate(starts)
+            for member in range(size)
+        )
+        return [episodes[at : at + size] for at in range(0, len(episodes), size)]
 
 
 def _rubric(start: Start, play: Play) -> list[str]:
