@@ -193,7 +193,7 @@ class Weights:
 
     def __call__(self, tokens):
         weights = []
-        helped = tokens.columns["off_policy"][0].tolist()
+        helped = tokens.columns.get("off_policy", torch.zeros_like(tokens.sampled))[0].tolist()
         for members in _together(tokens, self.level):
             ratio = 1.0
             for at in members:

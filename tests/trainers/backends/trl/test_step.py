@@ -104,8 +104,11 @@ class Recorded:
     def __post_init__(self):
         self.seen = []
 
-    needs = PpoClip.needs
     policy_gradient = True
+
+    @property
+    def needs(self):
+        return self.inner.needs
 
     def __call__(self, tokens):
         for place in range(len(tokens.mask)):
