@@ -60,6 +60,7 @@ class Group:
 
 
 _VERL = (
+    "orjson>=3.10,<4",
     "tensordict>=0.8,<=0.10",
     "pyvers>=0.2,<0.3",
     "codetiming>=1.4,<2",
