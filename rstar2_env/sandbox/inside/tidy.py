@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Generator, Iterator
 
 _MOST_PASSES = 100_000
 
 
 def remove_tree(path: str) -> None:
-    """Remove a folder and all in it, as far as possible. Never follows a link.
+    """Remove a folder and all in it, as far as possible. Never follows a link."""
+    for _ in removal(path):
+        pass
+
+
+def removal(path: str) -> Iterator[None]:
+    """Do the same step by step, each of a few system calls.
 
     Folders are moved to the top before they are emptied, so that depth costs neither recursion nor descriptors nor long
     paths.
@@ -21,7 +28,7 @@ def remove_tree(path: str) -> None:
             for _ in range(_MOST_PASSES):
                 entries = os.listdir(top)
                 for name in entries:
-                    number = _remove(top, name, number)
+                    number = yield from _remove(top, name, number)
                 if not entries or os.listdir(top) == entries:
                     break
         finally:
@@ -29,8 +36,9 @@ def remove_tree(path: str) -> None:
         os.rmdir(path)
 
 
-def _remove(top: int, name: str, number: int) -> int:
+def _remove(top: int, name: str, number: int) -> Generator[None, None, int]:
     """Remove a file, or a folder after moving the folders in it to the top; returns the next free number for a name."""
+    yield
     with contextlib.suppress(OSError):
         os.unlink(name, dir_fd=top)
         return number
@@ -40,6 +48,7 @@ def _remove(top: int, name: str, number: int) -> int:
         inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=top)
         try:
             for entry in os.listdir(inner):
+                yield
                 try:
                     os.unlink(entry, dir_fd=inner)
                 except OSError:

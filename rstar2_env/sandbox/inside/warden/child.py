@@ -19,7 +19,6 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from ..orders import BROKEN, FORK, KILL, WATCH, Reply, pack_order
-from ..tidy import remove_tree
 from ..wire import STARTED
 from .slot import Slot
 from .stream import Stream
@@ -379,12 +378,10 @@ class Child:
         return [self.job_fd, self.report.fileno(), *(stream.descriptor for stream in self.streams)]
 
     def close(self) -> None:
-        """Close open descriptors, drop kept output, and remove the working folder."""
+        """Close open descriptors, and drop kept output."""
         self.call, self._reports = None, []
         self.close_theirs()
         self.close_job()
         self.close_ends()
         for stream in self.streams:
             stream.kept = bytearray()  # the timer of the deadline may keep this record for a while
-        if self.slot.scratch is not None:
-            remove_tree(self.workdir)

@@ -18,6 +18,7 @@ from ..orders import KILL
 from .child import Child
 from .slot import Slot
 from .stream import Stream
+from .tidying import Tidying
 
 if TYPE_CHECKING:
     from .loop import Loop
@@ -68,6 +69,7 @@ class ChildPool:
         self._on_report = on_report
         self._on_output = on_output
         self._give_up = give_up
+        self._tidying = Tidying(loop)
         self._free = deque(slots)
         self._base = len(slots)
         self._waiting: defaultdict[Parent, deque[Child]] = defaultdict(deque)
@@ -209,6 +211,8 @@ class ChildPool:
         for descriptor in child.descriptors():
             self._loop.forget(descriptor)
         child.close()
+        if child.slot.scratch is not None:
+            self._tidying.remove(child.workdir)
 
     def _kept(self, parent: Parent) -> int:
         """How many children of a parent are kept waiting: by its share of the calls, and one at least."""
