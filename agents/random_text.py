@@ -33,7 +33,8 @@ class RandomText:
     Args:
         length: Maximum number of pieces in a turn.
         answers: Probability that a piece is a well-formed answer, a whole number from 0 to 99.
-        calls: Probability that a piece is a well-formed call of the environment's tool, with noise as its program.
+        calls: Probability that a piece is a well-formed call of a tool of the environment, with noise as its program
+            or its arguments.
         dialect: The dialect of calls and answers.
 
     Raises:
@@ -84,10 +85,19 @@ class RandomText:
         if draw < answer:
             return self._dialect.format_answer(str(self._rng.integers(100)))
         if draw < call and self._tools:
-            return python_call(self._dialect, self._tools, self._noise())
+            return self._call()
         if draw < scrap:
             return _SCRAPS[int(self._rng.integers(len(_SCRAPS)))]
         return self._noise()
+
+    def _call(self) -> str:
+        """A call of the tool that takes code; where there is none, of any, with noise for each argument."""
+        taken = [tool["function"]["parameters"].get("properties", {}) for tool in self._tools]
+        if any("code" in names for names in taken):
+            return python_call(self._dialect, self._tools, self._noise())
+        chosen = int(self._rng.integers(len(self._tools)))
+        name = self._tools[chosen]["function"]["name"]
+        return self._dialect.format_call(name, {argument: self._noise() for argument in taken[chosen]})
 
     def _noise(self) -> str:
         """Some characters: mostly ASCII, at times from all of Unicode except lone surrogates."""

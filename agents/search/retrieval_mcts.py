@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from rstar2_env.core.bm25 import WORDS_AND_SIGNS, Bm25
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import Count, Rule, checked
 from rstar2_env.dialects import Dialect
 
 from ..base import AGENTS
-from ._bm25 import Bm25
 from ._chain import Chain
 from .rap_mcts import RapMcts, RapWorld
 
@@ -68,9 +68,9 @@ class RetrievalMcts(RapMcts):
         super().__init__(agent, iterations, depth, width, votes, weight, output, tokens, dialect)
         self._solved = _read(solved) if isinstance(solved, str) else list(solved or ())
         self._most = (templates, steps)
-        self._questions = Bm25([str(one.get("question", "")) for one in self._solved])
+        self._questions = Bm25([str(one.get("question", "")) for one in self._solved], words=WORDS_AND_SIGNS)
         self._steps = [str(step) for one in self._solved for step in one.get("steps", ())]
-        self._index = Bm25(self._steps)
+        self._index = Bm25(self._steps, words=WORDS_AND_SIGNS)
 
     def world(self, question: str) -> RapWorld:
         """RAP's world, of the question with what was retrieved for it."""

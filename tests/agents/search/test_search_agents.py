@@ -11,7 +11,6 @@ from toy_worlds import Blocks, WrittenTree
 
 from rstar2_env.agents import make
 from rstar2_env.agents._autorace import CRITERIA, AutoRace, write_criteria
-from rstar2_env.agents.search._bm25 import Bm25
 from rstar2_env.agents.search._chain import PROMISE, RIGHT, STEP, Chain, promise
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.search import Beam, BudgetSpentError, TreeSearch
@@ -317,10 +316,3 @@ class TestRetrieval:
             make("retrieval_mcts", agent="random_text", solved=str(file))
         with pytest.raises(ConfigurationError, match="cannot be read"):
             make("retrieval_mcts", agent="random_text", solved=str(tmp_path / "none"))
-
-    def test_rare_words_count_most(self):
-        index = Bm25(["the red door", "the green door", "the door the door", "a window"])
-        assert index.nearest("the green", 2) == [1, 2]
-        assert index.nearest("window?", 3) == [3]
-        assert index.nearest("nothing", 3) == []
-        assert Bm25(["one two", "one two", "two one", "three"]).nearest("one two three", 1) == [3]

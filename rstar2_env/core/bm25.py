@@ -1,0 +1,59 @@
+r"""``Bm25``: an index of texts that finds those which match a query, by Okapi BM25 (Robertson and Zaragoza 2009).
+
+score(d) = sum over the words w of the query of ln(1 + (N - n_w + 1/2) / (n_w + 1/2)) * f (k1 + 1) / (f + k1 (1 - b + b
+|d| / mean |d|)), where f is how often w stands in d, and n_w in how many of the N texts. Not covered: stems, synonyms.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+WORDS = r"\w+"
+"""Letters, digits and underscores that stand together."""
+WORDS_AND_SIGNS = r"\w+|[^\w\s]"
+"""Those, and every other sign by itself: for formulas."""
+
+
+class Bm25:
+    """An index of texts.
+
+    Args:
+        texts: The texts.
+        words: A regular expression of what counts as a word; texts are put into lower case first.
+        k1: How much a word that comes again adds.
+        b: How much the length of a text counts, 0 to 1.
+    """
+
+    def __init__(self, texts: Sequence[str], *, words: str = WORDS, k1: float = 1.5, b: float = 0.75) -> None:
+        self._pattern, self._k1 = re.compile(words), k1
+        self._counts = [Counter(self._words(text)) for text in texts]
+        lengths = [count.total() for count in self._counts]
+        mean = sum(lengths) / max(1, len(texts)) or 1.0
+        self._scales = [1 - b + b * length / mean for length in lengths]
+        holders = Counter(word for count in self._counts for word in count)
+        self._rarity = {word: math.log(1 + (len(texts) - n + 0.5) / (n + 0.5)) for word, n in holders.items()}
+
+    def scores(self, query: str) -> list[float]:
+        """How well each text matches a query; 0 for one that shares no word with it."""
+        asked = sorted(set(self._words(query)))  # sorted, since the order of a sum decides its last digit
+        return [self._score(count, scale, asked) for count, scale in zip(self._counts, self._scales, strict=True)]
+
+    def nearest(self, query: str, most: int) -> list[int]:
+        """Positions of the texts that match best, the best first, of equal ones the earlier.
+
+        Args:
+            query: Any text.
+            most: Most positions. A text that shares no word with the query has none.
+        """
+        scores = self.scores(query)
+        return sorted((at for at, score in enumerate(scores) if score > 0), key=lambda at: -scores[at])[:most]
+
+    def _score(self, count: Counter[str], scale: float, asked: Sequence[str]) -> float:
+        held = [(self._rarity[word], count[word]) for word in asked if word in count]
+        return sum(rarity * often * (self._k1 + 1) / (often + self._k1 * scale) for rarity, often in held)
+
+    def _words(self, text: str) -> list[str]:
+        return self._pattern.findall(text.lower())
