@@ -4,7 +4,8 @@
     python benchmarks/sandbox.py --quick        # less than a minute
 
 Figures from a busy machine mean little in themselves: the ratios and the CPU milliseconds a call carry over. CPU counts
-everything: caller, warden, zygote and children. The sandbox alone, a training step's load and the soak are
+everything: caller, warden, zygote and children. ``share_of_bare`` compares with the same sandbox whose children exit as
+soon as they are isolated (``sandbox_bare.py``). The sandbox alone, a training step's load and the soak are
 ``benchmarks/sandbox_load.py``.
 """
 
@@ -24,6 +25,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 
+from sandbox_bare import share_of_bare
 from sandbox_breakdown import Breakdown, break_down, parents_of, shared_mb, show_breakdowns
 from sandbox_measures import PROGRAMS, Figure, measure, measure_sandbox
 
@@ -213,6 +215,9 @@ def main() -> None:
     figures = compare(300 if arguments.quick else 1000)
     explained = explain(100 if arguments.quick else 500)
     found["memory"] = size()
+    found["share_of_bare"] = {
+        program: share_of_bare(program, 100 if arguments.quick else 400) for program in ("print", "numpy")
+    }
     if arguments.json:
         found["figures"] = [asdict(figure) for figure in figures]
         found["breakdown"] = [asdict(one) for one in explained]

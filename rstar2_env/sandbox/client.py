@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any, Protocol
 
-from rstar2_env.core.errors import SandboxUnavailableError
 from rstar2_env.sandbox.base import CLOSED, BaseSandbox
 from rstar2_env.sandbox.connection import Connection
 from rstar2_env.sandbox.host import MakeHost
@@ -194,8 +193,8 @@ class WardenClient(BaseSandbox):
             try:
                 if self._attach(self._connect()):
                     return
-            except SandboxUnavailableError as error:
-                why = str(error)
+            except Exception as error:  # waiting callers must be told of any failure
+                why = str(error) or type(error).__name__
                 break
         with self._lock:
             self._broken = True  # the next call tries again

@@ -107,11 +107,12 @@ class Dispatcher:
         if self._closed:
             return
         for link, queue in list(self._pinned.items()):
-            while queue and (count := self._balance.takes(link, len(queue))):
-                self._send(link, queue, count)
-        while self._queue and (chosen := self._balance.choose(self.servers.links, len(self._queue))):
+            while queue and (count := self._balance.takes(link, len(queue))) and self._send(link, queue, count):
+                pass
+        links = list(self.servers)
+        while self._queue and (chosen := self._balance.choose(links, len(self._queue))):
             if not self._send(chosen[0], self._queue, chosen[1]):
-                return
+                links.remove(chosen[0])  # every call that waits avoids it, and may go to another
 
     # Sending
 
@@ -129,7 +130,9 @@ class Dispatcher:
             if len(call.body) + 300 > link.max_request_bytes:
                 self._too_large(call, link)
                 continue
-            if call.avoid is link and any(other.up for other in self.servers if other is not link):
+            # One that this server may have accepted is asked for here, and nowhere else.
+            avoided = call.avoid is link and call.doubt is None
+            if avoided and any(other.up for other in self.servers if other is not link):
                 elsewhere.append(call)
                 continue
             size += len(call.body) + 300
@@ -195,12 +198,13 @@ class Dispatcher:
             self._finish(call)
             return
         failed = outcome.status is ToolStatus.UNAVAILABLE
-        self._judge(link, failed)
+        if not call.given_up:  # one that was cancelled ended because of that, whatever is said of it
+            self._judge(link, failed)
         if failed and self._runs_again(call, max(1, outcome.attempts)):
             call.avoid = link
             call.id += "+"  # under the old one, this server would answer with the old outcome
-            if call.home is not None:  # its first cell: the session may begin anywhere
-                self.homes.reset(call.home)
+            if call.home is not None:
+                self.homes.begin_anew(call.home)
             self._queue_up(call, first=True)
             return
         outcome = replace(outcome, attempts=outcome.attempts + call.starts)

@@ -91,6 +91,12 @@ class Homes:
         self.move(home, "")
         home.moved = None
 
+    def begin_anew(self, home: Home) -> None:
+        """The session's first cell failed there and runs again: any server may take it, and it has told nothing yet."""
+        moved = home.moved
+        self.reset(home)
+        home.moved = moved
+
     def tell(self, home: Home, outcome: Outcome) -> Outcome:
         """The outcome of a cell, with a note if the session was lost before it."""
         home.opened = outcome.session is not None and outcome.session != "ended"

@@ -18,7 +18,9 @@ STARTED = b'{"started": true}'
 MAX_FRAME_BYTES = (1 << 32) - 1
 """Largest frame, by the width of its length."""
 
-_encode = json.JSONEncoder(separators=(",", ":")).encode  # made once: it costs as much as a small header
+# Made once: they cost as much as a small header.
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+_decode = json.JSONDecoder().decode
 
 
 class WireError(ValueError):
@@ -67,7 +69,7 @@ def unpack(raw: bytes) -> Frame:
         raise WireError(f"The lengths of a frame do not add up: {total}, {head}, {len(raw)}.")
     at = PREFIX_BYTES + head
     try:
-        header = json.loads(raw[PREFIX_BYTES:at])
+        header = _decode(raw[PREFIX_BYTES:at].decode())
         blobs = []
         for length in header.get("blobs", ()):
             blobs.append(raw[at : at + length])

@@ -168,7 +168,7 @@ class Served:
 
     def metric(self, name: str) -> float:
         """One of its counts, by its name without the prefix."""
-        with urllib.request.urlopen(f"{self.url}/metrics", timeout=10) as page:
+        with urllib.request.urlopen(f"{self.url}/metrics", timeout=60) as page:
             lines = page.read().decode().splitlines()
         return sum(float(line.split()[-1]) for line in lines if line.startswith(f"rstar2_sandbox_{name}"))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import random
 import resource
@@ -118,6 +119,23 @@ def test_while_no_warden_can_be_started_calls_are_unavailable_and_later_ones_wor
             outcome = sandbox.run(Job("1"))
             assert outcome.status is ToolStatus.UNAVAILABLE
             assert "did not start" in str(outcome.error_message)
+    assert sandbox.run(Job("1")).value == "1"
+
+
+def test_a_process_out_of_descriptors_answers_calls_and_later_ones_work_again(
+    sandbox: LocalSandbox, look: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_pipe() -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as short, ThreadPoolExecutor(1) as pool:
+        call = pool.submit(sandbox.run, Job("import time\ntime.sleep(60)", limits=Limits(wall_s=60)))
+        wait_for(lambda: sandbox.in_flight)
+        short.setattr(os, "pipe", no_pipe)
+        os.kill(look.pids(sandbox)[0], signal.SIGKILL)
+        outcome = call.result(60)
+    assert outcome.status is ToolStatus.UNAVAILABLE
+    assert "Too many open files" in str(outcome.error_message)
     assert sandbox.run(Job("1")).value == "1"
 
 

@@ -64,7 +64,7 @@ def as_ordinary_user(*arguments: str) -> subprocess.CompletedProcess[str]:
     shown = [os.path.realpath(sys.base_prefix), sys.prefix, repository]
     shown += [path for path in sys.path if os.path.isdir(path) and path not in shown]
     code = BECOME.format(repository=repository, needed=shown, user=USER, arguments=list(arguments))
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=280, check=False)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=800, check=False)
 
 
 def test_every_promise_is_kept_and_no_escape_succeeds() -> None:

@@ -264,7 +264,7 @@ def test_a_pid_1_killed_from_outside_loses_the_cell_and_not_the_others(small: Lo
         running = pool.submit(
             small.run, Job("import os, time\nos.open('mark', os.O_CREAT)\ntime.sleep(5)", session="a")
         )
-        time.sleep(0.5)
+        look.wait_for(lambda: any(holds_mark(pid) for pid in look.descendants(look.pids(small)[1])))
         spaces = {pid: os.readlink(f"/proc/{pid}/ns/pid") for pid in look.descendants(look.pids(small)[1])}
         [process] = [pid for pid in spaces if holds_mark(pid)]
         [init] = [pid for pid in spaces if pid != process and spaces[pid] == spaces[process]]

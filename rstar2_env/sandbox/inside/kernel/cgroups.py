@@ -31,6 +31,7 @@ class Group:
             self._counter = os.open(os.path.join(self._memory, counter), os.O_RDONLY | os.O_CLOEXEC)
             if version == 1:
                 self._peak = os.open(os.path.join(self._memory, "memory.max_usage_in_bytes"), os.O_RDWR | os.O_CLOEXEC)
+        self._text, self._seen = b"", 0
         self._kills = self._kills_now()
         self.entrances = tuple(
             os.open(os.path.join(folder, "cgroup.procs"), os.O_WRONLY | os.O_CLOEXEC)
@@ -74,8 +75,11 @@ class Group:
     def _kills_now(self) -> int:
         if self._counter < 0:
             return 0
-        lines = os.pread(self._counter, 4096, 0).splitlines()
-        return sum(int(line.split()[1]) for line in lines if line.startswith(b"oom_kill "))
+        text = os.pread(self._counter, 4096, 0)
+        if text != self._text:  # it seldom changes, and is read several times a call
+            lines = text.splitlines()
+            self._text, self._seen = text, sum(int(line.split()[1]) for line in lines if line.startswith(b"oom_kill "))
+        return self._seen
 
 
 class Groups:

@@ -64,11 +64,12 @@ class Call:
     )
 
     def __init__(self, call_id: int, limits: dict[str, Any], raw: bytes, parent: Parent) -> None:
-        numbers = [limits.get(name) for name in _LIMITS]
-        if not all(isinstance(number, int | float) and 0 < number < _MOST for number in numbers):
-            raise ValueError(
-                f"a call must have the limits {', '.join(_LIMITS)}, positive and below {_MOST}, not {limits}"
-            )
+        for name in _LIMITS:
+            number = limits.get(name)
+            if not (isinstance(number, (int, float)) and 0 < number < _MOST):
+                raise ValueError(
+                    f"a call must have the limits {', '.join(_LIMITS)}, positive and below {_MOST}, not {limits}"
+                )
         self.id = call_id
         self.limits = limits
         self.raw = raw

@@ -7,6 +7,7 @@ program that forges it ends its own cell early, and what it does from then on co
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # what signal wraps; it has no stub
 import contextlib
 import gc
 import os
@@ -36,7 +37,8 @@ def serve(frame: wire.Frame, isolation: Isolation) -> int:
     exit_now, finish, flush, encode, write = os._exit, program.finish, program.flush, program.encode_report, os.write
     back, restored, read, run = program.restore, program._REMEMBERED, intake.read_job, program.run_cell
     quiet, any_exception, arm = contextlib.suppress, BaseException, _prepare
-    handle, number, raising = signal.signal, signal.SIGINT, signal.default_int_handler
+    # Without the enumerations around it, which cost more than all else between two cells.
+    handle, number, raising = _signal.signal, int(signal.SIGINT), signal.default_int_handler
     intake.find_own_modules()
     intake.bound(frame.header["limits"], isolation, _CPU_OVER_LIFE_S)
     gc.enable()

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from waiting import wait_for
 
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, Limits, make_sandbox
@@ -118,8 +119,7 @@ def test_a_server_killed_under_load_leaves_every_call_with_one_outcome(serve: An
         ThreadPoolExecutor(1) as pool,
     ):
         load = pool.submit(sandbox.run_many, numbers(400, "import time\ntime.sleep(0.02)\n"))
-        while other.metric("calls_total") < 40:
-            time.sleep(0.01)
+        wait_for(lambda: other.metric("calls_total") >= 40)
         other.process.kill()
         outcomes = load.result(120)
         lost = [outcome for outcome in outcomes if outcome.status is ToolStatus.UNAVAILABLE]
@@ -217,8 +217,7 @@ def test_a_server_that_stalls_is_left_and_found_again(serve: Any) -> None:
         ThreadPoolExecutor(1) as pool,
     ):
         load = pool.submit(sandbox.run_many, numbers(300, "import time\ntime.sleep(0.02)\n"))
-        while other.metric("calls_total") < 20:
-            time.sleep(0.01)
+        wait_for(lambda: other.metric("calls_total") >= 20)
         other.process.send_signal(signal.SIGSTOP)
         time.sleep(7)
         other.process.send_signal(signal.SIGCONT)

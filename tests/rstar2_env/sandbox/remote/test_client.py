@@ -140,6 +140,22 @@ def test_cancelling_what_waits_on_the_server_holds_up_nothing(serve: Any, look: 
         assert server.metric("started_total") == 2
 
 
+def test_cancelled_calls_are_no_failures_of_the_server(serve: Any, look: Any) -> None:
+    async def go(server: Any, sandbox: Sandbox) -> None:
+        for count in (1, 2):  # after a failure, the server would get one call at a time
+            calls = [asyncio.create_task(sandbox.arun(SLEEP)) for _ in range(count)]
+            await asyncio.to_thread(look.wait_for, lambda count=count: server.metric("in_flight") == count)
+            for call in calls:
+                call.cancel()
+            await asyncio.to_thread(look.wait_for, lambda: server.metric("in_flight") == 0)
+
+    with (
+        serve(provider_options={"preload": [], "workers": 2}) as server,
+        make_sandbox("remote", url=server.url) as sandbox,
+    ):
+        asyncio.run(go(server, sandbox))
+
+
 def test_the_callers_own_mistake_is_an_error(remote: Sandbox) -> None:
     with pytest.raises(ConfigurationError, match="relative path"):
         remote.run(Job("1", files={"../x": b""}))

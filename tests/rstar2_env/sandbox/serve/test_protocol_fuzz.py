@@ -73,7 +73,7 @@ def client(serve: Any) -> Iterator[Any]:
     """Asks a server that is this module's own."""
     with (
         serve(max_request_mb=0.2, provider_options={"preload": [], "workers": 1, "waiting": 1}) as running,
-        httpx.Client(base_url=running.url, timeout=120) as asking,
+        httpx.Client(base_url=running.url, timeout=400) as asking,
     ):
         yield asking
 

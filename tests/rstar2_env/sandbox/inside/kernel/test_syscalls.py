@@ -65,7 +65,7 @@ program = "import fcntl, os, socket; fcntl.fcntl(0, 3); os.fork() or os._exit(0)
 calls, commands = trace([sys.executable, "-c", program], 60)
 print(calls["openat"] > 0, commands["fcntl"]["3"], dict(commands["clone"]), dict(commands["socketpair"]))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=400, check=True)
     assert done.stdout.splitlines()[-1] == "True 1 {'18874385': 1} {'524289': 1}"
 
 

@@ -65,7 +65,7 @@ def as_container_root(capabilities: tuple[str, ...], code: str, *without: str) -
     """Run a program in a sandbox of a root with these capabilities: the layers, the status, the output, the message."""
     given = json.dumps([[CAPABILITIES[name] for name in capabilities], ["cgroups", *without], code])
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, given], capture_output=True, text=True, timeout=280, check=False
+        [sys.executable, "-c", PROGRAM, given], capture_output=True, text=True, timeout=800, check=False
     )
     assert done.returncode == 0, done.stderr
     layers, status, output, message = json.loads(done.stdout)
