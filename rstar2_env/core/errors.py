@@ -7,14 +7,31 @@ mistakes in how the package is called, and for the machine it runs on.
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Callable, Iterable
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from gymnasium.error import ResetNeeded, UnregisteredEnv
 
+from rstar2_env.core.error_pages import raised_in, section_of
+
 
 class Rstar2Error(Exception):
-    """Base of every exception that this package raises on purpose."""
+    """Base of every exception that this package raises on purpose.
+
+    Attributes:
+        section: The section of docs/troubleshooting.md that explains errors of this class; where the class does not
+            name one, that of the part of the package that raised it (``error_pages``). A note on the exception
+            says so below its message, in a traceback and on the command line: ``docs: troubleshooting#sharding``.
+    """
+
+    section: ClassVar[str] = ""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        section = self.section or section_of(raised_in(self, sys._getframe(1)))
+        if section:
+            self.add_note(f"docs: troubleshooting#{section}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as its message, since workers send exceptions back and a subclass's ``__init__`` may differ."""
@@ -33,6 +50,8 @@ class UnknownNameError(Rstar2Error, KeyError):
         name: The name.
         known: The registered names.
     """
+
+    section = "unknown-name"
 
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         known = sorted(known)
@@ -56,13 +75,19 @@ class UnknownEnvError(UnknownNameError, UnregisteredEnv):
 class DuplicateNameError(Rstar2Error, ValueError):
     """A name was registered twice with different contents."""
 
+    section = "unknown-name"
+
 
 class ProblemFormatError(Rstar2Error, ValueError):
     """A line or record of a problem source has an invalid format."""
 
+    section = "problems"
+
 
 class RecordFormatError(Rstar2Error, ValueError):
     """A record that this package writes, such as that of an episode, has an invalid format."""
+
+    section = "run-folder"
 
 
 class ConfigurationError(Rstar2Error, ValueError):
@@ -96,6 +121,8 @@ class UnknownOptionError(ConfigurationError, TypeError):
     Also a ``TypeError``, which Python raises for unknown arguments: one ``except`` catches both.
     """
 
+    section = "options"
+
 
 class EpisodeOverError(Rstar2Error, ResetNeeded, RuntimeError):
     """``step`` was called after the end of the episode, or before the first ``reset``.
@@ -103,9 +130,13 @@ class EpisodeOverError(Rstar2Error, ResetNeeded, RuntimeError):
     Also Gymnasium's ``ResetNeeded``, which ``gym.make`` raises before the first ``reset``: one ``except`` gets both.
     """
 
+    section = "episode-over"
+
 
 class BranchError(Rstar2Error, RuntimeError):
     """An episode cannot be branched there, or its replay shows something else than the episode did."""
+
+    section = "branching"
 
 
 class SandboxUnavailableError(Rstar2Error, RuntimeError):
@@ -123,6 +154,8 @@ class ServiceError(Rstar2Error, RuntimeError):
         after_s: Seconds after which the server asks to be tried again.
     """
 
+    section = "endpoints"
+
     def __init__(self, message: str = "", *, cause: str = "", after_s: float | None = None) -> None:
         super().__init__(message)
         self.cause = cause
@@ -131,6 +164,8 @@ class ServiceError(Rstar2Error, RuntimeError):
 
 class BudgetSpentError(ServiceError):
     """The tokens or the money that a run may use at an endpoint are used up."""
+
+    section = "budget"
 
 
 class UnusableReplyError(Rstar2Error, RuntimeError):
@@ -141,6 +176,8 @@ class UnusableReplyError(Rstar2Error, RuntimeError):
         message: What the reply was.
     """
 
+    section = "endpoints"
+
     def __init__(self, end: Literal["no_text", "cut", "refused"], message: str) -> None:
         super().__init__(message)
         self.end: Literal["no_text", "cut", "refused"] = end
@@ -148,6 +185,8 @@ class UnusableReplyError(Rstar2Error, RuntimeError):
 
 class MissingExtraError(Rstar2Error, ImportError):
     """An optional dependency is not installed."""
+
+    section = "missing-extra"
 
     def __init__(self, extra: str, needed_for: str) -> None:
         super().__init__(f"{needed_for} needs the extra {extra!r}: pip install 'rstar2-env[{extra}]'.")
