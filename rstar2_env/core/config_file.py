@@ -63,7 +63,7 @@ def _toml(file: IO[bytes]) -> Any:
 
 def _json(file: IO[bytes]) -> Any:
     try:
-        return json.load(file)
+        return json.load(file, object_pairs_hook=_once)
     except ValueError as error:
         raise _InvalidError(f"JSON: {error}") from error
 
@@ -73,13 +73,36 @@ def _yaml(file: IO[bytes]) -> Any:
         import yaml
     except ModuleNotFoundError as error:
         raise MissingExtraError("yaml", "A configuration in YAML") from error
-    loader: Any = type("_Loader", (yaml.SafeLoader,), {})
+    loader: Any = type("_Loader", (yaml.SafeLoader,), {"compose_mapping_node": _composed_once})
     # YAML 1.1 reads 1e-6 as text, since it has no point; every other format here reads a number.
     loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.0123456789"))
     try:
         return yaml.load(file, loader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise _InvalidError(f"YAML: {' '.join(str(error).split())}") from error
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"{name!r} is there twice")
+        found[name] = value
+    return found
+
+
+def _composed_once(loader: Any, anchor: Any) -> Any:
+    """A mapping of YAML as it is written; of several values of one name, YAML would take the last."""
+    import yaml
+
+    node = yaml.SafeLoader.compose_mapping_node(loader, anchor)
+    seen = set()
+    for key, _ in node.value:
+        if isinstance(key, yaml.ScalarNode):
+            if key.value in seen:
+                raise yaml.MarkedYAMLError(problem=f"{key.value!r} is there twice", problem_mark=key.start_mark)
+            seen.add(key.value)
+    return node
 
 
 _LOADERS: dict[str, Callable[[IO[bytes]], Any]] = {".toml": _toml, ".json": _json, ".yaml": _yaml, ".yml": _yaml}

@@ -1,11 +1,14 @@
-"""Asks the Hugging Face hub, before a library does, whether a model or a data set exists.
+"""Asks the Hugging Face hub, before a library does: whether a model or a data set exists, and what else it answers.
 
 The libraries of the hub retry for half a minute where a name has a typo or there is no network.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+import json
+from typing import Any, Literal
+
+from rstar2_env.core.errors import ServiceError
 
 TIMEOUT_S = 5.0
 """Seconds to wait for the hub's answer."""
@@ -18,25 +21,99 @@ def ask_hub(kind: Literal["models", "datasets"], name: str) -> str | None:
         kind: Whether it is a model or a data set.
         name: ``owner/name``, or a plain name.
     """
-    # Reading problems of a file must not load an HTTP client.
-    import urllib.error
-    import urllib.request
-
     try:
         from huggingface_hub import constants, get_token
     except ImportError:
         return None  # What wants to load it says which extra is missing.
     if constants.HF_HUB_OFFLINE:
         return "the Hugging Face hub is not asked (HF_HUB_OFFLINE)"
-    token = get_token()
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    request = urllib.request.Request(f"{constants.ENDPOINT}/api/{kind}/{name}", headers=headers)
     try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_S):
-            return None
+        status, _ = _get(f"{constants.ENDPOINT}/api/{kind}/{name}", get_token())
+    except _SilentError as error:
+        return f"the Hugging Face hub cannot be asked ({error})"
+    # The hub answers 401 both for private and for missing repositories.
+    there = status not in (401, 404)
+    return None if there else f"the Hugging Face hub has no {kind.removesuffix('s')} of that name"
+
+
+def hub_commit(kind: Literal["models", "datasets"], name: str, revision: str | None = None) -> str | None:
+    """The commit that a branch or tag of the hub stands for; ``None`` where the hub cannot be asked.
+
+    Args:
+        kind: Whether it is a model or a data set.
+        name: ``owner/name``.
+        revision: The branch or tag; ``None`` for ``main``.
+    """
+    try:
+        from huggingface_hub import constants, get_token
+    except ImportError:
+        return None
+    if constants.HF_HUB_OFFLINE:
+        return None
+    try:
+        _, found = hub_answer(f"/api/{kind}/{name}/revision/{revision or 'main'}", get_token())
+    except ServiceError:
+        return None
+    commit = found.get("sha") if isinstance(found, dict) else None
+    return commit if isinstance(commit, str) and commit else None
+
+
+def hub_answer(path: str, token: str | None = None) -> tuple[int, Any]:
+    """What the hub answers to a GET.
+
+    Args:
+        path: Of its API, such as ``/api/whoami-v2``.
+        token: Sent along; it is in no message.
+
+    Returns:
+        The status, and the parsed JSON; ``None`` where it is none.
+
+    Raises:
+        ServiceError: The hub cannot be reached, or answered nothing in time.
+    """
+    from huggingface_hub import constants
+
+    try:
+        status, text = _get(f"{constants.ENDPOINT}{path}", token)
+    except _SilentError as error:
+        raise ServiceError(f"The hub {constants.ENDPOINT} cannot be reached: {error}.", cause="lost") from error
+    try:
+        return status, json.loads(text)
+    except ValueError:
+        return status, None
+
+
+class _SilentError(Exception):
+    """Nothing came that is an answer; the message says why."""
+
+
+def _get(url: str, token: str | None) -> tuple[int, bytes]:
+    """Status and body; the token goes to the host of the address alone, also where it sends us on.
+
+    Raises:
+        _SilentError: The host cannot be reached, or what it answers is no HTTP.
+    """
+    # Reading problems of a file must not load an HTTP client.
+    import urllib.error
+    import urllib.request
+    from http.client import HTTPException
+    from urllib.parse import urlsplit
+
+    def signed(request: urllib.request.Request) -> urllib.request.Request:
+        if token and urlsplit(request.full_url)[:2] == urlsplit(url)[:2]:  # scheme, host and port
+            request.add_unredirected_header("Authorization", f"Bearer {token}")
+        return request
+
+    class Redirects(urllib.request.HTTPRedirectHandler):
+        def redirect_request(self, *words: Any) -> urllib.request.Request | None:
+            request = super().redirect_request(*words)
+            return None if request is None else signed(request)
+
+    try:
+        opener = urllib.request.build_opener(Redirects)
+        with opener.open(signed(urllib.request.Request(url)), timeout=TIMEOUT_S) as answer:
+            return int(answer.status), answer.read()
     except urllib.error.HTTPError as error:
-        # The hub answers 401 both for private and for missing repositories.
-        there = error.code not in (401, 404)
-        return None if there else f"the Hugging Face hub has no {kind.removesuffix('s')} of that name"
-    except (OSError, ValueError) as error:
-        return f"the Hugging Face hub cannot be asked ({getattr(error, 'reason', error)})"
+        return error.code, b""
+    except (OSError, ValueError, HTTPException) as error:
+        raise _SilentError(str(getattr(error, "reason", error)) or type(error).__name__) from error

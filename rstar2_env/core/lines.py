@@ -18,20 +18,23 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.json_values import jsonable
 
 
-def refuse_existing(path: Path, *, resume: bool, overwrite: bool) -> None:
+def refuse_existing(path: Path, *, resume: bool | None, overwrite: bool) -> None:
     """Reject an existing file, unless it is to be resumed or replaced.
 
     Args:
         path: The file.
-        resume: Whether it may be resumed.
+        resume: Whether it may be resumed; ``None`` where what it holds cannot be.
         overwrite: Whether it may be replaced.
 
     Raises:
         ConfigurationError: It exists, and neither was requested.
     """
     if path.exists() and not resume and not overwrite:
+        if resume is None:
+            raise ConfigurationError(f"{path} exists already: choose another one, or replace it.", option="overwrite")
         raise ConfigurationError(
-            f"{path} exists already: choose another file, replace it with overwrite, or go on where it ends.",
+            f"{path} exists already: choose another one, replace it (--overwrite, overwrite=True), or go on where it "
+            "ends.",
             option="resume",
         )
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 from rstar2_env.core.run_folder.entries import Decision, EpisodeEntry, TokensEntry
 from rstar2_env.core.run_folder.layout import Kind
 from rstar2_env.core.run_folder.reader import Checkpoint, EvaluationFigures, Run, read_run
-from rstar2_env.core.run_folder.writer import RunWriter
+from rstar2_env.core.run_folder.writer import Beside, RunWriter
 
 __all__ = [
+    "Beside",
     "Checkpoint",
     "Decision",
     "EpisodeEntry",

@@ -21,12 +21,16 @@ class Decision:
         reason: Why it was not: a word of the selector (``"quota"``, ``"draw"``, ``"penalty"``, ``"equal"``, …).
         round: Round of refill in which its group was played; 0 for the first.
         advantage: Its advantage, or the mean over its tokens; ``None`` where it has none.
+        weighed: The numbers by which the selector chose, by name (``penalty``, ``quota``, …), where it tells them.
+        copies: How often it trains besides, in place of an episode of a missing group.
     """
 
     kept: bool
     reason: str = ""
     round: int = 0
     advantage: float | None = None
+    weighed: Mapping[str, float] = field(default_factory=dict)
+    copies: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,7 @@ class EpisodeEntry:
         step: Step of the run: the optimizer step that it was played for, or after which it was evaluated.
         member: Its number in its group.
         decision: What became of it; ``None`` in an evaluation, where nothing is selected.
-        more: The line's further keys, such as an evaluation's ``gold`` and ``seconds``.
+        more: The line's further keys, such as ``gold``, and an evaluation's ``seconds``.
     """
 
     episode: Episode
@@ -118,6 +122,8 @@ def training_record(
         "kept": decided.kept,
         "reason": decided.reason,
         "advantage": jsonable(decided.advantage),
+        **({"weighed": jsonable(decided.weighed)} if decided.weighed else {}),
+        **({"copies": decided.copies} if decided.copies else {}),
         **{name: value for name, value in record.items() if name != "group"},
     }
 
@@ -140,7 +146,7 @@ def entry_of(record: Any, step: int) -> EpisodeEntry:
     beside = {name: value for name, value in record.items() if name not in own and name != "index"}
     decision = None
     if "kept" in beside:
-        defaults = {"reason": "", "round": 0, "advantage": None}
+        defaults = {"reason": "", "round": 0, "advantage": None, "weighed": {}, "copies": 0}
         decision = Decision(**_read({**defaults, **beside}, _OF_DECISION, "episode"))
     member = _read({"member": 0, **beside}, {"member": read.number}, "episode")["member"]
     known = {"step", "member", *_OF_DECISION}
@@ -166,6 +172,8 @@ _OF_DECISION = {
     "reason": read.text,
     "round": read.number,
     "advantage": read.or_none(read.decimal),
+    "weighed": read.dict_of(read.decimal),
+    "copies": read.number,
 }
 _OF_TOKENS = {
     "step": read.number,

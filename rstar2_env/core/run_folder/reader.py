@@ -146,6 +146,11 @@ class Run:
             found[event["step"]] = EvaluationFigures(event["step"], figures)
         return [found[step] for step in sorted(found)]
 
+    @property
+    def notes(self) -> list[dict[str, Any]]:
+        """The notes of hooks, each with ``step`` and ``text``, in order; those of lost steps are left out."""
+        return self._lasting("note")
+
     def episodes(self, step: int) -> list[EpisodeEntry]:
         """The episodes of training that were played for a step, of all processes, by group and member."""
         return sorted(self._entries("train", step), key=_place)

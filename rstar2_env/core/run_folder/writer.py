@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from rstar2_env.core.appended import append_text, cut_broken_end, whole_lines
 from rstar2_env.core.episode import Episode
@@ -35,6 +35,9 @@ from rstar2_env.core.run_folder.layout import (
     step_files,
 )
 from rstar2_env.core.version import __version__
+
+Beside: TypeAlias = Callable[[Episode], Mapping[str, Any]]
+"""Further keys of an episode's line: what is known beside the episode, such as the gold answer of its problem."""
 
 _VERSIONS = ("torch", "transformers", "trl", "accelerate", "peft", "vllm", "gymnasium", "numpy")
 
@@ -128,6 +131,8 @@ class RunWriter:
         step: int,
         groups: Sequence[Sequence[Episode]],
         decisions: Sequence[Sequence[Decision]] | None = None,
+        *,
+        beside: Beside = lambda episode: {},
     ) -> None:
         """Append groups of a step of training, with what became of each episode.
 
@@ -135,6 +140,7 @@ class RunWriter:
             step: The optimizer step that they are played for, from 1.
             groups: The episodes of each group, all that were played.
             decisions: What became of each; as ``groups``. ``None``: none is kept.
+            beside: Further keys of each line, which it does not have by itself.
         """
         if not self._keeps_episodes:
             return
@@ -142,24 +148,28 @@ class RunWriter:
         for at, group in enumerate(groups):
             decided: Sequence[Decision | None] = [None] * len(group) if decisions is None else decisions[at]
             rows = [
-                training_record(episode, step, member, decision)
+                {**training_record(episode, step, member, decision), **jsonable(beside(episode))}
                 for member, (episode, decision) in enumerate(zip(group, decided, strict=True))
             ]
             self._append_step(path, rows)
 
-    def held_out(self, step: int, episodes: Iterable[Episode], **more: Any) -> None:
+    def held_out(
+        self, step: int, episodes: Iterable[Episode], *, beside: Beside = lambda episode: {}, **more: Any
+    ) -> None:
         """Append episodes of an evaluation.
 
         Args:
             step: The optimizer steps done.
             episodes: The episodes; ``group`` is the number of each.
+            beside: Further keys of each line, which it does not have by itself.
             **more: Further keys of every line.
         """
         if self._keeps_episodes:
             records = []
             for episode in episodes:
                 record = episode.record()
-                records.append({"index": record.pop("group"), **record, **jsonable(more)})
+                further = {**jsonable(beside(episode)), **jsonable(more)}
+                records.append({"index": record.pop("group"), **record, **further})
             self._append_step(self.folder / EPISODES / step_file("eval", step, self._rank), records)
 
     def tokens(self, entries: Iterable[TokensEntry]) -> None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from small_hub import small_hub
 
 from rstar2_env.core import hub
+from rstar2_env.core.errors import ServiceError
 
 constants = pytest.importorskip("huggingface_hub.constants")
 
@@ -49,3 +54,62 @@ def test_nobody_is_asked_offline(monkeypatch):
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
         assert "HF_HUB_OFFLINE" in hub.ask_hub("models", "owner/name")
     assert asked == []
+
+
+@contextmanager
+def redirecting_hub() -> Iterator[tuple[str, dict[str, str | None]]]:
+    """A hub that sends ``/here`` on to itself and ``/away`` to another host; gives the tokens that came, by path."""
+    tokens: dict[str, str | None] = {}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            tokens[self.path] = self.headers["Authorization"]
+            port = self.server.server_address[1]
+            to = {"/here": "/arrived", "/away": f"http://localhost:{port}/elsewhere"}.get(self.path)
+            self.send_response(307 if to else 200)
+            if to:
+                self.send_header("Location", to)
+            self.end_headers()
+            self.wfile.write(b'{"arrived": true}')
+
+        def log_message(self, *words: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", tokens
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_a_token_goes_to_the_hub_alone_wherever_that_sends_us_on(monkeypatch):
+    with redirecting_hub() as (address, tokens):
+        monkeypatch.setattr(constants, "ENDPOINT", address)
+        for path in ("/here", "/away"):
+            assert hub.hub_answer(path, "secret") == (200, {"arrived": True})
+    assert {path for path, token in tokens.items() if token == "Bearer secret"} == {"/here", "/arrived", "/away"}
+    assert tokens["/elsewhere"] is None
+
+
+def test_what_is_no_http_is_no_answer(monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as garbled:
+        monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{garbled.getsockname()[1]}")
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+
+        def answer() -> None:
+            for _ in range(2):
+                connection, _ = garbled.accept()
+                with connection:
+                    connection.recv(1 << 16)
+                    connection.sendall(b"HTTP/1.1 two hundred\r\n\r\n")
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        with pytest.raises(ServiceError, match="cannot be reached"):
+            hub.hub_answer("/api/whoami-v2", "secret")
+        assert "cannot be asked" in str(hub.ask_hub("models", "owner/name"))
+        thread.join()

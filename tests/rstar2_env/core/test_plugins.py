@@ -47,7 +47,7 @@ def run(site: Path, program: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-c", textwrap.dedent(program)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=400,
         env={**os.environ, "PYTHONPATH": path, "COLUMNS": "200"},
     )
 

@@ -57,6 +57,17 @@ def test_a_run_that_begins_anew_keeps_nothing_of_an_earlier_one(tmp_path: Path) 
     assert run.config == {"trainer": "grpo"}
 
 
+def test_what_is_known_beside_an_episode_is_further_keys_of_its_line(tmp_path: Path) -> None:
+    writer = RunWriter(tmp_path / "run")
+    writer.begin(CONFIG)
+    groups = groups_of(1, count=2, size=2)
+    writer.train(1, groups, beside=lambda episode: {"gold": f"of {episode.group}", "rate": float("nan")})
+    writer.held_out(1, groups[0], beside=lambda episode: {"gold": "7"}, seconds=0.5)
+    run = read_run(tmp_path / "run")
+    assert [entry.more for entry in run.episodes(1)] == [{"gold": f"of {n}", "rate": None} for n in (0, 0, 1, 1)]
+    assert [entry.more for entry in run.held_out(1)] == [{"gold": "7", "seconds": 0.5}] * 2
+
+
 def test_files_of_something_else_are_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text("precious")
     with pytest.raises(ConfigurationError, match=r"holds a metrics\.jsonl of something else"):
