@@ -19,6 +19,7 @@ from rstar2_env.rewards.environment_return import EnvironmentReturn
 from rstar2_env.rewards.exploration import Exploration
 from rstar2_env.rewards.judges import REWARD_JUDGES, make_reward_judge
 from rstar2_env.rewards.laser import Laser
+from rstar2_env.rewards.latent_action import LatentAction
 from rstar2_env.rewards.letter_choice import LetterChoice
 from rstar2_env.rewards.linear_length import LinearLength
 from rstar2_env.rewards.metric_threshold import MetricThreshold
@@ -51,6 +52,7 @@ __all__ = [
     "Judge",
     "LanguageModel",
     "Laser",
+    "LatentAction",
     "Learns",
     "LetterChoice",
     "LinearLength",

@@ -1,4 +1,10 @@
-"""``cosine_length``: right and short earns most, wrong and short costs most."""
+"""``cosine_length``: right and short earns most, wrong and short costs most (open-rs, arXiv 2503.16219).
+
+    r = end + (start - end) (1 + cos(pi min(L / longest, 1))) / 2
+
+with start 1 and end 0.5 for a right answer, -1 and -0.5 for a wrong one. L is the number of tokens that the policy
+wrote, as in open-rs; a wrapper has no tokens, and counts characters (``of="text"``) or those of a ``tokenizer``.
+"""
 
 from __future__ import annotations
 
@@ -14,24 +20,29 @@ from rstar2_env.tools.cut import Tokenizer, make_tokenizer
 
 @dataclass(frozen=True, slots=True)
 class CosineLength:
-    """Half a cosine over the length of the policy's turns (open-rs): short and right earns most.
+    """Half a cosine over the length of the policy's turns: short and right earns most (open-rs, arXiv 2503.16219).
 
-    Correct: from ``1`` at length 0 down to ``0.5`` at ``longest``; wrong: from ``-1`` up to ``-0.5``.
+    Right: from ``1`` at length 0 down to ``0.5`` at ``longest``; wrong: from ``-1`` up to ``-0.5``.
 
     Attributes:
-        longest: The length at which the cosine ends, in characters or tokens; beyond it nothing changes.
-        tokenizer: Count in its tokens instead of in characters; a tokenizer, or the folder or hub name of one.
-        of: ``"text"``, or ``"tokens"`` for those that the policy wrote, as open-rs does; a trainer has them.
+        longest: The length at which the cosine ends, in tokens or characters; beyond it nothing changes.
+        of: ``"tokens"`` for those that the policy wrote, which a trainer has, as open-rs does; or ``"text"``, for the
+            characters of its turns.
+        tokenizer: Count the text in its tokens; a tokenizer, or the folder or hub name of one.
     """
 
     longest: Count
+    of: Literal["text", "tokens"] = "tokens"
     tokenizer: Tokenizer | str | None = None
-    of: Literal["text", "tokens"] = "text"
 
     @property
     def needs(self) -> frozenset[Need]:
         """The tokens, where they are counted."""
-        return frozenset({"tokens"}) if self.of == "tokens" else frozenset()
+        return frozenset({"tokens"}) if self._counts_tokens else frozenset()
+
+    @property
+    def _counts_tokens(self) -> bool:
+        return self.of == "tokens" and self.tokenizer is None
 
     def __post_init__(self) -> None:
         """Load a tokenizer given by name.
@@ -45,7 +56,7 @@ class CosineLength:
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:
         """The score; it includes the verdict, so leave out the environment's own reward beside it."""
         texts = [message.content for message in episode.messages if message.role == "assistant"]
-        if self.of == "tokens":
+        if self._counts_tokens:
             length = episode.policy_tokens
         elif self.tokenizer is None or isinstance(self.tokenizer, str):
             length = sum(map(len, texts))

@@ -11,7 +11,8 @@ around; 0 for a file that only one of them changes. The policy writes, for each 
     >>>>>>> REPLACE
 
 ``problem.meta["files"]`` has the text of each file by its path; the gold answer is a unified diff, or
-``problem.meta["fixed"]`` has the files as they shall be.
+``problem.meta["fixed"]`` has the files as they shall be. Longer than most parts, since it reads edits, applies them and
+compares the patches, each with its own errors.
 """
 
 from __future__ import annotations

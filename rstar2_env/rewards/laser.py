@@ -12,7 +12,8 @@ The score is ``correct`` (1) or ``wrong`` (-0.5), and ``bonus`` (0.5) more for a
   an attempt at a hard problem may go on.
 
 The authors monitor 500 problems apart, which they play anew each time; here the newest ``monitor`` groups of training
-are monitored, which costs nothing. Until the first step was seen, L_T is ``limit``.
+are monitored, which costs nothing. Until the first step was seen, L_T is ``limit``. Longer than most parts, since three
+published rewards share it, and the targets of two are learned and kept.
 """
 
 from __future__ import annotations

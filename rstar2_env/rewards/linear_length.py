@@ -1,4 +1,8 @@
-"""``linear_length``: a penalty that grows with the length of an episode, the more the more of its group are right."""
+"""``linear_length``: a penalty that grows with the length of an episode, the more the more of its group are right.
+
+r = -(pass rate) (output L_out / max L_out + input L_in / max L_in + turns T / max T), the maxima being the group's
+(prime-rl).
+"""
 
 from __future__ import annotations
 

@@ -52,7 +52,15 @@ class Progress(CheckedOptions):
         chances = [_share(ctx.group)]
         for branches in played:
             chances.append(_share(branches, chances[-1]))
-        mu = [1 - (1 - chance) ** self.best_of for chance in (*chances, float(episode.correct))]
+        return self.along([*chances, float(episode.correct)])
+
+    def along(self, chances: Sequence[float]) -> OnTurns:
+        """The progress of each turn.
+
+        Args:
+            chances: Of one episode that it succeeds: before its first turn, and after each.
+        """
+        mu = [1 - (1 - chance) ** self.best_of for chance in chances]
         return OnTurns(after - before for before, after in pairwise(mu))
 
 

@@ -13,13 +13,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import ClassVar
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.options import CheckedOptions
 from rstar2_env.rewards.base import REWARDS, LanguageModel, Need, RewardContext, problem_of
-from rstar2_env.rewards.texts import last_turn
+from rstar2_env.rewards.texts import last_turn, split_ids
 
 
 @dataclass(frozen=True)
@@ -51,10 +50,8 @@ class ReferenceProbability(CheckedOptions):
 
     async def _probability(self, lm: LanguageModel, ids: Sequence[int], lead: str, gold: str) -> float:
         """The mean probability of the gold answer's tokens after some ids and a text."""
-        alone, whole = lm.encode(lead), lm.encode(lead + gold)
-        # A token that holds the end of the lead and the beginning of the answer is the answer's.
-        shared = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(alone, whole, strict=False))))
-        logps = await lm.score([*ids, *whole[:shared]], whole[shared:])
+        before, own = split_ids(lm.encode, lead, gold)
+        logps = await lm.score([*ids, *before], own)
         return sum(map(math.exp, logps)) / max(len(logps), 1)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import takewhile
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.tools.cut import Tokenizer
@@ -29,6 +30,16 @@ def pieces(text: str) -> list[str]:
 def length_of(text: str, tokenizer: Tokenizer | None) -> int:
     """The length of a text, in the tokens of a tokenizer, or else in ``pieces``."""
     return len(pieces(text) if tokenizer is None else tokenizer.encode(text, add_special_tokens=False))
+
+
+def split_ids(encode: Callable[[str], list[int]], lead: str, text: str) -> tuple[list[int], list[int]]:
+    """Token ids of a lead, and those of the text that follows it, as both are tokenized together.
+
+    A token that holds the end of the lead and the beginning of the text is the text's.
+    """
+    alone, whole = encode(lead), encode(lead + text)
+    shared = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(alone, whole, strict=False))))
+    return whole[:shared], whole[shared:]
 
 
 def repeated_share(items: Sequence[object], n: int) -> float:

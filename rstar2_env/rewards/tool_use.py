@@ -1,4 +1,8 @@
-"""``tool_use``: a bonus for calling tools. rStar2's authors found that penalising tool errors hurts; this does not."""
+"""``tool_use``: a bonus for calling tools in right answers (AgentMath, arXiv 2512.20745).
+
+Right: min(most, base + each N) for N calls; wrong: 0. The paper does not give the constants; those here are this
+package's. rStar2's authors found that penalising tool errors hurts; this does not.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,13 @@ from rstar2_env.rewards.base import REWARDS, RewardContext
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """A bonus for each tool call, up to a maximum: ``min(most, base + each * calls)`` (AgentMath; gate it "correct").
+    """A right answer's bonus for each tool call, up to a maximum; a wrong one has none (AgentMath, arXiv 2512.20745).
+
+    ``min(most, base + each * calls)``.
 
     Attributes:
         each: For one call that counts.
-        base: In any case.
+        base: In any right answer.
         most: The highest bonus.
     """
 
@@ -23,7 +29,9 @@ class ToolUse:
     most: float = 0.1
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """The bonus."""
+        """The bonus, and 0 for a wrong answer."""
+        if not episode.correct:
+            return 0.0
         return min(self.most, self.base + self.each * episode.tool_calls)
 
 

@@ -15,7 +15,7 @@ from rstar2_env.wrappers.base import EpisodeSeeds, Step, TextEnv, TextWrapper, c
 from rstar2_env.wrappers.registry import WRAPPERS
 
 FEEDBACK = "That answer is not right. Think it over and answer again."
-_OF_THE_END = ("end", "answer", "correct", "turns", "tool_errors", "tool_calls_total")
+_OF_THE_END = ("end", "answer", "correct", "turns", "tool_errors", "tool_calls_total", "verdict")
 
 
 class UnaryFeedback(TextWrapper, gym.utils.RecordConstructorArgs):
@@ -27,7 +27,7 @@ class UnaryFeedback(TextWrapper, gym.utils.RecordConstructorArgs):
     without white space). An attempt without an answer is a wrong one, and in neither ``E`` nor ``T``.
 
     The end's ``info`` sums ``turns``, ``tool_errors`` and ``tool_calls_total`` over the attempts; ``answer``,
-    ``correct``, ``answer_tags`` and ``end`` are the last one's. It also has ``attempts`` (how many) and
+    ``correct``, ``verdict``, ``answer_tags`` and ``end`` are the last one's. It also has ``attempts`` (how many) and
     ``reward_components`` (``success``, ``repetition``). ``truncated`` inside an attempt ends the whole episode.
 
     Args:

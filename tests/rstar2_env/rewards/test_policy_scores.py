@@ -12,7 +12,15 @@ from said import given, said, score
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.turn import Turn
-from rstar2_env.rewards import OnTurns, PlanValue, Progress, ReferenceProbability, RewardContext, make_component
+from rstar2_env.rewards import (
+    LatentAction,
+    OnTurns,
+    PlanValue,
+    Progress,
+    ReferenceProbability,
+    RewardContext,
+    make_component,
+)
 
 LEAD = "<answer>\\boxed{"
 
@@ -79,6 +87,35 @@ class TestReferenceProbability:
         lm = Characters()
         assert self.score(with_tokens(f"first {LEAD}42}}", "no idea"), lm) == 0.0
         assert lm.asked == []
+
+
+class TestLatentAction:
+    """RA3's reward."""
+
+    @staticmethod
+    def score(text, lm, gold="x", **options):
+        return score(LatentAction(**options), with_tokens(text), replace(given(gold), lm=lm))
+
+    def test_the_golden_numbers(self):
+        lm = Characters(lambda before, token: 0.8 if "<think> plan" in before else 0.5)
+        assert self.score("<think> plan\nwhatever it goes on with", lm) == pytest.approx(math.log(1.6) - 0.05)
+        # The line after the thought, and after <act>.
+        assert lm.asked == [("Q?<think> plan\n", "x"), ("Q?<act>\n", "x")]
+        assert self.score("<think> plan", Characters(lambda before, token: 0.5)) == pytest.approx(-0.05)
+
+    def test_the_log_probabilities_of_a_line_are_summed(self):
+        lm = Characters(lambda before, token: 0.8 if "<think> plan" in before else 0.5)
+        assert self.score("<think> plan", lm, gold="xyz", cost=0.0) == pytest.approx(3 * math.log(1.6))
+
+    @pytest.mark.parametrize("text", ["<act>", "x", "", "<think>", "well, <think> plan"])
+    def test_what_is_no_thought_earns_nothing_and_asks_nobody(self, text):
+        lm = Characters()
+        assert self.score(text, lm) == 0.0
+        assert lm.asked == []
+
+    def test_no_thought_is_worth_a_cost_above_every_gain(self):
+        lm = Characters(lambda before, token: 1.0 if "<think>" in before else 0.01)
+        assert self.score("<think> plan", lm, cost=100.0) < 0 < self.score("<think> plan", lm)
 
 
 class Branches:

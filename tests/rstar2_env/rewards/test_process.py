@@ -22,8 +22,8 @@ def test_the_golden_numbers():
 
 
 def test_a_good_step_said_ten_times_more_earns_nothing():
-    repeated = [*GOLDEN, *[0.865] * 10]
-    assert sum(repeated) == pytest.approx(3.25 + 8.65)
+    repeated = [*GOLDEN, *[0.9] * 10]
+    assert sum(repeated) == pytest.approx(12.25)
     for bound, expected in (("delta", 0.9), ("clip", -0.1), ("both", 0.0)):
         earned = score(Process(of=lambda episode: repeated, bound=bound), said(*["x"] * 14))
         assert earned == pytest.approx(expected)

@@ -26,7 +26,7 @@ CTX = RewardContext()
 def test_every_score_of_the_package_has_a_name():
     files = {path.stem for path in Path(package.__file__).parent.glob("*.py")}
     assert set(REWARDS.names()) - {"return"} <= files
-    assert len(REWARDS.names()) == 21
+    assert len(REWARDS.names()) == 22
 
 
 def test_the_return_is_what_the_environment_paid():
@@ -63,26 +63,33 @@ def test_a_wrong_answer_costs_less_the_more_turns_were_tried():
     # Turns of both sides: 2, 4, 6, 10, 16.
     scores = [WrongByTurns()(Episode(turns=turns), CTX) for turns in (1, 2, 3, 5, 8)]
     assert scores == pytest.approx([-1.0, -0.9, -0.8, -0.6, -0.6])
+    assert [WrongByTurns()(Episode(turns=turns, correct=True), CTX) for turns in (1, 2, 8)] == [0, 0, 0]
 
 
 def test_the_tool_bonus_grows_up_to_its_cap():
-    scores = [ToolUse()(Episode(statuses=[ToolStatus.OK] * calls), CTX) for calls in range(8)]
+    def bonus(calls, correct):
+        return ToolUse()(Episode(correct=correct, statuses=[ToolStatus.OK] * calls), CTX)
+
+    scores = [bonus(calls, correct=True) for calls in range(8)]
     assert scores == sorted(scores)
     assert scores[0] == 0
     assert scores[-1] == scores[-2] == pytest.approx(0.1)
+    assert [bonus(calls, correct=False) for calls in range(8)] == [0] * 8
 
 
 @pytest.mark.parametrize(("correct", "expected"), [(True, [1, 0.75, 0.5, 0.5]), (False, [-1, -0.75, -0.5, -0.5])])
 def test_the_cosine_has_its_golden_values_at_nought_half_and_full_length(correct, expected):
+    part = CosineLength(100, of="text")
+
     def score(length):
-        return CosineLength(100)(Episode(correct=correct, messages=[Message("assistant", "x" * length)]), CTX)
+        return part(Episode(correct=correct, messages=[Message("assistant", "x" * length)]), CTX)
 
     assert [score(length) for length in (0, 50, 100, 300)] == pytest.approx(expected)
 
 
-def test_the_cosine_may_be_over_the_tokens_of_the_policy():
-    part = CosineLength(100, of="tokens")
-    assert (part.needs, CosineLength(100).needs) == ({"tokens"}, frozenset())
+def test_the_cosine_is_over_the_tokens_of_the_policy_where_nothing_else_is_said():
+    part = CosineLength(100)
+    assert (part.needs, CosineLength(100, of="text").needs) == ({"tokens"}, frozenset())
     assert part(Episode(correct=True, mask=[1] * 50 + [0] * 50), CTX) == pytest.approx(0.75)
 
 

@@ -14,7 +14,7 @@ from rstar2_env.rewards import REWARDS, make_component
 from rstar2_env.wrappers.reward_shaping import RewardShaping
 
 OPTIONS = {
-    "cosine_length": {"longest": 100},
+    "cosine_length": {"longest": 100, "of": "text"},
     "overlong": {"limit": 100},
     "router": {"by": "problem", "routes": {"sums": "outcome"}},
 }

@@ -16,10 +16,11 @@ def test_success_at_attempt_t_earns_two_to_the_minus_t(wrong, reward):
         text, earned, terminated, truncated, info = env.step(answer(-number - 1))
         assert "not right" in text
         assert (earned, terminated, truncated) == (0.0, False, False)
-        assert "end" not in info
+        assert not {"end", "verdict"} & set(info)
     _, earned, terminated, _, info = env.step(right(env))
     assert (earned, terminated, info["correct"], info["attempts"]) == (reward, True, True, wrong + 1)
     assert info["turns"] == wrong + 1
+    assert info["verdict"]["reason"] == "equal"
 
 
 def play(env, *turns):
