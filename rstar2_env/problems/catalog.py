@@ -93,7 +93,7 @@ NAMED_SETS: Mapping[str, NamedSet] = {
             "GSM8K: grade school word problems",
             "openai/gsm8k",
             {"train": "train", "test": "test"},
-            {"question": "question", "answer": "answer|after:####", "solution": "answer"},
+            {"question": "question", "answer": "answer|after:####", "solution": "answer|before:####"},
             config="main",
             licence="mit",
             problems={"train": 7473, "test": 1319},

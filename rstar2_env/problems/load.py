@@ -54,7 +54,8 @@ def load_problems(
         holdout: Fraction, 0 to 1, of the problems of a file or a list that form its "test" split; the others form its
             "train" split. A hash of the question decides, so the same question is never in both.
         **options: Options of the family; or of a file or a data set: ``columns``, ``keep``, ``where``, ``unique``,
-            ``skip_incomplete``, ``stream``, ``format``, ``config``, ``like``, ``name`` (see docs/problems.md).
+            ``skip_incomplete``, ``stream``, ``format``, ``config``, ``revision``, ``download``, ``hub_folder``,
+            ``like``, ``name`` (see docs/problems.md).
 
     Raises:
         ConfigurationError: The source cannot be read, an option is unknown or out of range, or the split is empty.
@@ -160,16 +161,27 @@ def _hub(
     if not isinstance(repository, str) or repository.count("/") != 1:
         raise ConfigurationError(f"A set on the hub is named owner/name, not {repository!r}.")
 
-    def make(*, config: str | None = None, name: str | None = None, **reading: Any) -> ProblemSource:
+    def make(
+        *,
+        config: str | None = None,
+        name: str | None = None,
+        revision: str | None = None,
+        download: bool = True,
+        hub_folder: str | None = None,
+        **reading: Any,
+    ) -> ProblemSource:
         how = _reading(f"set {repository}", reading)
         hub_split = theirs or ("train" if common["holdout"] > 0 else common["split"])
         label = name or repository
 
         def opened() -> ProblemSource:
-            table = open_hub(repository, config, hub_split, how.columns)
+            table = open_hub(
+                repository, config, hub_split, how.columns, revision=revision, download=download, hub_folder=hub_folder
+            )
             return _lazy(table, how, repository.split("/")[1], label, repository, common)
 
-        return cached(("hub", repository, config, hub_split, label, how, *common.values()), opened)
+        where = (repository, revision, download, hub_folder, config, hub_split)
+        return cached(("hub", *where, label, how, *common.values()), opened)
 
     return call_with_options(f"set {repository}", make, options)
 

@@ -6,6 +6,7 @@ The fields are ``question`` and ``answer``, and optionally ``id`` and ``source``
 from __future__ import annotations
 
 import numbers
+import re
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -16,6 +17,8 @@ from rstar2_env.problems.problem import Problem
 
 FIELDS = ("id", "question", "answer", "source")
 
+_WORKED = re.compile(r"\n[ \t]*(####[ \t]*[-+$]?\d[\d,.]*%?)\s*\Z")
+"""How a whole worked solution of GSM8K ends; as a gold answer only its own words would be right."""
 _LARGEST_EXPONENT = 400
 """Largest exponent of a number that is written out; others are kept as written, since they could take gigabytes."""
 
@@ -91,7 +94,13 @@ def _answer(record: Mapping[str, Any], where: str) -> str:
     value = record.get("answer")
     if isinstance(value, bool) or not isinstance(value, (numbers.Real, Decimal)):
         if isinstance(value, str) or "answer" not in record:
-            return _text(record, "answer", where)
+            text = _text(record, "answer", where)
+            if worked := _WORKED.search(text):
+                raise ProblemFormatError(
+                    f"{where}: field 'answer': expected the answer alone, got a worked solution that ends with "
+                    f"{worked[1]!r}, as GSM8K's do: write the source as FILE:like=gsm8k."
+                )
+            return text
         raise _fault(where, "answer", "a non-empty string or a number", value)
     if isinstance(value, Fraction):
         return str(value)

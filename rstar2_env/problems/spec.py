@@ -1,19 +1,22 @@
 """Parses the notation for a source of problems, on a command line or in a configuration, into name and options.
 
 Covered: the notation of all parts (``rstar2_env.core.parts``), except that the name of an existing file always means
-that file; short forms of ``columns``; JSON objects. Not covered: what the options mean (see ``load``).
+that file; short forms of ``columns``; JSON objects; the files that a source names. Not covered: what the options mean
+(see ``load``).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import parse_options, read_loosely
 from rstar2_env.core.parts import split_part
+from rstar2_env.problems.catalog import NAMED_SETS
+from rstar2_env.problems.families import FAMILIES
 from rstar2_env.problems.records import FIELDS
 
 
@@ -49,6 +52,38 @@ def json_spec(text: str) -> Mapping[str, Any]:
         raise ConfigurationError(f"Expected a JSON object, got the source {text[:80]!r}: {error}.") from error
     assert isinstance(value, Mapping)  # it begins with a brace
     return value
+
+
+def located(spec: str | Mapping[str, Any], find: Callable[[str], Path | str | None]) -> str | Mapping[str, Any]:
+    """The same source, its files named by where they are: ``"x.jsonl:holdout=0.1"`` is ``"/data/x.jsonl:holdout=0.1"``.
+
+    Args:
+        spec: As ``load_problems`` takes it, as text or as a mapping.
+        find: Where a file is, by its name in the source; ``None`` where there is none, and the name stays. It is not
+            asked for families, named data sets and data sets on a hub.
+
+    Raises:
+        ConfigurationError: It begins as a JSON object, and is none.
+    """
+    if isinstance(spec, Mapping):
+        found = dict(spec)
+        if isinstance(path := spec.get("path"), str):
+            found["path"] = str(find(path) or path)
+        if isinstance(inner := spec.get("spec"), (str, Mapping)):
+            found["spec"] = located(inner, find)
+        if isinstance(parts := spec.get("mix"), (list, tuple)):
+            found["mix"] = [located(one, find) if isinstance(one, (str, Mapping)) else one for one in parts]
+        return found
+    if spec.lstrip().startswith("{"):
+        return json.dumps(located(json_spec(spec), find))
+    name, written = split_part(spec)
+    is_set = name.startswith("hf:") or (name in NAMED_SETS and not _exists(name))
+    if is_set or spec.partition(":")[0] in FAMILIES:
+        return spec
+    if (whole := find(spec)) is not None:
+        return str(whole)
+    found_file = find(name) if written else None
+    return spec if found_file is None else f"{found_file}{spec.removeprefix(name)}"
 
 
 def _exists(path: str) -> bool:

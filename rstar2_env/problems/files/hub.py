@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -82,24 +84,70 @@ def open_saved(path: Path, split: str, columns: Columns) -> DatasetTable:
     return DatasetTable(found, str(path), columns)
 
 
-def open_hub(repository: str, config: str | None, split: str, columns: Columns) -> DatasetTable:
-    """Open a data set on the Hub, which ``datasets`` downloads once and caches.
+def open_hub(
+    repository: str,
+    config: str | None,
+    split: str,
+    columns: Columns,
+    *,
+    revision: str | None = None,
+    download: bool = True,
+    hub_folder: str | None = None,
+) -> DatasetTable:
+    """Open a data set on the Hub, which ``datasets`` downloads once and caches, or a copy of it.
 
     Args:
         repository: ``owner/name``.
         config: The configuration, if there are several; otherwise ``None``.
         split: The data set's own name of a split.
         columns: Renames columns.
+        revision: Branch, tag or commit; ``None`` for the newest, or for whatever the copy is.
+        download: Ask the Hub; else use only what is on this machine.
+        hub_folder: A folder of copies (see ``find_copy``); ``None`` for what the hub's libraries cached.
 
     Raises:
         ConfigurationError: The Hub cannot be reached, or has no such data set, configuration or split.
         MissingExtraError: ``datasets`` is not installed.
     """
+    rows = hub_rows(repository, config, split, revision=revision, download=download, hub_folder=hub_folder)
+    return DatasetTable(rows, repository, columns)
+
+
+def hub_rows(
+    repository: str,
+    config: str | None,
+    split: str,
+    *,
+    revision: str | None = None,
+    download: bool = True,
+    hub_folder: str | None = None,
+) -> Any:
+    """The rows of a data set on the Hub as a ``datasets.Dataset``; see ``open_hub``.
+
+    Raises:
+        ConfigurationError: As ``open_hub``.
+        MissingExtraError: ``datasets`` is not installed.
+    """
     datasets = _datasets(f"Reading {repository} from the Hugging Face hub")
-    why = ask_hub("datasets", repository)
+    copy = find_copy(repository, revision, hub_folder) if hub_folder or not download else None
+    options: dict[str, str] = {}
+    if copy is not None:
+        options["cache_dir"] = _cache_of(datasets, copy.path)
+    elif revision is not None:
+        options["revision"] = revision
+    why: str | None = None
+    if copy is None and hub_folder:
+        why = f"{hub_folder} holds no copy of it{f' at revision {revision}' if revision else ''}"
+    elif copy is None and not download:
+        why = "it is not in the cache of this machine, and is not to be downloaded"
+    elif copy is None:
+        why = ask_hub("datasets", repository)
     try:
-        with _offline(datasets) if why else contextlib.nullcontext():
-            found = datasets.load_dataset(repository, config, split=split)
+        if copy is None and hub_folder:
+            raise FileNotFoundError(why)
+        # A copy is read from its folder; what is cached is read without asking the Hub.
+        with _offline(datasets) if why or copy or not download else contextlib.nullcontext():
+            return datasets.load_dataset(repository if copy is None else str(copy.path), config, split=split, **options)
     except Exception as error:
         reason = " ".join(str(error).split())[:300].rstrip(".")
         raise ConfigurationError(
@@ -107,7 +155,59 @@ def open_hub(repository: str, config: str | None, split: str, columns: Columns) 
             f"{why or f'{type(error).__name__}: {reason}'}. Without a network, load it on a machine that has "
             "one, write it with save_to_disk, copy the folder here and pass its path (a named set's with like=NAME)."
         ) from error
-    return DatasetTable(found, repository, columns)
+
+
+@dataclass(frozen=True, slots=True)
+class HubCopy:
+    """A copy of a data set of the Hub on this machine.
+
+    Attributes:
+        path: Its folder.
+        revision: The commit that it is of; ``None`` where the folder does not tell.
+    """
+
+    path: Path
+    revision: str | None = None
+
+
+def find_copy(repository: str, revision: str | None = None, hub_folder: str | None = None) -> HubCopy | None:
+    """The copy of a data set on this machine, or ``None``.
+
+    Args:
+        repository: ``owner/name``.
+        revision: Branch, tag or commit; ``None`` for the branch ``main``.
+        hub_folder: A folder of copies: each is ``owner/name`` below it, as ``hf download --local-dir`` writes it, or
+            ``datasets--owner--name`` with its snapshots, as the hub's libraries cache it. ``None`` is their cache.
+    """
+    if hub_folder is None:
+        try:
+            from huggingface_hub import constants
+        except ImportError:
+            return None
+        hub_folder = constants.HF_HUB_CACHE
+    root = Path(hub_folder)
+    cached = root / f"datasets--{repository.replace('/', '--')}"
+    wanted = revision or "main"
+    with contextlib.suppress(OSError):
+        wanted = (cached / "refs" / wanted).read_text("utf-8").strip()
+    if (cached / "snapshots" / wanted).is_dir():
+        return HubCopy(cached / "snapshots" / wanted, wanted)
+    return HubCopy(root / repository) if (root / repository).is_dir() else None
+
+
+def _cache_of(datasets: Any, copy: Path) -> str:
+    """Where the tables of a copy are cached: a folder of its own for every state of the copy.
+
+    ``datasets`` tells two copies of a configuration apart by nothing but their folder's name, and would read the first
+    one's rows for the second, or for the same after a change.
+    """
+    files = sorted(
+        (str(file.relative_to(copy)), status.st_size, status.st_mtime_ns)
+        for file in copy.rglob("*")
+        if file.is_file() and ".git" not in file.parts and (status := file.stat())
+    )
+    digest = blake2b(repr((str(copy.resolve()), files)).encode(), digest_size=8).hexdigest()
+    return str(Path(datasets.config.HF_DATASETS_CACHE) / "copies" / digest)
 
 
 @contextlib.contextmanager

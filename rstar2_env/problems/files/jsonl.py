@@ -84,7 +84,7 @@ def parse_json(text: str, where: str, expected: str, *, exact: bool = False) -> 
         return json.loads(text, parse_constant=_refuse)
     except json.JSONDecodeError as error:
         raise ProblemFormatError(
-            f"{where}: expected {expected}, got text that is not JSON: {error.msg} at "
+            f"{where}: expected {expected}, got text that is not JSON: {error.msg.removesuffix(' at')} at "
             f"{f'line {error.lineno}, ' if error.lineno > 1 else ''}column {error.colno}."
         ) from error
     except (ValueError, RecursionError) as error:

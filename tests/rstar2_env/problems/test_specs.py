@@ -20,6 +20,7 @@ from rstar2_env.problems import NAMED_SETS, FiniteSource, MixtureSource, Problem
 from rstar2_env.problems.files import formats as files_module
 from rstar2_env.problems.files.columns import parse_column
 from rstar2_env.problems.filters import make_where
+from rstar2_env.problems.spec import located
 from rstar2_env.testing import StubSandbox
 
 
@@ -229,3 +230,28 @@ class TestCache:
         load_problems(file, **NAMES)
         assert len(list(load_problems(file, where="answer == 1", **NAMES))) == 10
         assert len(counted) == 2
+
+
+class TestFilesElsewhere:
+    @pytest.mark.parametrize(
+        ("spec", "expected"),
+        [
+            ("a.csv", "/data/a.csv"),
+            ("a.csv:question=problem,limit=5", "/data/a.csv:question=problem,limit=5"),
+            ({"path": "a.csv", "split": "test"}, {"path": "/data/a.csv", "split": "test"}),
+            ({"spec": "a.csv:limit=5"}, {"spec": "/data/a.csv:limit=5"}),
+            ('{"path": "a.csv"}', '{"path": "/data/a.csv"}'),
+            (
+                {"mix": ["arithmetic", {"path": "a.csv", "weight": 2}]},
+                {"mix": ["arithmetic", {"path": "/data/a.csv", "weight": 2}]},
+            ),
+            ("b.csv:limit=5", "b.csv:limit=5"),
+            ({"path": "b.csv"}, {"path": "b.csv"}),
+        ],
+    )
+    def test_a_file_is_named_by_where_it_is_and_all_else_stays(self, spec, expected):
+        assert located(spec, lambda name: "/data/a.csv" if name == "a.csv" else None) == expected
+
+    @pytest.mark.parametrize("spec", ["arithmetic", "arithmetic:level=2", "gsm8k", "gsm8k:split=test", "hf:a/b"])
+    def test_what_has_a_name_is_not_looked_for(self, spec):
+        assert located(spec, lambda name: pytest.fail(name)) == spec

@@ -74,6 +74,8 @@ def test_a_number_as_answer_keeps_every_digit(tmp_path, written, text):
         ('{"question": "q", "answer": "1", "id": [1]}', ["id", "list"]),
         ('{"question": "q", "answer": "1", "source": 3}', ["source", "int 3"]),
         ('{"question": "q", "answer": "1"', ["not JSON", "column"]),
+        ('{"question": "q', ["not JSON: Unterminated string starting at column 14"]),
+        ('{"question": "q", "answer": "1 + 2 = <<1+2=3>>3\\n#### 3"}', ["'answer'", "'#### 3'", "FILE:like=gsm8k"]),
         ("[1, 2]", ["object", "list"]),
         ('"text"', ["object", "str"]),
         ("[" * 100_000, ["object"]),

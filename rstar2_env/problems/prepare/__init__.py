@@ -1,0 +1,24 @@
+"""Problems for training, prepared: pinned sources, filters with reasons, mixtures, disjoint splits.
+
+``prepare`` does all of it; each filter is a file of its own and can be used alone.
+"""
+
+from __future__ import annotations
+
+from rstar2_env.problems.prepare.lock import UNKNOWN, Lock, Pin, checksum_of
+from rstar2_env.problems.prepare.pinned import Shelf
+from rstar2_env.problems.prepare.prepared import Prepared, PrepareOptions, SourceOptions, prepare
+from rstar2_env.problems.prepare.removed import Removed
+
+__all__ = [
+    "UNKNOWN",
+    "Lock",
+    "Pin",
+    "PrepareOptions",
+    "Prepared",
+    "Removed",
+    "Shelf",
+    "SourceOptions",
+    "checksum_of",
+    "prepare",
+]

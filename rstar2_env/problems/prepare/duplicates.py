@@ -1,0 +1,58 @@
+"""Every question once; a question with different answers not at all.
+
+Two questions are the same where their words are, whatever their case, punctuation and mark-up: the measure of
+decontamination (``normal_words``). Not covered: the same question in other words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from hashlib import blake2b
+
+from rstar2_env.problems.decontaminate import normal_words
+from rstar2_env.problems.prepare.removed import Removed
+from rstar2_env.problems.problem import Problem
+
+NAME = "duplicates"
+_SIGN = re.compile(r"[+*/^=<>|%]|(?<![^\W\d])-|-(?![^\W\d])")
+
+
+def question_key(question: str) -> bytes:
+    """What two questions that count as the same have in common: a digest of their words and signs.
+
+    Relations and operators count, so that "x > 3" and "x < 3" are two questions, as are "1 + 1" and "1 - 1"; a hyphen
+    between letters and a sign that ends a sentence do not.
+
+    Args:
+        question: A question.
+    """
+    signs = "".join(_SIGN.findall(question))
+    words = " ".join(normal_words(question)) or " ".join(question.split())
+    return blake2b(f"{words}\n{signs}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def unique_questions(problems: Iterable[Problem]) -> tuple[list[Problem], list[Removed]]:
+    """Keep the first problem of each question, and none of a question whose problems differ in their answers.
+
+    Args:
+        problems: The problems, with answers in their final form.
+    """
+    problems = list(problems)
+    keys = [question_key(problem.question) for problem in problems]
+    answers: dict[bytes, set[str]] = {}
+    first: dict[bytes, Problem] = {}
+    for key, problem in zip(keys, problems, strict=True):
+        answers.setdefault(key, set()).add("".join(problem.answer.split()))
+        first.setdefault(key, problem)
+    kept: list[Problem] = []
+    removed: list[Removed] = []
+    for key, problem in zip(keys, problems, strict=True):
+        if len(answers[key]) > 1:
+            several = ", ".join(sorted(answers[key])[:3])
+            removed.append(Removed.of(problem, NAME, f"the question has different answers: {several}"))
+        elif first[key] is not problem:
+            removed.append(Removed.of(problem, NAME, f"the question of {first[key].id}"))
+        else:
+            kept.append(problem)
+    return kept, removed

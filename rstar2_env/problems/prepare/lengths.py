@@ -1,0 +1,28 @@
+"""Questions of a fitting length, in characters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rstar2_env.problems.prepare.removed import Removed, sift
+from rstar2_env.problems.problem import Problem
+
+NAME = "length"
+
+
+def fitting_lengths(problems: Iterable[Problem], *, least: int, most: int) -> tuple[list[Problem], list[Removed]]:
+    """Keep the problems whose question is neither too short to be one nor too long for a prompt.
+
+    Args:
+        problems: The problems.
+        least: Fewest characters of a question, white space at its ends aside.
+        most: Most characters.
+    """
+
+    def judge(problem: Problem) -> str | None:
+        length = len(problem.question.strip())
+        if length < least:
+            return f"the question has {length} characters, fewer than {least}"
+        return f"the question has {length} characters, more than {most}" if length > most else None
+
+    return sift(problems, NAME, judge)

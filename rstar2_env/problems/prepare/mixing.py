@@ -1,0 +1,71 @@
+"""Mixing sources by weights, each problem at most once.
+
+``MixtureSource`` draws from its parts without end, and with repetitions; this chooses a finite set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.problems.problem import Problem
+
+
+def shares_of(weights: Mapping[str, float], available: Mapping[str, int], total: int | None) -> dict[str, int]:
+    """How many problems of each source a mixture takes.
+
+    Args:
+        weights: Weight of each source, above 0.
+        available: Problems of each source.
+        total: Problems of the mixture; ``None`` for the largest that keeps the weights.
+
+    Returns:
+        Problems of each source, which add up to the total; the parts that do not divide evenly go to the largest
+        remainders.
+
+    Raises:
+        ConfigurationError: A weight is not above 0, or a source has too few problems.
+    """
+    if any(weight <= 0 for weight in weights.values()):
+        raise ConfigurationError(f"Weights must be above 0, not {dict(weights)}; leave a source out instead.")
+    exact = {name: Fraction(weight) for name, weight in weights.items()}
+    whole = sum(exact.values())
+    if total is None:
+        total = int(min(available[name] * whole / weight for name, weight in exact.items()))
+    wanted = {name: total * weight / whole for name, weight in exact.items()}
+    counts = {name: int(number) for name, number in wanted.items()}
+    for name in sorted(wanted, key=lambda name: (counts[name] - wanted[name], name))[: total - sum(counts.values())]:
+        counts[name] += 1
+    short = {name: count for name, count in counts.items() if count > available[name]}
+    if short:
+        told = ", ".join(f"{count} of {name}, which has {available[name]}" for name, count in short.items())
+        raise ConfigurationError(
+            f"A mixture of {total} by these weights takes {told}. Lower the total, or the weights of these sources."
+        )
+    return counts
+
+
+def mix(
+    parts: Mapping[str, Sequence[Problem]], weights: Mapping[str, float], *, total: int | None = None, seed: int = 0
+) -> list[Problem]:
+    """Choose problems of each source by the weights, and put them in random order.
+
+    Args:
+        parts: Problems of each source.
+        weights: Weight of each source.
+        total: Problems of the mixture; ``None`` for the largest that keeps the weights.
+        seed: Seed of the choice and of the order. A source's choice depends on its own name and size alone.
+
+    Raises:
+        ConfigurationError: As ``shares_of``.
+    """
+    counts = shares_of(weights, {name: len(part) for name, part in parts.items()}, total)
+    chosen: list[Problem] = []
+    for name in sorted(parts):
+        rng = np.random.default_rng([seed, *name.encode("utf-8")])
+        chosen += [parts[name][int(at)] for at in rng.permutation(len(parts[name]))[: counts[name]]]
+    order = np.random.default_rng([seed, len(chosen)]).permutation(len(chosen))
+    return [chosen[int(at)] for at in order]

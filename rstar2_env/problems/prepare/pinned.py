@@ -1,0 +1,178 @@
+"""Loads sources as a lock file has them: the revision that it names, and the content that it expects.
+
+Nothing is downloaded unless that is asked for; where a source is missing, the error says what it is, how to fetch it
+and which checksum it must have. Covered: data sets of the Hub from a folder of copies, from the cache, or from the Hub
+itself; files, families and every other source of problems. Not covered: what becomes of the problems (``prepare``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.hub import hub_commit
+from rstar2_env.core.json_values import jsonable
+from rstar2_env.problems.catalog import NAMED_SETS
+from rstar2_env.problems.files.hub import find_copy, hub_rows
+from rstar2_env.problems.load import load_problems
+from rstar2_env.problems.prepare.lock import UNKNOWN, Lock, Pin, checksum_of
+from rstar2_env.problems.problem import Problem
+from rstar2_env.problems.source import FiniteSource
+from rstar2_env.problems.spec import located, split_spec
+
+T = TypeVar("T")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_FIRST = ", the first "
+"""Before the number of problems that are taken of a source, in its pin: another number has another checksum."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """Where data sets are looked for.
+
+    Attributes:
+        lock: What is known of each.
+        hub_folder: A folder of copies of data sets (see ``find_copy``); ``None`` for the cache of the Hub's libraries.
+        download: Whether what is missing may be downloaded.
+        say: Is told what was filled into the lock.
+        find: Where a file is that a source names; ``None`` for its name as it is, seen from the current folder. The
+            lock has the name, so that it does not say where a machine keeps its files.
+    """
+
+    lock: Lock
+    hub_folder: str | None = None
+    download: bool = False
+    say: Callable[[str], None] = print
+    find: Callable[[str], Path | None] = lambda name: None
+
+    def problems(self, name: str, spec: str | Mapping[str, Any], *, split: str, count: int | None) -> list[Problem]:
+        """Load the problems of a source.
+
+        Args:
+            name: Name of the source in the pipeline.
+            spec: As ``load_problems`` takes it.
+            split: The split.
+            count: How many to take; ``None`` for all.
+
+        Raises:
+            ConfigurationError: It is not there, it cannot be read, or it is not what the lock file expects.
+        """
+        repository, licence = _hub_of(spec)
+        source = str(spec) if isinstance(spec, str) else ", ".join(f"{key}={value}" for key, value in spec.items())
+        pin = Pin(f"{source} ({split}){'' if count is None else f'{_FIRST}{count}'}", licence=licence)
+        if repository is None:
+            found = list(_taken(load_problems(located(spec, self.find), split=split), name, count))
+            return self.checked(name, pin, found)
+        revision = self._revision(name, pin, repository)
+
+        def load() -> list[Problem]:
+            options: dict[str, Any] = {"revision": revision, "download": self.download, "hub_folder": self.hub_folder}
+            return list(_taken(load_problems(spec, split=split, **options), name, count))
+
+        return self._loaded(name, replace(pin, revision=revision or UNKNOWN), repository, load)
+
+    def rows(
+        self, name: str, repository: str, *, config: str | None, split: str, columns: Collection[str], licence: str
+    ) -> list[Mapping[str, Any]]:
+        """Load the rows of a data set on the Hub.
+
+        Args:
+            name: Name of the source in the pipeline.
+            repository: ``owner/name``.
+            config: Its configuration, if there are several.
+            split: Its split.
+            columns: The columns to read, of those that it has.
+            licence: As its page states it.
+
+        Raises:
+            ConfigurationError: As ``problems``.
+        """
+        pin = Pin(f"{repository} ({config or 'default'}, {split})", licence=licence)
+        revision = self._revision(name, pin, repository)
+
+        def load() -> list[Mapping[str, Any]]:
+            where: dict[str, Any] = {"revision": revision, "download": self.download, "hub_folder": self.hub_folder}
+            table = hub_rows(repository, config, split, **where)
+            wanted = table.select_columns([column for column in table.column_names if column in columns])
+            return [jsonable(row) for row in wanted]
+
+        return self._loaded(name, replace(pin, revision=revision or UNKNOWN), repository, load)
+
+    def checked(self, name: str, pin: Pin, found: list[T]) -> list[T]:
+        """Compare what a source gave with the lock, and fill in what that did not know.
+
+        Args:
+            name: Name of the source in the pipeline.
+            pin: What it is.
+            found: Its records: problems, or values that JSON can hold.
+
+        Raises:
+            ConfigurationError: It is not what the lock expects.
+        """
+        expected, actual = self._expected(name, pin), checksum_of(found)
+        if expected.known_checksum not in (None, actual):
+            raise ConfigurationError(
+                f"The source {name!r} ({pin.source}) is not what the lock file {self.lock.path} expects: its "
+                f"{len(found)} records have the checksum {actual}, expected {expected.checksum} of "
+                f"{expected.records} records at revision {expected.revision}. Fetch that revision; or, to go on with "
+                f"this content, put {UNKNOWN!r} in the place of both in the lock file."
+            )
+        for said in self.lock.fill(name, replace(pin, checksum=actual, records=len(found))):
+            self.say(said)
+        return found
+
+    def _expected(self, name: str, pin: Pin) -> Pin:
+        """What the lock knows of a source; of the same with another number of problems, its revision."""
+        known = self.lock.pins.get(name)
+        if known is None or known.source == pin.source:
+            return known or pin
+        same = known.source.partition(_FIRST)[0] == pin.source.partition(_FIRST)[0]
+        return replace(pin, revision=known.revision) if same else pin
+
+    def _revision(self, name: str, pin: Pin, repository: str) -> str | None:
+        """The commit to load: the lock's, else the copy's, else the Hub's newest."""
+        known = self._expected(name, pin).known_revision
+        if known is not None and _COMMIT.fullmatch(known):
+            return known
+        if self.hub_folder or not self.download:
+            copy = find_copy(repository, known, self.hub_folder)
+            return known if copy is None else copy.revision or known
+        return hub_commit("datasets", repository, known) or known
+
+    def _loaded(self, name: str, pin: Pin, repository: str, load: Callable[[], list[T]]) -> list[T]:
+        try:
+            found = load()
+        except ConfigurationError as error:
+            expected = self._expected(name, pin)
+            at = f" --revision {expected.revision}" if expected.known_revision else ""
+            raise ConfigurationError(
+                f"The source {name!r} ({pin.source}) cannot be loaded. {error} To fetch it, run again with "
+                f"download=true on a machine with a network; or there: hf download {repository} --repo-type dataset"
+                f"{at} --local-dir FOLDER/{repository}, copy FOLDER here and pass hub_folder=FOLDER. Expected "
+                f"revision: {expected.revision}. Expected checksum: {expected.checksum}."
+            ) from error
+        return self.checked(name, pin, found)
+
+
+def _hub_of(spec: str | Mapping[str, Any]) -> tuple[str | None, str]:
+    """The data set on the Hub that a source of problems is, if it is one, and its licence."""
+    written = spec if isinstance(spec, str) else spec.get("spec", spec.get("hub"))
+    if not isinstance(written, str):
+        return None, "not stated"
+    name, _ = split_spec(written)
+    if name in NAMED_SETS and not Path(name).exists():
+        return NAMED_SETS[name].hub, NAMED_SETS[name].licence
+    if isinstance(spec, Mapping) and "hub" in spec:
+        return name, "not stated"
+    return (name.removeprefix("hf:"), "not stated") if name.startswith("hf:") else (None, "not stated")
+
+
+def _taken(source: Iterable[Problem], name: str, count: int | None) -> Iterable[Problem]:
+    if count is None and not isinstance(source, FiniteSource):
+        raise ConfigurationError(f"The source {name!r} has no end: say how many problems to take of it.", option="take")
+    return islice(source, count)

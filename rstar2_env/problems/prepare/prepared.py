@@ -1,0 +1,246 @@
+"""Prepares problems for training: load, filter, decontaminate, mix, split, and report what was left out and why.
+
+The filters run in this order, each on what the one before it left: integer answers, length, verifiable answers,
+duplicates (over all sources together, the first source first), overlap with benchmarks. Covered: all in memory. Not
+covered: filters that need a policy's episodes (see ``solved``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.problems.decontaminate import Benchmarks
+from rstar2_env.problems.prepare.duplicates import unique_questions
+from rstar2_env.problems.prepare.integers import integer_answers
+from rstar2_env.problems.prepare.lengths import fitting_lengths
+from rstar2_env.problems.prepare.mixing import mix
+from rstar2_env.problems.prepare.pinned import Shelf
+from rstar2_env.problems.prepare.removed import Removed, sift
+from rstar2_env.problems.prepare.splits import split_questions
+from rstar2_env.problems.prepare.verifiable import verifiable_answers
+from rstar2_env.problems.problem import Problem
+
+EXAMPLES = 5
+"""Removed problems of each filter that a report shows."""
+_MARK = "/"
+"""Between a source's name and the rest of a problem's id."""
+_Filter = Callable[[list[Problem]], tuple[list[Problem], list[Removed]]]
+
+
+@dataclass(frozen=True)
+class SourceOptions(CheckedOptions):
+    """A source of problems.
+
+    Attributes:
+        problems: What ``load_problems`` takes: a file, the name of a data set or a family, or a mapping.
+        split: Which split of it.
+        take: How many problems to take, the first ones; ``None`` for all.
+        weight: Its weight in the mixture, where any source has one; ``None`` in all sources takes all problems of all.
+    """
+
+    problems: str | dict[str, Any]
+    split: str = "train"
+    take: int | None = option(None, least=1)
+    weight: float | None = option(None, above=0)
+
+
+@dataclass(frozen=True)
+class PrepareOptions(CheckedOptions):
+    """What problems are prepared from, and how.
+
+    Attributes:
+        sources: The sources by name, which has no ``/``.
+        against: Benchmarks whose problems must not be among them, as ``load_problems`` takes them, split ``test``.
+        ngram: Words in common with a benchmark from which a problem is left out; shorter questions are compared whole.
+        integers: Keep integer answers only.
+        most_digits: Most digits of an integer answer; ``None`` for no bound.
+        verifiable: Keep only gold answers that the verifier can check.
+        least_length: Fewest characters of a question.
+        most_length: Most characters of a question.
+        unique: Keep each question once, and none that has different answers.
+        total: Problems of the mixture; ``None`` for as many as there are.
+        splits: The share of each split.
+        seed: Seed of the mixture and of the order; ``None`` is 0, and in a pipeline the pipeline's.
+    """
+
+    sources: dict[str, SourceOptions]
+    against: list[str] = field(default_factory=list)
+    ngram: int = option(8, least=1)
+    integers: bool = True
+    most_digits: int | None = option(None, least=1)
+    verifiable: bool = True
+    least_length: int = option(1, least=0)
+    most_length: int = option(8192, least=1)
+    unique: bool = True
+    total: int | None = option(None, least=1)
+    splits: dict[str, float] = field(default_factory=lambda: {"train": 1.0})
+    seed: int | None = option(None, least=0)
+
+    def with_seed(self, seed: int) -> PrepareOptions:
+        """The same options with a seed, and nothing that a subclass added."""
+        own = {one.name: getattr(self, one.name) for one in dataclasses.fields(PrepareOptions)}
+        return PrepareOptions(**{**own, "seed": seed})
+
+    def __post_init__(self) -> None:
+        """Check every option.
+
+        Raises:
+            ConfigurationError: A value is invalid, there is no source, a source has no usable name, or only some of
+                them have a weight.
+        """
+        super().__post_init__()
+        made = {
+            name: value if isinstance(value, SourceOptions) else SourceOptions(**value)
+            for name, value in self.sources.items()
+        }
+        object.__setattr__(self, "sources", made)
+        if not self.sources:
+            raise ConfigurationError("There must be a source of problems.", option="sources")
+        for name in self.sources:
+            if _MARK in name:
+                raise ConfigurationError(
+                    f"The source {name!r} has {_MARK!r} in its name, which ends the source in a problem's id: give it "
+                    "another name; what it is made of is its problems=.",
+                    option="sources",
+                )
+        unweighted = [name for name, source in self.sources.items() if source.weight is None]
+        if unweighted and len(unweighted) < len(self.sources):
+            raise ConfigurationError(
+                f"Either every source has a weight, or none has; {', '.join(unweighted)} has none.", option="sources"
+            )
+
+
+@dataclass(slots=True)
+class Prepared:
+    """Prepared problems.
+
+    Attributes:
+        splits: The problems of each split.
+        removed: What was left out, filter after filter.
+        loaded: Problems of each source before any filter.
+        kept: Problems of each source in the mixture.
+        not_drawn: Problems that passed every filter and are not in the mixture.
+    """
+
+    splits: dict[str, list[Problem]]
+    removed: list[Removed]
+    loaded: dict[str, int]
+    kept: dict[str, int]
+    not_drawn: int = 0
+
+    def report(self) -> dict[str, Any]:
+        """What was done, as JSON values: counts, and examples of what each filter left out."""
+        by_filter: dict[str, list[Removed]] = {}
+        for one in self.removed:
+            by_filter.setdefault(one.filter, []).append(one)
+        return {
+            "loaded": self.loaded,
+            "kept": self.kept,
+            "removed": {
+                name: {
+                    "problems": len(several),
+                    "by_source": dict(Counter(_source(one.problem_id) for one in several)),
+                    "examples": [one.to_dict() for one in several[:EXAMPLES]],
+                }
+                for name, several in by_filter.items()
+            },
+            "not_drawn": self.not_drawn,
+            "splits": {name: len(problems) for name, problems in self.splits.items()},
+        }
+
+
+def prepare(
+    options: PrepareOptions, shelf: Shelf, *, report: Callable[[int, int], None] = lambda done, total: None
+) -> Prepared:
+    """Prepare problems.
+
+    Args:
+        options: What from, and how.
+        shelf: Where data sets are.
+        report: Is told how many steps are done, and of how many.
+
+    Raises:
+        ConfigurationError: A source cannot be loaded or is not what is expected, or nothing is left.
+    """
+    steps = _filters(options, shelf)
+    total = len(options.sources) + len(steps) + 1
+    problems: list[Problem] = []
+    loaded: dict[str, int] = {}
+    for number, (name, source) in enumerate(options.sources.items()):
+        report(number, total)
+        found = shelf.problems(name, source.problems, split=source.split, count=source.take)
+        loaded[name] = len(found)
+        problems += [dataclasses.replace(problem, id=f"{name}{_MARK}{problem.id}") for problem in found]
+    removed: list[Removed] = []
+    for number, step in enumerate(steps, len(options.sources)):
+        report(number, total)
+        problems, gone = step(problems)
+        removed += gone
+        if not problems:
+            one = gone[0]
+            raise ConfigurationError(
+                f"No problem is left of {sum(loaded.values())}: the last {len(gone)} were left out by {one.filter!r}, "
+                f"such as {one.problem_id}: {one.why}."
+            )
+    mixed = _mixed(problems, options)
+    report(total, total)
+    return Prepared(
+        splits=split_questions(mixed, options.splits),
+        removed=removed,
+        loaded=loaded,
+        kept={name: sum(_source(problem.id) == name for problem in mixed) for name in options.sources},
+        not_drawn=len(problems) - len(mixed),
+    )
+
+
+def _filters(options: PrepareOptions, shelf: Shelf) -> Sequence[_Filter]:
+    found: list[_Filter] = []
+    if options.integers:
+        found.append(lambda problems: integer_answers(problems, most_digits=options.most_digits))
+    found.append(lambda problems: fitting_lengths(problems, least=options.least_length, most=options.most_length))
+    if options.verifiable:
+        found.append(verifiable_answers)
+    if options.unique:
+        found.append(unique_questions)
+    if options.against:
+        found.append(lambda problems: _decontaminated(problems, options, shelf))
+    return found
+
+
+def _decontaminated(
+    problems: list[Problem], options: PrepareOptions, shelf: Shelf
+) -> tuple[list[Problem], list[Removed]]:
+    against: Mapping[str, list[Problem]] = {
+        name: shelf.problems(f"against {name}", name, split="test", count=None) for name in options.against
+    }
+    benchmarks = Benchmarks(against, ngram=options.ngram)
+
+    def judge(problem: Problem) -> str | None:
+        overlap = benchmarks.overlap(problem)
+        return None if overlap is None else f"as {overlap.benchmark_id} of {overlap.benchmark}: “{overlap.words}”"
+
+    return sift(problems, "benchmarks", judge)
+
+
+def _mixed(problems: list[Problem], options: PrepareOptions) -> list[Problem]:
+    names = list(options.sources)
+    parts = {name: [problem for problem in problems if _source(problem.id) == name] for name in names}
+    weights = {name: source.weight for name, source in options.sources.items()}
+    each = {name: 1.0 if weight is None else weight for name, weight in weights.items()}
+    total = options.total
+    if None in weights.values():
+        # Without weights every problem has the same chance: each source weighs as many as it has.
+        each = {name: float(len(part)) for name, part in parts.items() if part}
+        parts = {name: parts[name] for name in each}
+        total = min(len(problems), options.total or len(problems))
+    return mix(parts, each, total=total, seed=options.seed or 0)
+
+
+def _source(problem_id: str) -> str:
+    return problem_id.partition(_MARK)[0]

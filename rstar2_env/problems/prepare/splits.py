@@ -1,0 +1,44 @@
+"""Disjoint splits: a hash of the question decides, so that no question is in two of them.
+
+Adding or removing problems moves no other problem from one split to another, and neither does their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.problems.prepare.duplicates import question_key
+from rstar2_env.problems.problem import Problem
+
+_HASHES = 1 << 64
+
+
+def split_questions(problems: Iterable[Problem], shares: Mapping[str, float]) -> dict[str, list[Problem]]:
+    """Divide problems into splits.
+
+    Args:
+        problems: The problems.
+        shares: The share of each split, above 0; together 1.
+
+    Returns:
+        The problems of each split, in their order; a split may be empty where there are few.
+
+    Raises:
+        ConfigurationError: The shares are not positive, or do not add up to 1.
+    """
+    if not shares or any(share <= 0 for share in shares.values()) or abs(sum(shares.values()) - 1) > 1e-9:
+        raise ConfigurationError(f"The shares of the splits must be above 0 and add up to 1, not {dict(shares)}.")
+    found: dict[str, list[Problem]] = {name: [] for name in shares}
+    names = list(shares)
+    for problem in problems:
+        digest = blake2b(b"split\n" + question_key(problem.question), digest_size=8).digest()
+        place = int.from_bytes(digest, "big") / _HASHES
+        upper = 0.0
+        for name in names:
+            upper += shares[name]
+            if place < upper or name == names[-1]:
+                found[name].append(problem)
+                break
+    return found

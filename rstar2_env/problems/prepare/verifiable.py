@@ -1,0 +1,43 @@
+"""Answers that the verifier can check: the gold answer earns its reward, and another answer does not.
+
+That the texts are the same would be enough for a verifier, so more is asked: it must read the gold answer as
+mathematics, accept it in a box, and refuse a changed one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rstar2_env.problems.perturb import changed_answer
+from rstar2_env.problems.prepare.removed import Removed
+from rstar2_env.problems.problem import Problem
+from rstar2_env.verification import gold_fault, verify_many
+
+NAME = "verifiable"
+_AT_ONCE = 1024
+
+
+def verifiable_answers(problems: Iterable[Problem]) -> tuple[list[Problem], list[Removed]]:
+    """Keep the problems whose gold answer verifies against itself, and not against a changed answer.
+
+    Args:
+        problems: The problems.
+    """
+    problems = list(problems)
+    kept: list[Problem] = []
+    removed: list[Removed] = []
+    for start in range(0, len(problems), _AT_ONCE):
+        part = problems[start : start + _AT_ONCE]
+        same = verify_many((problem.answer, f"\\boxed{{{problem.answer}}}") for problem in part)
+        other = verify_many((problem.answer, changed_answer(problem.answer)) for problem in part)
+        for problem, right, wrong in zip(part, same, other, strict=True):
+            why = gold_fault(problem.answer)
+            if why is None and not right.correct:
+                why = f"the verifier refuses it ({right.reason})"
+            if why is None and wrong.correct:
+                why = f"the verifier accepts {changed_answer(problem.answer)} for it"
+            if why is None:
+                kept.append(problem)
+            else:
+                removed.append(Removed.of(problem, NAME, f"the gold answer: {why}"))
+    return kept, removed
