@@ -17,7 +17,9 @@ def traces_command(
     problems: Annotated[
         str,
         typer.Option(
-            metavar="SPEC", help="JSONL file whose problems have `calculations` or `expression`, or a family."
+            metavar="SPEC",
+            help="File whose problems have `calculations`, an `expression` or solutions like GSM8K's "
+            "(FILE:like=gsm8k), or a family.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Write one JSON line per trace.", dir_okay=False)],
@@ -161,7 +163,7 @@ def traces_command(
             "dropped": f"{figures['dropped']}",
             **{f"  {reason}": str(count) for reason, count in why.most_common() if count},
             "throughput": f"{made / seconds:.1f} traces/s ({seconds:.1f} s)",
-            "written to": str(out),
+            "written to": str(out) if file.records else "–",
         }
         print_figures(f"traces from {source.name} in {env}{' – interrupted' if figures['interrupted'] else ''}", rows)
     if figures["interrupted"]:

@@ -328,15 +328,22 @@ class _Writer:
 
 def _programs(problem: Problem, options: TraceOptions) -> list[str]:
     expression = problem.meta.get("expression")
-    lines = [expression] if expression else [line.partition("=")[0] for line in problem.meta.get("calculations", ())]
+    lines = [expression] if expression else [line.partition("=")[0] for line in _calculations(problem)]
     programs = [f"print({line})" for line in lines]
     return ["\n".join(programs)] if options.one_call and programs else programs
+
+
+def _calculations(problem: Problem) -> Sequence[str]:
+    """Those that the problem brings along, or else those that its worked solution marks, as GSM8K's own files do."""
+    given: Sequence[str] | None = problem.meta.get("calculations")
+    solution = str(problem.meta.get("solution") or "")
+    return [found[2:-2] for found in _CALCULATION.findall(solution)] if given is None else given
 
 
 def _reasons(problem: Problem, programs: int) -> list[str]:
     """What the worked solution says before each calculation and after the last; nothing where it does not fit."""
     parts = _CALCULATION.split(str(problem.meta.get("solution") or ""))
-    if len(parts) == 1 or len(problem.meta.get("calculations", ())) != len(parts) - 1:
+    if len(parts) == 1 or len(_calculations(problem)) != len(parts) - 1:
         return [""] * (programs + 1)
     # "She makes 9 * 2 = $" goes before the call that finds the rest.
     parts = [part.strip().rstrip("=$ ") for part in parts]

@@ -46,15 +46,18 @@ def test_a_file_of_traces_is_not_overwritten_unasked(tmp_path):
     again = run(*command)
     assert again.exit_code == 2
     assert "exists already" in again.output
-    assert "(--resume)" in again.output
+    assert "replace it (--overwrite, overwrite=True), or go on where it ends (--resume)" in " ".join(
+        again.output.split()
+    )
 
 
 def test_problems_that_give_no_trace_are_an_error_which_leaves_no_file(file, tmp_path):
     out = tmp_path / "traces.jsonl"
-    done = run("traces", "--problems", file, "--out", out)
+    done = run("traces", "--problems", file, "--out", out, columns=200)
     assert done.exit_code == 1
     assert "calculations nor an expression" in " ".join(done.output.replace("│", " ").split())
     assert f"none of the 6 problems of {file} gave a trace" in done.stderr
+    assert "traces.jsonl" not in done.stdout
     assert not out.exists()
 
 

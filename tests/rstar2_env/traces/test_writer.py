@@ -101,6 +101,14 @@ def test_worked_calculations_become_a_call_each_with_the_solutions_words():
     assert last == "<reason>18.</reason>\n<answer>\\boxed{18}</answer>"
 
 
+def test_a_row_of_gsm8ks_own_file_becomes_the_same_trace(tmp_path):
+    answer = f"{WORKED.meta['solution']}\n#### {WORKED.answer}"
+    (tmp_path / "test.jsonl").write_text(json.dumps({"question": WORKED.question, "answer": answer}))
+    (expected,) = generate_traces(ID, [WORKED])
+    (trace,) = generate_traces(ID, f"{tmp_path}/test.jsonl:like=gsm8k")
+    assert trace.messages == expected.messages
+
+
 def test_all_calculations_fit_in_one_call_and_words_can_be_left_out():
     (trace,) = generate_traces(ID, [WORKED], one_call=True, reasons=False)
     assert "print(16-3-4)\\nprint(9*2)" in turns(trace)[0]

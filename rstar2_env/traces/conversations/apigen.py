@@ -1,0 +1,44 @@
+"""APIGen-MT (Salesforce/APIGen-MT-5k): turns of a person, the policy, its calls and their results; schemas as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rstar2_env.core.episode import Message
+from rstar2_env.traces.conversations.base import (
+    UnusableError,
+    calls_message,
+    checked,
+    named_call,
+    parse_json,
+    plain,
+    results_message,
+    system_message,
+    turns_of,
+)
+
+
+def apigen(row: Mapping[str, Any]) -> list[Message]:
+    """A row as a conversation; what follows the policy's last turn is left out.
+
+    Args:
+        row: ``system``, ``tools`` (JSON), and ``conversations`` with ``from`` and ``value``.
+
+    Raises:
+        UnusableError: It cannot be read.
+    """
+    schemas = parse_json(plain(row.get("tools")))
+    if not isinstance(schemas, list):
+        raise UnusableError("a call or a schema is not valid JSON")
+    messages = [system_message(plain(row.get("system")), schemas)]
+    for who, said in turns_of(row):
+        if who == "function_call":
+            messages.append(calls_message([named_call(parse_json(said))]))
+        elif who == "observation":
+            messages.append(results_message(said.strip()))
+        else:
+            messages.append(Message("assistant" if who == "gpt" else "user", said.strip()))
+    while messages and messages[-1].role == "user":
+        messages.pop()
+    return checked(messages)

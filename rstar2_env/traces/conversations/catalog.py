@@ -1,0 +1,125 @@
+"""Sets of conversations by name: the sources of rStar2-Agent's non-reasoning cold start (arXiv 2508.20722).
+
+Section 4.1 names them; it does not say how it chose, and had a model rewrite some responses and prompts. ``doubts``
+says for each what is not known. Nothing is bundled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from rstar2_env.core.episode import Message
+from rstar2_env.core.errors import UnknownNameError
+from rstar2_env.traces.conversations.apigen import apigen
+from rstar2_env.traces.conversations.chat import input_output, messages
+from rstar2_env.traces.conversations.glaive import glaive
+from rstar2_env.traces.conversations.programs import programs
+from rstar2_env.traces.conversations.toolace import toolace
+
+Convert: TypeAlias = Callable[[Mapping[str, Any]], list[Message]]
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationSet:
+    """A set of conversations on the Hugging Face Hub.
+
+    Attributes:
+        name: Its name in a pipeline.
+        title: A short description.
+        hub: ``owner/name`` on the Hub.
+        columns: The columns that are read; one of them may be missing.
+        convert: Makes messages of a row.
+        config: The configuration on the Hub, if there are several.
+        split: The split.
+        licence: As the set's page states it.
+        doubts: What could not be confirmed, and what the paper did besides.
+    """
+
+    name: str
+    title: str
+    hub: str
+    columns: tuple[str, ...]
+    convert: Convert
+    config: str | None = None
+    split: str = "train"
+    licence: str = "not stated"
+    doubts: str = ""
+
+
+_SHAREGPT = ("conversations", "system")
+
+CONVERSATION_SETS: Mapping[str, ConversationSet] = {
+    entry.name: entry
+    for entry in (
+        ConversationSet(
+            "toolace",
+            "ToolACE: function calls over 26K interfaces; 11K in the paper",
+            "Team-ACE/ToolACE",
+            _SHAREGPT,
+            toolace,
+            licence="apache-2.0",
+        ),
+        ConversationSet(
+            "apigen-mt",
+            "APIGen-MT: dialogues of an airline's and a shop's agent; 5K in the paper",
+            "Salesforce/APIGen-MT-5k",
+            (*_SHAREGPT, "tools"),
+            apigen,
+            licence="cc-by-nc-4.0",
+            doubts="Its conditions must be accepted on the Hub, and it is not for commercial use.",
+        ),
+        ConversationSet(
+            "glaive",
+            "Glaive function calling v2; 101K in the paper",
+            "glaiveai/glaive-function-calling-v2",
+            ("system", "chat"),
+            glaive,
+            licence="apache-2.0",
+            doubts="It has more rows than the paper took; how those were chosen is not said.",
+        ),
+        ConversationSet(
+            "magicoder",
+            "Magicoder's instructions with programs, as calls of the Python tool; 48K in the paper",
+            "ise-uiuc/Magicoder-Evol-Instruct-110K",
+            ("instruction", "response"),
+            programs,
+            licence="apache-2.0",
+            doubts="The paper does not say which of Magicoder's sets it took, nor how it rewrote them.",
+        ),
+        ConversationSet(
+            "tulu-if",
+            "Tulu 3's instruction following with constraints; 30K in the paper",
+            "allenai/tulu-3-sft-personas-instruction-following",
+            ("messages",),
+            messages,
+            licence="odc-by",
+            doubts="The paper names Tulu 3 and instruction following; this is its set of that size. The paper had "
+            "o4-mini rewrite the responses, which is not done here.",
+        ),
+        ConversationSet(
+            "nemotron-chat",
+            "Llama-Nemotron post-training data, chat; 27K in the paper",
+            "nvidia/Llama-Nemotron-Post-Training-Dataset",
+            ("input", "output", "reasoning", "system_prompt"),
+            input_output,
+            config="SFT",
+            split="chat",
+            licence="cc-by-4.0",
+            doubts="The paper had o4-mini rewrite the prompts, which is not done here.",
+        ),
+    )
+}
+"""Every set of conversations."""
+
+
+def conversation_set(name: str) -> ConversationSet:
+    """The set of that name.
+
+    Raises:
+        UnknownNameError: There is none; the message suggests the nearest name.
+    """
+    if name not in CONVERSATION_SETS:
+        raise UnknownNameError("set of conversations", name, CONVERSATION_SETS)
+    return CONVERSATION_SETS[name]

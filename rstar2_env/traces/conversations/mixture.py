@@ -1,0 +1,110 @@
+"""A mixture of conversations from several sources, as records that a cold start trains on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rstar2_env.core.errors import ConfigurationError, ProblemFormatError
+from rstar2_env.problems.files.columns import Columns
+from rstar2_env.problems.files.jsonl import jsonl_rows
+from rstar2_env.problems.prepare import Pin, Shelf
+from rstar2_env.traces.conversations.base import UnusableError
+from rstar2_env.traces.conversations.catalog import Convert, conversation_set
+from rstar2_env.traces.conversations.chat import messages
+
+
+@dataclass(slots=True)
+class Mixture:
+    """Conversations of several sources.
+
+    Attributes:
+        records: Each with ``messages`` and its ``source``, in random order.
+        rows: Rows of each source.
+        taken: Conversations of each source.
+        unusable: Why rows of each source could not be used, and how many.
+    """
+
+    records: list[dict[str, Any]] = field(default_factory=list)
+    rows: dict[str, int] = field(default_factory=dict)
+    taken: dict[str, int] = field(default_factory=dict)
+    unusable: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def report(self) -> dict[str, Any]:
+        """What was mixed, as JSON values."""
+        return {"conversations": len(self.records), "rows": self.rows, "taken": self.taken, "unusable": self.unusable}
+
+
+def mix_conversations(
+    sources: Mapping[str, int | None],
+    shelf: Shelf,
+    *,
+    seed: int = 0,
+    report: Callable[[int, int], None] = lambda done, total: None,
+) -> Mixture:
+    """Load, convert, choose and shuffle conversations.
+
+    Args:
+        sources: How many conversations to take of each source at most, chosen at random; ``None`` takes all. A source
+            is a name of ``CONVERSATION_SETS``, or a file of lines with ``messages``.
+        shelf: Where data sets are.
+        seed: Seed of the choice and of the order. A source's choice depends on its name and rows alone.
+        report: Is told how many sources are done, and of how many.
+
+    Raises:
+        ConfigurationError: A source cannot be loaded, or has no conversation that can be used.
+        UnknownNameError: There is no such source.
+    """
+    found = Mixture()
+    for number, (name, most) in enumerate(sources.items()):
+        report(number, len(sources))
+        rows, convert = _rows(name, shelf)
+        usable: list[dict[str, Any]] = []
+        unusable: Counter[str] = Counter()
+        for row in rows:
+            try:
+                told = [message.record() for message in convert(row)]
+            except UnusableError as error:
+                unusable[str(error)] += 1
+            else:
+                usable.append({"messages": told, "source": name})
+        if not usable:
+            raise ConfigurationError(
+                f"None of the {len(rows)} rows of {name!r} is a conversation that can be used: {dict(unusable)}.",
+                option="sources",
+            )
+        order = np.random.default_rng([seed, *name.encode("utf-8")]).permutation(len(usable))
+        found.records += [usable[int(at)] for at in order[:most]]
+        found.rows[name], found.taken[name] = len(rows), len(order[:most])
+        found.unusable[name] = dict(unusable.most_common())
+    order = np.random.default_rng([seed, len(found.records)]).permutation(len(found.records))
+    found.records = [found.records[int(at)] for at in order]
+    report(len(sources), len(sources))
+    return found
+
+
+def is_file(source: str) -> bool:
+    """Whether a source is a file of lines with ``messages``, and not the name of a set."""
+    return Path(source).suffix == ".jsonl"
+
+
+def _rows(name: str, shelf: Shelf) -> tuple[list[Mapping[str, Any]], Convert]:
+    if is_file(name):
+        return shelf.checked(name, Pin(name), list(_lines(shelf.find(name) or Path(name)))), messages
+    entry = conversation_set(name)
+    rows = shelf.rows(
+        name, entry.hub, config=entry.config, split=entry.split, columns=entry.columns, licence=entry.licence
+    )
+    return rows, entry.convert
+
+
+def _lines(file: Path) -> Iterator[Mapping[str, Any]]:
+    for place, _, record in jsonl_rows(file, Columns()):
+        if not isinstance(record, Mapping):
+            raise record if isinstance(record, Exception) else ProblemFormatError(f"{place}: expected a JSON object.")
+        yield record

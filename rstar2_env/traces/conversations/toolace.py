@@ -1,0 +1,125 @@
+"""ToolACE (Team-ACE/ToolACE): calls as ``[Name(argument="value"), …]``, schemas as JSON in the system message."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rstar2_env.core.episode import Message
+from rstar2_env.traces.conversations.base import (
+    UnusableError,
+    calls_message,
+    checked,
+    plain,
+    results_message,
+    system_message,
+    turns_of,
+)
+
+_OPENED, _CLOSED = "([{", ")]}"
+_WORDS = {"true": True, "false": False, "null": None}
+_LONGEST = 20_000
+
+
+def toolace(row: Mapping[str, Any]) -> list[Message]:
+    """A row as a conversation.
+
+    Args:
+        row: ``system``, and ``conversations`` with ``from`` (``user``, ``assistant``, ``tool``) and ``value``.
+
+    Raises:
+        UnusableError: It cannot be read.
+    """
+    text, schemas = _split_system(plain(row.get("system")))
+    messages = [system_message(text, schemas)]
+    for who, said in turns_of(row):
+        if who == "assistant":
+            calls = read_calls(said)
+            messages.append(calls_message(calls) if calls else Message("assistant", said.strip()))
+        elif who == "tool":
+            messages.append(results_message(said.strip()))
+        else:
+            messages.append(Message("user", said.strip()))
+    return checked(messages)
+
+
+def _split_system(text: str) -> tuple[str, list[Any]]:
+    """The instructions, without the list of schemas and what is said of the form of calls; and the schemas."""
+    at = text.find("[{")
+    if at < 0:
+        return text, []
+    try:
+        schemas, _ = json.JSONDecoder().raw_decode(text, at)
+    except (ValueError, RecursionError) as error:
+        raise UnusableError("a call or a schema is not valid JSON") from error
+    # The sentence before the list announces it; what comes after it describes another form of calls.
+    first = text[:at].rstrip().rpartition(".")[0]
+    return (f"{first}." if first else "You may call functions."), list(schemas)
+
+
+def read_calls(said: str) -> list[tuple[str, Mapping[str, Any]]]:
+    """Every call of a turn; none where it is not a list of calls.
+
+    Args:
+        said: The turn.
+
+    Raises:
+        UnusableError: It begins as a list of calls and is none.
+    """
+    text = said.strip()
+    if not (text.startswith("[") and text.endswith("]") and "(" in text):
+        return []
+    if len(text) > _LONGEST:
+        raise UnusableError("a list of calls is too long")
+    return [_call(part) for part in _parts(text[1:-1])]
+
+
+def _parts(text: str) -> Iterator[str]:
+    """The calls, divided at the commas between them."""
+    depth, start, quote, escaped = 0, 0, "", False
+    for at, sign in enumerate(text):
+        if quote:
+            if escaped:
+                escaped = False
+            elif sign == "\\":
+                escaped = True
+            elif sign == quote:
+                quote = ""
+        elif sign in "\"'" and depth:
+            quote = sign
+        elif sign in _OPENED:
+            depth += 1
+        elif sign in _CLOSED:
+            depth -= 1
+        elif sign == "," and depth == 0:
+            yield text[start:at]
+            start = at + 1
+    if quote or depth:
+        raise UnusableError("a list of calls does not end")
+    yield text[start:]
+
+
+def _call(text: str) -> tuple[str, Mapping[str, Any]]:
+    name, opened, arguments = text.strip().partition("(")
+    if not name.strip() or not opened or not arguments.endswith(")"):
+        raise UnusableError("a call has no name, or no object of arguments")
+    try:
+        read = ast.parse(f"f({arguments[:-1]}\n)", mode="eval").body
+        if not isinstance(read, ast.Call) or read.args or any(one.arg is None for one in read.keywords):
+            raise ValueError
+        return name.strip(), {str(one.arg): _value(one.value) for one in read.keywords}
+    except (SyntaxError, TypeError, ValueError, RecursionError, MemoryError) as error:
+        raise UnusableError("the arguments of a call cannot be read") from error
+
+
+def _value(node: ast.expr) -> Any:
+    """A value, which is read and never run; names are those of JSON."""
+    if isinstance(node, ast.Name) and node.id in _WORDS:
+        return _WORDS[node.id]
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return [_value(one) for one in node.elts]
+    if isinstance(node, ast.Dict):
+        return {str(_value(key)): _value(value) for key, value in zip(node.keys, node.values, strict=True) if key}
+    return ast.literal_eval(node)
