@@ -22,7 +22,7 @@ You solve mathematical problems. First think step by step between <reason> and <
 When you are sure, give the final answer exactly once, between <answer> and </answer>, with the result itself in \
 \\boxed{}."""
 
-_TOOLS = """
+TOOLS_SECTION = """
 
 # Tools
 You may call functions whenever a computation helps. Their signatures, one JSON object a line:
@@ -69,7 +69,7 @@ class Rstar2Dialect:
         if self._system is None and not tools:
             return _SYSTEM
         schemas = "\n".join(json.dumps(tool.schema(), ensure_ascii=False) for tool in tools)
-        text = _SYSTEM + _TOOLS if self._system is None else self._system
+        text = _SYSTEM + TOOLS_SECTION if self._system is None else self._system
         return text.replace("%s", schemas, 1)
 
     def user(self, question: str) -> str:

@@ -53,7 +53,7 @@ def report(machine: Machine | None = None, checked: Sequence[Checked] = (), run:
         run: A run on that machine, whose figures are filled in.
     """
     parts = [
-        _HEAD,
+        _EMPTY_HEAD if machine is None else _HEAD,
         _table("The machine", ("", ""), _machine(machine)),
         _table("The software", ("", ""), _software(machine)),
         _table("Variables", ("variable", "value"), _variables(machine)),
@@ -150,6 +150,7 @@ can, and with `--folder RUN` the figures of that run; the cells with … are for
 issue of the repository, so that docs/rocm.md can say what was run, and not only what was read. The last part is the
 state of the machine: `rstar2 doctor --machine FILE` checks it anywhere.
 """
+_EMPTY_HEAD = _HEAD.replace("# A run on a GPU", "# Form for a run on a GPU\n\nNo run on a GPU has been reported yet.")
 _STATE = """## State of the machine
 ```json
 {}

@@ -53,7 +53,7 @@ with a legal move goes on, which is how games differ from worlds with one questi
 As in ``rstar2/MathTool-v0``; beside it ``move`` (``text``; ``status``: ``ok``, ``illegal`` or ``unparsable``),
 ``intermediate`` (``tp``, ``fp``, ``fn``, ``tn``, ``missing``, ``f1``: of the turn, and at the end of the game), and at
 the end ``outcome``, ``illegal_moves`` and ``reward_components`` (``outcome``, ``intermediate``). ``answer_tags`` is
-that of the last turn.
+that of the last turn. There is no ``verdict``: the game itself says how it went.
 """
 
 _ARGS = """

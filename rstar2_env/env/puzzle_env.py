@@ -46,7 +46,7 @@ in ``rstar2/MathTool-v0``.
 ## Information
 As in ``rstar2/MathTool-v0``. On ``reset``: ``problem_id``, ``tools`` (empty without the tool), ``system``,
 ``stop``. On ``step``: ``role``, ``tool_calls``, ``answer_tags``; at the end also ``end``, ``answer``, ``correct``,
-``turns``, ``tool_errors``, ``tool_calls_total``.
+``turns``, ``tool_errors``, ``tool_calls_total``, and ``verdict`` where there was an answer.
 """
 
 _ARGS = """

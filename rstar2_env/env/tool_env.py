@@ -131,7 +131,8 @@ class ToolEnv(gym.Env[str, str]):
     def answer_turn(self, turn: str) -> Ended | GoesOn:
         """Override it to grade in another way, or to go on after an answer: called for every turn without a call.
 
-        By default the last answer of all turns is graded by ``grader``, and the episode ends.
+        By default the last answer of all turns is graded by ``grader``, and the episode ends, with
+        ``info["verdict"]`` (``Verdict.record``). An override that asks ``grader`` itself should say the same there.
 
         Args:
             turn: The policy's turn; ``turns`` has all of them.
@@ -141,9 +142,10 @@ class ToolEnv(gym.Env[str, str]):
             return Ended(None, end="no_answer")
         assert self.grader is not None  # __init__ refused that
         verdict = self.grader(self.problem, answer)
+        info = {"verdict": verdict.record()}
         if verdict.reason is Reason.UNAVAILABLE:
-            return Ended(answer, end="unavailable")
-        return Ended(answer, float(verdict.correct), verdict.correct)
+            return Ended(answer, end="unavailable", info=info)
+        return Ended(answer, float(verdict.correct), verdict.correct, info=info)
 
     def answer_tags(self) -> int:
         """Override it where more than one answer is asked for: how often the policy has marked an answer so far."""

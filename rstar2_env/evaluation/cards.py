@@ -24,8 +24,8 @@ from rstar2_env.evaluation.play import play_episode
 from rstar2_env.evaluation.validation.exploit_table import stored, table
 from rstar2_env.wrappers.make import make_env
 
-OPTIONAL = frozenset({"rstar2/ReasoningGym-v0"})
-"""Ids that are there only with a package that is no requirement; the gallery leaves them out."""
+OPTIONAL = {"rstar2/ReasoningGym-v0": "reasoning-gym"}
+"""Ids that need an extra of that name; the gallery shows no episode of theirs, which would depend on its version."""
 
 _COMMON = {
     "self", "problems", "dialect", "dialect_options", "split", "holdout", "sandbox", "limits", "max_output",
@@ -35,6 +35,8 @@ _COMMON = {
 _MOST_TURNS = 60
 _SEEDS = 20
 _LONGEST_MESSAGE = 1500
+_FIRST_MESSAGES, _LAST_MESSAGES = 5, 2
+"""Of an episode of more messages, those that the gallery shows."""
 
 _INTRODUCTION = """\
 # Environments
@@ -163,7 +165,7 @@ def sample_episode(env_id: str, *, seed: int = 0) -> Episode:
 
 def gallery() -> str:
     """docs/environments.md: every environment of this package, with one episode of each."""
-    cards = [card(env_id) for env_id in environment_ids() if env_id not in plugin_ids and env_id not in OPTIONAL]
+    cards = [card(env_id) for env_id in environment_ids() if env_id not in plugin_ids]
     rows = [
         f"| [`{each.env_id}`](#{_anchor(each.env_id)}) | {_cell(each.line)} | {_knob_cell(each)} | "
         f"{_cell(each.baseline_text) or '–'} |\n"
@@ -217,16 +219,26 @@ class _Reference:
 
 
 def _chapter(each: Card) -> str:
-    episode = sample_episode(each.env_id)
-    shown = [message for message in episode.messages if message.role != "system"]
     facts = [f"Knobs: `{each.knobs_text}`."] if each.knobs else []
     facts += [each.sections["Difficulty"]] if "Difficulty" in each.sections else []
     facts += [f"Random baseline: {each.baseline}"] if each.baseline else []
+    extra = OPTIONAL.get(each.env_id)
+    facts += [f"Needs the extra `{extra}`: `pip install 'rstar2-env[{extra}]'`."] if extra else []
     said = "\n\n".join(facts).replace("``", "`")
-    return (
-        f"\n## {each.env_id}\n\n{each.line}\n\n{said}{chr(10) * 2 if said else ''}"
-        f"{written(shown, longest=_LONGEST_MESSAGE)}\nReward {episode.reward:g}, `{episode.end}`.\n"
-    )
+    head = f"\n## {each.env_id}\n\n{each.line}\n\n{said}{chr(10) if said else ''}"
+    return head if extra else f"{head}{chr(10) if said else ''}{_played(sample_episode(each.env_id))}"
+
+
+def _played(episode: Episode) -> str:
+    """An episode as Markdown; of a long one its beginning and its end."""
+    messages = [message for message in episode.messages if message.role != "system"]
+    left_out = len(messages) - _FIRST_MESSAGES - _LAST_MESSAGES
+    first = messages if left_out <= 0 else messages[:_FIRST_MESSAGES]
+    shown = written(first, longest=_LONGEST_MESSAGE)
+    if left_out > 0:
+        last = written(messages[-_LAST_MESSAGES:], longest=_LONGEST_MESSAGE)
+        shown += f"\n*{left_out} messages are left out here.*\n\n{last}"
+    return f"{shown}\nReward {episode.reward:g}, `{episode.end}`.\n"
 
 
 def _sections(text: str) -> dict[str, str]:

@@ -35,3 +35,7 @@ class Verdict:
     reason: Reason
     method: str
     seconds: float = 0.0
+
+    def record(self) -> dict[str, str]:
+        """What ``info`` says of it: ``reason`` and ``method``, and no seconds, which differ from run to run."""
+        return {"reason": str(self.reason), "method": self.method}

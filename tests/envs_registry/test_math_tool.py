@@ -212,6 +212,7 @@ class TestReward:
             "tool_errors": 0,
             "tool_calls_total": 1,
             "answer_tags": 1,
+            "verdict": {"reason": "equal", "method": "number"},
         }
 
 

@@ -25,6 +25,18 @@ def test_the_oracle_agent_earns_one(env_id, split):
 
 
 @each_id
+def test_who_has_a_grader_says_why_an_answer_is_right(env_id):
+    (episode,) = evaluate(env_id, "oracle", episodes=1, split="train", env_options=options(env_id)).episodes
+    env = gym.make(env_id, **options(env_id)).unwrapped
+    env.reset(options={"problem_id": episode.problem_id})  # of a mixture, the grader is that of the episode's source
+    verdict = episode.steps[-1].info.get("verdict")
+    assert (verdict is not None) is (getattr(env, "grader", None) is not None)
+    if verdict is not None:
+        assert verdict["reason"] == "equal"
+        assert verdict["method"]
+
+
+@each_id
 def test_an_oracle_that_is_told_to_be_wrong_is_hardly_ever_right(env_id):
     # Hardly: where many answers are right, as in Saturn, a changed one may be another of them.
     found = evaluate(

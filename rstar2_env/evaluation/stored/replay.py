@@ -67,7 +67,8 @@ def replay(episode: Episode, setting: Setting, *, problem: Problem | None = None
         trained: Whether a trainer played it: there ``reset`` gets a seed, and at most the id of a problem.
 
     Raises:
-        ConfigurationError: The episode has no turn, or its environment cannot be made.
+        ConfigurationError: The episode has no turn, its environment cannot be made, or it was given problems that
+            cannot be found again.
     """
     actions = [message.content for message in episode.messages if message.role == "assistant"]
     if not actions:
@@ -79,13 +80,15 @@ def replay(episode: Episode, setting: Setting, *, problem: Problem | None = None
     ways: list[dict[str, Any]] = [{}, *by_id, *handed] if trained else [*handed, {}, *by_id]
     env = make_env(setting.env, wrappers=setting.wrappers, **setting.env_options)
     try:
-        return _play(env, episode, actions, ways)
+        return _play(env, episode, actions, ways, "" if problem or trained else setting.problems)
     finally:
         env.close()
 
 
-def _play(env: gym.Env[str, str], episode: Episode, actions: list[str], ways: list[dict[str, Any]]) -> Replayed:
-    again, found = _begin(env, episode, ways)
+def _play(
+    env: gym.Env[str, str], episode: Episode, actions: list[str], ways: list[dict[str, Any]], lost: str
+) -> Replayed:
+    again, found = _begin(env, episode, ways, lost)
     turns = 0
     for turn, action in enumerate(actions, 1):
         try:
@@ -107,8 +110,17 @@ _OURS = frozenset({"cancelled", "tokens", "time", "turns", "unavailable", "no_te
 """Ends that a player may have caused itself, after a step at which the environment was not over."""
 
 
-def _begin(env: gym.Env[str, str], episode: Episode, ways: list[dict[str, Any]]) -> tuple[Episode, list[Difference]]:
-    """Reset the environment in the first way that shows the same, else in the first way that there is."""
+def _begin(
+    env: gym.Env[str, str], episode: Episode, ways: list[dict[str, Any]], lost: str
+) -> tuple[Episode, list[Difference]]:
+    """Reset the environment in the first way that shows the same, else in the first way that there is.
+
+    Args:
+        env: The environment.
+        episode: What was played.
+        ways: Options of ``reset``.
+        lost: The problems that the episodes were given, where they cannot be found again; another problem is no replay.
+    """
     began: list[tuple[dict[str, Any], list[Difference]]] = []
     failure: Rstar2Error | None = None
     for way in ways:
@@ -123,6 +135,12 @@ def _begin(env: gym.Env[str, str], episode: Episode, ways: list[dict[str, Any]])
     if not began:
         raise ConfigurationError(f"The environment cannot be reset as it was: {failure}", option="problems")
     way, found = began[0]
+    if lost and all(differences[0].what == "info.problem_id" for _, differences in began):
+        raise ConfigurationError(
+            f"The problem {episode.problem_id!r} cannot be found: the run says of its problems only that they were "
+            f"{lost!r}. Say where they are.",
+            option="problems",
+        )
     return Episode(seed=episode.seed).begin(*env.reset(seed=episode.seed, options=way or None)), found
 
 
@@ -176,10 +194,14 @@ def _shown(episode: Episode, turn: int) -> tuple[str, str] | None:
     return None
 
 
+_LATER = frozenset({"verdict"})
+"""Keys of ``info`` that runs of earlier versions lack."""
+
+
 def _info_differences(turn: int, stored: Mapping[str, Any], now: Mapping[str, Any]) -> list[Difference]:
     if not stored:
         return []  # a player that keeps no info
-    names = [*stored, *(name for name in now if name not in stored)]
+    names = [*stored, *(name for name in now if name not in stored and name not in _LATER)]
     return [
         Difference(turn, f"info.{name}", stored.get(name), now.get(name))
         for name in names

@@ -10,6 +10,7 @@ from rstar2_env.core.errors import ConfigurationError, EpisodeOverError, Unknown
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.problems import Problem
 from rstar2_env.tools import ToolResult
+from rstar2_env.verification import Reason, Verdict
 
 INFO_OF_END = {"end", "answer", "correct", "turns", "tool_errors", "tool_calls_total", "answer_tags"}
 
@@ -55,11 +56,20 @@ class TestInfo:
         }
         assert info == {"role": "user", "tool_calls": [record], "answer_tags": 0}
 
-    @pytest.mark.parametrize("turns", [[RIGHT], ["no"], [call()] * 10])
-    def test_every_end_tells_the_same_things(self, turns):
+    @pytest.mark.parametrize(("turns", "graded"), [([RIGHT], {"verdict"}), (["no"], set()), ([call()] * 10, set())])
+    def test_every_end_tells_the_same_things_and_a_graded_one_why(self, turns, graded):
         env, _ = make()
         *_, info = play(env, *turns)
-        assert set(info) == {"role", "tool_calls"} | INFO_OF_END
+        assert set(info) == {"role", "tool_calls"} | INFO_OF_END | graded
+
+    @pytest.mark.parametrize("reason", Reason)
+    def test_the_verdict_is_the_graders_reason_and_method_and_no_time(self, reason):
+        env, _ = make(grader=lambda problem, answer: Verdict(reason is Reason.EQUAL, reason, "symbolic", seconds=0.2))
+        *_, before = play(env, call() + WRONG)
+        assert "verdict" not in before, "the answer may still change"
+        *_, info = env.step(RIGHT)
+        assert info["verdict"] == {"reason": reason.value, "method": "symbolic"}
+        assert type(info["verdict"]["reason"]) is str
 
     def test_it_is_the_same_for_the_same_seed_and_turns_however_long_the_tool_took(self):
         traces = []

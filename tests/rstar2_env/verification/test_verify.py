@@ -192,7 +192,7 @@ def test_a_comparison_without_math_verify_names_the_extra() -> None:
         "assert verify('1/2', '0.5').correct and verify('x+1', '1+x').correct\n"
         "math_verify_alone('1', '1')"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=400)
     assert "MissingExtraError" in done.stderr
     assert "pip install 'rstar2-env[math-verify]'" in done.stderr
 

@@ -53,6 +53,14 @@ def test_what_nothing_changed_in_is_answered_the_same(played: Path) -> None:
         assert "the environment answers as it did" in " ".join(done.output.split())
 
 
+def test_a_run_of_a_version_whose_environments_gave_no_verdict_is_answered_the_same(
+    changed: Callable[[Callable[[dict[str, Any]], None]], Path],
+) -> None:
+    old = changed(lambda line: line["steps"][-1]["info"].pop("verdict"))
+    done = run("replay", old, "0")
+    assert done.exit_code == 0, done.output
+
+
 def _text(line: dict[str, Any]) -> None:
     line["messages"][3]["content"] = "<tool_response>\n999\n</tool_response>"
 
@@ -67,6 +75,10 @@ def _status(line: dict[str, Any]) -> None:
 
 def _end(line: dict[str, Any]) -> None:
     line["steps"][-1]["info"]["end"] = "no_answer"
+
+
+def _verdict(line: dict[str, Any]) -> None:
+    line["steps"][-1]["info"]["verdict"] = {"reason": "timeout", "method": "deadline"}
 
 
 def _question(line: dict[str, Any]) -> None:
@@ -84,6 +96,7 @@ def _cut_off(line: dict[str, Any]) -> None:
         (_reward, "reward", -1),
         (_status, "info.tool_calls", 1),
         (_end, "info.end", -1),
+        (_verdict, "info.verdict", -1),
         (_question, "text", 0),
         (_cut_off, "over", 1),
     ],
@@ -97,6 +110,17 @@ def test_where_the_environment_answers_otherwise_is_told(
     assert not told["same"]
     found = [(one["what"], one["turn"]) for one in told["differences"]]
     assert found[-1] == (what, told["turns_stored"] if turn < 0 else turn)
+
+
+def test_problems_of_a_file_are_asked_for_before_another_problem_is_replayed(tmp_path: Path) -> None:
+    file = tmp_path / "own.jsonl"
+    file.write_text('{"question": "1+1?", "answer": "2"}\n')
+    evaluate(MATH, "oracle", problems=str(file), out=tmp_path / "run", workers=1)
+    done = run("replay", tmp_path / "run", "0")
+    assert done.exit_code == 2
+    assert "'own-1' cannot be found" in done.stderr
+    assert "(--problems)" in done.stderr
+    assert run("replay", tmp_path / "run", "0", "--problems", file).exit_code == 0
 
 
 def test_an_action_that_the_environment_refuses_ends_the_replay(played: Path) -> None:

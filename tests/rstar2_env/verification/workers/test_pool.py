@@ -181,7 +181,7 @@ def test_workers_die_with_their_owner_even_in_the_middle_of_work(way_to_end: str
         "print(*pids, flush=True)\n"
         f"{way_to_end}\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=400, check=False)
     pids = [int(word) for word in done.stdout.split()]
     assert pids
     assert all(ended(pid) for pid in pids)
