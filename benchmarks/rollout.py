@@ -11,8 +11,11 @@ generation step, as its training loop makes it (environments reset, turns, tools
 ratio the median of the ratios of neighbouring runs.
 
 ``step`` is an optimizer step, rollouts aside: GRPO-RoC chooses from 2G recorded episodes and trains on G, and TRL's
-trainer is handed those same G. ``reuse`` is our engine with and without the cache that is kept between turns. vLLM
-computes in further threads of its own, so its CPU seconds say little.
+trainer is handed those same G. ``reuse`` is our engine with and without the cache that is kept between turns.
+
+``--vllm`` plays the first two rows through vLLM on both sides, compiled, each in a process of its own, since a process
+can have one: TRL's ``vllm_mode="colocate"`` without its correction of vLLM's probabilities, which computes every row
+once more, and without its hand-over of weights, which fails on a CPU; they stay those of the policy's folder.
 
 What it does not show: models of real size, where arithmetic outweighs the loops' own work; accelerators; what the two
 sides would do with different random lengths (each draws its own, from the same distribution).
@@ -22,7 +25,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import itertools
 import json
 import os
 import statistics
@@ -41,171 +43,17 @@ import torch
 from env import ANSWER, TARGET_US, Nothing, best_us, episode
 from rich.console import Console
 from rich.table import Table
-from rollout_policy import QUESTION, RESPONSE, make_policy
-from rollout_trainers import EpisodeSteps, TrlLoop, trl_config
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from rollout_policy import make_policy
+from rollout_sides import ENV, TOKENS, Bench, Played, Side, computed, heavy_tail
+from rollout_trainers import EpisodeSteps
+from transformers import AutoModelForCausalLM
 
-from rstar2_env.core.episode import Episode
 from rstar2_env.rollout import (
-    Budget,
-    ChatCodec,
-    Engine,
-    EpisodeRequest,
-    Player,
     SamplingParams,
     TransformersEngine,
-    make_engine,
 )
-from rstar2_env.sandbox.job import Job, Outcome
-from rstar2_env.testing import StubSandbox
 
-ENV = "rstar2/MathTool-v0"
-TOKENS = 320
 ROWS = ("instant", "tail", "reuse", "overhead", "step")
-
-
-@dataclass(frozen=True, slots=True)
-class Played:
-    """What one run of a side took and did.
-
-    Attributes:
-        seconds: Of the clock.
-        cpu: Seconds of CPU, all threads.
-        episodes: Episodes played.
-        calls: Calls of the tool that ran.
-        policy_tokens: Tokens that the policy wrote.
-        computed: Tokens of prompts that were computed, where the engine says.
-    """
-
-    seconds: float
-    cpu: float
-    episodes: int
-    calls: int
-    policy_tokens: int
-    computed: int = 0
-
-
-class SlowSandbox(StubSandbox):
-    """Answers each job after the next of the given times, again and again from the start."""
-
-    def __init__(self, waits: Sequence[float]) -> None:
-        super().__init__(RESPONSE)
-        self.waits = list(waits)
-        self.rewind()
-
-    def rewind(self) -> None:
-        """Begin with the first time."""
-        self._next = itertools.cycle(self.waits)
-        self.jobs.clear()
-
-    def run(self, job: Job) -> Outcome:
-        """Wait and answer."""
-        wait = next(self._next)
-        if wait:
-            time.sleep(wait)
-        return super().run(job)
-
-
-def heavy_tail(count: int, seed: int = 0, *, median: float = 0.02, tail: float = 2.0) -> list[float]:
-    """Times of calls in seconds: log-normal around ``median``, and one in a hundred is ``tail``."""
-    rng = np.random.default_rng(seed)
-    waits = median * np.exp(0.5 * rng.standard_normal(count))
-    waits[rng.permutation(count)[: round(count / 100)]] = tail
-    return [float(wait) for wait in waits]
-
-
-class Bench:
-    """One policy, one environment, and both sides of the comparison.
-
-    Args:
-        policy: Folder of the policy.
-        groups: Problems.
-        group_size: Episodes of each.
-        waits: Times of the tool's calls.
-        engine: Name of our engine.
-        **engine_options: Its options.
-    """
-
-    def __init__(
-        self,
-        policy: Path,
-        groups: int,
-        group_size: int,
-        *,
-        waits: Sequence[float] = (0.0,),
-        engine: str = "transformers",
-        **engine_options: Any,
-    ) -> None:
-        self.sandbox = SlowSandbox(waits)
-        self.tokenizer = AutoTokenizer.from_pretrained(policy, padding_side="left")
-        self.model = AutoModelForCausalLM.from_pretrained(policy)
-        self.groups, self.group_size = groups, group_size
-        self.engine = make_engine(engine, self.model, self.tokenizer, max_rows=1024, **engine_options)
-        self.player = Player(
-            self.make_env,
-            self.engine,
-            ChatCodec(self.tokenizer),
-            sampling=SamplingParams(max_tokens=1),
-            budget=Budget(tokens=TOKENS),
-        )
-        self._trl: TrlLoop | None = None
-
-    def make_env(self) -> gym.Env[str, str]:
-        """One environment."""
-        problems = [
-            {"id": f"p{n}", "question": QUESTION % (17 + n, 31 + n), "answer": str((17 + n) * (31 + n))}
-            for n in range(self.groups)
-        ]
-        plain = {"system": "", "instruction": ""}
-        env: gym.Env[str, str] = gym.make(
-            ENV,
-            disable_env_checker=True,
-            problems=problems,
-            sandbox=self.sandbox,
-            dialect_options=plain,
-            max_turns=8,
-        )
-        return env
-
-    def ours(self, seed: int) -> Played:
-        """Play every episode once."""
-        return self._measure(lambda: self.play(seed))
-
-    def trl(self, seed: int) -> Played:
-        """Let TRL play every episode once."""
-        if self._trl is None:
-            config = trl_config(self.groups * self.group_size, self.group_size, TOKENS)
-            self._trl = TrlLoop(self.model, self.tokenizer, self.make_env, config)
-        loop = self._trl
-        return self._measure(lambda: loop.play([f"p{n}" for n in range(self.groups)], seed))
-
-    def play(self, seed: int) -> list[Episode]:
-        """Our episodes."""
-        requests = [
-            EpisodeRequest(
-                group=number // self.group_size,
-                seed=seed,
-                options={"problem_id": f"p{number // self.group_size}"},
-                sampling_seed=seed * 1_000_003 + number,
-            )
-            for number in range(self.groups * self.group_size)
-        ]
-        return self.player.play(requests)
-
-    def close(self) -> None:
-        """Close environments and the engine."""
-        self.player.close()
-        self.engine.close()
-
-    def _measure(self, play: Callable[[], Sequence[Episode] | int]) -> Played:
-        self.sandbox.rewind()
-        before = computed(self.engine)
-        clock, cpu = time.perf_counter(), time.process_time()
-        played = play()
-        clock, cpu = time.perf_counter() - clock, time.process_time() - cpu
-        tokens = played if isinstance(played, int) else sum(sum(episode.mask) for episode in played)
-        episodes = self.groups * self.group_size
-        return Played(clock, cpu, episodes, len(self.sandbox.jobs), tokens, computed(self.engine) - before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,12 +125,6 @@ def reuse(policy: Path, count: int, repeats: int, *, turns: int = 6, shown: int 
     return Row(what, *figures, statistics.median(b[1] / a[1] for a, b in runs), "–", runs)
 
 
-def computed(engine: Engine) -> int:
-    """Tokens of prompts that an engine has computed."""
-    stats = engine.stats()  # type: ignore[attr-defined]  # both engines of make_engine have it
-    return int(stats.prompt_tokens - stats.cached_tokens)
-
-
 def overhead() -> Row:
     """``reset`` and ``step`` without a call, less an empty environment's; ``env.py`` measures more of it."""
     env = gym.make(ENV, problems=[{"question": "What is 3 + 4?", "answer": "7"}]).unwrapped
@@ -325,14 +167,9 @@ def measure(arguments: argparse.Namespace) -> Iterator[Row]:
                 bench = Bench(policy, *shape, waits=waits)
                 yield compare(what, target, bench.ours, bench.trl, arguments.repeats)
                 bench.close()
-        if arguments.vllm:
-            for what, waits in (("through vLLM, tool latency 0", (0.0,)), ("through vLLM, heavy tail", tail)):
-                beside = Bench(policy, *shape, waits=waits)
-                # TRL's trainer must be there before vLLM, which begins a process group of its own.
-                beside.trl(0)
-                bench = Bench(policy, *shape, waits=waits, engine="vllm", max_model_len=1024)
-                yield compare(what, "reported", bench.ours, beside.trl, arguments.repeats)
-                bench.close(), beside.close()
+            if name in arguments.rows and arguments.vllm:
+                with Side("ours", policy, *shape, waits) as ours, Side("trl", policy, *shape, waits) as theirs:
+                    yield compare(f"through vLLM, {what}", target, ours, theirs, arguments.repeats)
         if "reuse" in arguments.rows:
             yield reuse(policy, arguments.groups * arguments.group_size, arguments.repeats)
         if "overhead" in arguments.rows:
@@ -350,7 +187,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--policy", type=Path, help="folder to keep the tiny policy in, so that it is made once")
     parser.add_argument("--policy-steps", type=int, default=120, help="training steps of the tiny policy")
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
-    parser.add_argument("--vllm", action="store_true", help="also play through vLLM")
+    parser.add_argument("--vllm", action="store_true", help="also play the first two rows through vLLM on both sides")
     parser.add_argument("--json", type=Path, help="file for the single runs")
     arguments = parser.parse_args(given)
     torch.set_num_threads(1)

@@ -87,6 +87,8 @@ class TrlLoop:
             processing_class=tokenizer,
             environment_factory=environment_factory(make_env),
         )
+        if config.use_vllm:  # it loaded the model's folder, and these are the same weights
+            self._trainer._last_loaded_step = self._trainer.state.global_step
         self._size = config.num_generations
 
     def play(self, problems: Sequence[str], seed: int) -> int:

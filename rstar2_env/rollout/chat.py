@@ -115,11 +115,14 @@ class ChatCodec:
         """Ids of a complete turn of the policy with its end-of-turn token; for traces, not for generated turns."""
         return self._encode((self._head, Slot("policy", lstrip=False, rstrip=False), self._final), {"policy": text})
 
-    def conversation(self, messages: Sequence[Message]) -> tuple[list[int], list[int]]:
+    def conversation(
+        self, messages: Sequence[Message], learned: Sequence[bool] | None = None
+    ) -> tuple[list[int], list[int]]:
         """Ids and mask of a finished conversation, as if an engine had generated its turns.
 
         Args:
             messages: Optionally a system message; a user message; then policy and environment alternately.
+            learned: For each turn of the policy, whether the mask is 1 on it; ``None`` for all of them.
 
         Returns:
             The ids, and a mask that is 1 on the policy's tokens, including its end-of-turn tokens.
@@ -141,7 +144,7 @@ class ChatCodec:
             policy = number % 2 == 0
             new = self.turn(message.content) if policy else self.suffix(message.role, message.content, ended=True)
             ids += new
-            mask += [int(policy)] * len(new)
+            mask += [int(policy and (learned is None or learned[number // 2]))] * len(new)
         return ids, mask
 
     def _turn_marks(self) -> tuple[str, str, str]:

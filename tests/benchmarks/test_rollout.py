@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 import torch
+from places import BENCHMARKS
 
 from rstar2_env.core.status import ToolStatus
 
@@ -66,6 +70,19 @@ def test_it_prints_a_table_and_writes_every_run(
     printed = capsys.readouterr().out
     assert "ratio" in printed
     assert json.loads(printed.strip().splitlines()[-1])["load"] in printed
+
+
+@pytest.mark.proof
+def test_both_sides_play_through_vllm(policy: Path, record_property: Callable[[str, object], None]) -> None:
+    pytest.importorskip("vllm", reason="needs the extra 'vllm'")
+    words = ["--groups", "2", "--group-size", "4", "--repeats", "1", "--rows", "instant", "--vllm"]
+    command = [sys.executable, str(BENCHMARKS / "rollout.py"), "--policy", str(policy), *words]
+    said = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    assert said.returncode == 0, said.stderr[-3000:]
+    _, row = json.loads(said.stdout.strip().splitlines()[-1])["rows"]
+    assert row["what"].startswith("through vLLM")
+    assert row["ratio"] > 0
+    record_property("episodes", f"{row['ours']}, beside {row['beside']}")
 
 
 def test_the_tail_is_one_call_in_a_hundred(rollout: ModuleType) -> None:

@@ -13,7 +13,7 @@ import hashlib
 import os
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,7 +25,6 @@ from rstar2_env.core.retries import delay
 from rstar2_env.rollout.engine import (
     Engine,
     EngineStats,
-    FinishReason,
     Generation,
     SamplingParams,
     TurnTimeoutError,
@@ -35,8 +34,16 @@ from rstar2_env.rollout.engines.transports.base import Setting, Takes
 from rstar2_env.rollout.engines.transports.make import make_transport
 from rstar2_env.rollout.engines.transports.servers import Servers, ServersOfSeveral
 from rstar2_env.rollout.engines.vllm_engine import SEED_BITS
-from rstar2_env.rollout.engines.vllm_logprobs import MOST_CANDIDATES, best_of, check_temperature
-from rstar2_env.rollout.engines.vllm_server_facts import NEUTRAL, ServerFacts, find_facts, read_metrics, stats_of
+from rstar2_env.rollout.engines.vllm_logprobs import MOST_CANDIDATES
+from rstar2_env.rollout.engines.vllm_server_facts import (
+    NEUTRAL,
+    ServerFacts,
+    check_sampling,
+    find_facts,
+    generation_of,
+    read_metrics,
+    stats_of,
+)
 from rstar2_env.rollout.engines.vllm_server_fleet import Fleet, Server, chain_of
 
 
@@ -150,11 +157,6 @@ class VllmServerEngine:
         """Maximum number of tokens of a prompt and its turn together."""
         return min(server.facts.max_model_len for server in self._fleet.servers)
 
-    @property
-    def copies(self) -> int:
-        """Number of servers that can be asked, each with weights of its own."""
-        return len(self._fleet.up) or 1
-
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
         """Continue ``ids`` at the server that caches most of them, unless it has many more requests than another.
 
@@ -167,10 +169,15 @@ class VllmServerEngine:
             ServiceError: No attempt was answered, or the server refused the request.
         """
         self._check(ids, params)
-        seed = params.seed
-        if seed is None:
-            seed = int(self._seeds.spawn(1)[0].generate_state(1, np.uint64)[0])
-        return await self._http.run(self._generate(list(ids), params, seed % (1 << SEED_BITS)))
+        return await self._http.run(self._generate(list(ids), params, self._seed_of(params)))
+
+    async def generate_on_each(self, ids: Sequence[int], params: SamplingParams) -> list[Generation]:
+        """Continue ``ids`` at every server that is up: each has weights of its own.
+
+        A server that is lost meanwhile is left out. Raises as ``generate`` does.
+        """
+        self._check(ids, params)
+        return await self._http.run(self._on_each(list(ids), params, self._seed_of(params)))
 
     def update_weights(self, version: int, weights: Any = None) -> None:
         """Record the version; with ``weights``, hand them over to every server.
@@ -272,23 +279,31 @@ class VllmServerEngine:
                 f"The conversation has {len(ids)} tokens; the servers accept {self.max_model_len}, including the turn "
                 "to generate: start them with a larger --max-model-len, or lower the token budget of an episode."
             )
-        check_temperature(params.temperature)
         check_candidates(self, params.candidates)
-        facts = [server.facts for server in self._fleet.servers]
-        if params.temperature not in (0.0, 1.0) and not all(found.scaled for found in facts):
-            raise ConfigurationError(
-                "A server's log-probabilities do not take the temperature into account: start it with "
-                "--logprobs-mode processed_logprobs, or sample at temperature 1."
-            )
-        if (params.top_k or params.top_p < 1) and params.temperature and not all(found.full for found in facts):
-            raise ConfigurationError(
-                "With top_p or top_k a server normalises log-probabilities over the remaining tokens, not over "
-                "all: sample with top_p=1 and top_k=0, or start it with VLLM_SERVER_DEV_MODE=1 "
-                "VLLM_USE_V2_MODEL_RUNNER=0 and "
-                "--worker-extension-cls rstar2_env.rollout.engines.vllm_worker.FullLogprobs."
-            )
+        check_sampling([server.facts for server in self._fleet.servers], params)
 
-    async def _generate(self, ids: list[int], params: SamplingParams, seed: int) -> Generation:
+    def _seed_of(self, params: SamplingParams) -> int:
+        seed = params.seed
+        if seed is None:
+            seed = int(self._seeds.spawn(1)[0].generate_state(1, np.uint64)[0])
+        return seed % (1 << SEED_BITS)
+
+    async def _on_each(self, ids: list[int], params: SamplingParams, seed: int) -> list[Generation]:
+        while True:
+            await self._fleet.any_up()
+            asked = [self._generate(ids, params, seed, server) for server in self._fleet.up]
+            answers = await asyncio.gather(*asked, return_exceptions=True)
+            found = [one for one in answers if not isinstance(one, BaseException)]
+            wrong = [one for one in answers if isinstance(one, BaseException) and not _lost(one)]
+            if wrong:
+                raise wrong[0]
+            if found:
+                return found
+
+    async def _generate(
+        self, ids: list[int], params: SamplingParams, seed: int, at: Server | None = None
+    ) -> Generation:
+        """Generate at one server, or at the one that suits the prompt best."""
         await self._ready.wait()
         self._fleet.watch()
         body = {
@@ -312,19 +327,21 @@ class VllmServerEngine:
             "return_tokens_as_token_ids": params.candidates > 0,
         }
         chain = chain_of(ids) if len(self._fleet.servers) > 1 else []
-        answer, server, version = await self._ask(body, chain)
-        generation = _generation(answer, server.base, version, params)
+        answer, server, version = await self._ask(body, chain, at)
+        generation = generation_of(answer, server.base, version, params)
         if chain:
             self._fleet.remember(chain_of(ids + generation.ids), server)
         return generation
 
-    async def _ask(self, body: dict[str, Any], chain: Sequence[int]) -> tuple[Any, Server, int]:
-        """Ask for a generation until a server answers; waiting for a lost one is no attempt."""
+    async def _ask(self, body: dict[str, Any], chain: Sequence[int], at: Server | None) -> tuple[Any, Server, int]:
+        """Ask for a generation until a server answers; waiting for a lost one is no attempt, unless it is asked for."""
         failed: list[str] = []
         after_s: float | None = None
         while True:
+            if at is not None and not at.up:
+                raise ServiceError(f"The vLLM server {at.base} is lost: {at.why}", cause="lost")
             await self._fleet.any_up()
-            server = self._fleet.choose(chain, failed)
+            server = at or self._fleet.choose(chain, failed)
             if server.base in failed:
                 await asyncio.sleep(delay(len(failed)) if after_s is None else after_s)
                 if not server.up:
@@ -377,16 +394,5 @@ def _base(address: str) -> str:
     return address.rstrip("/").removesuffix("/v1")
 
 
-def _generation(answer: Any, base: str, version: int, params: SamplingParams) -> Generation:
-    choice = answer["choices"][0] if isinstance(answer, Mapping) and answer.get("choices") else {}
-    ids, logprobs = choice.get("token_ids"), (choice.get("logprobs") or {}).get("token_logprobs")
-    if ids is None or logprobs is None or len(ids) != len(logprobs):
-        raise ServiceError(
-            f"{base} returns no token ids with log-probabilities; rollouts need `vllm serve`, version 0.22 or newer."
-        )
-    reason = choice.get("finish_reason")
-    if reason not in ("stop", "length"):
-        raise ServiceError(f"{base} ended a request on its own: {reason}.")
-    candidates = best_of(choice["logprobs"].get("top_logprobs") or [], params)
-    kind: FinishReason = "stop" if reason == "stop" else "length"
-    return Generation(list(ids), list(map(float, logprobs)), kind, version, candidates)
+def _lost(error: BaseException) -> bool:
+    return isinstance(error, ServiceError) and error.cause == "lost"

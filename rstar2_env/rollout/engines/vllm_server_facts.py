@@ -1,15 +1,16 @@
-"""The properties of a ``vllm serve``, found by requests: its model, its capacity, how it scales log-probabilities."""
+"""The properties of a ``vllm serve``, found by requests: model, capacity, log-probabilities; and its answers, read."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError, ServiceError
 from rstar2_env.core.http import HttpClient
-from rstar2_env.rollout.engine import EngineStats
+from rstar2_env.rollout.engine import EngineStats, FinishReason, Generation, SamplingParams
+from rstar2_env.rollout.engines.vllm_logprobs import best_of, check_temperature
 
 _METRIC = re.compile(r"^(vllm:\w+)(?:\{(.*)\})? (\S+)$", flags=re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
@@ -120,6 +121,53 @@ def _capacity(metrics: list[tuple[str, dict[str, str], float]]) -> int | None:
             elif blocks.isdigit() and size.isdigit():
                 found.append(int(blocks) * int(size))
     return sum(found) if found else None
+
+
+def check_sampling(facts: Sequence[ServerFacts], params: SamplingParams) -> None:
+    """Refuse parameters for which servers do not report the log-probabilities that an engine promises.
+
+    Raises:
+        ConfigurationError: The temperature is none of vLLM's, or log-probabilities would be of another distribution.
+    """
+    check_temperature(params.temperature)
+    if params.temperature not in (0.0, 1.0) and not all(found.scaled for found in facts):
+        raise ConfigurationError(
+            "A server's log-probabilities do not take the temperature into account: start it with "
+            "--logprobs-mode processed_logprobs, or sample at temperature 1."
+        )
+    if (params.top_k or params.top_p < 1) and params.temperature and not all(found.full for found in facts):
+        raise ConfigurationError(
+            "With top_p or top_k a server normalises log-probabilities over the remaining tokens, not over "
+            "all: sample with top_p=1 and top_k=0, or start it with VLLM_SERVER_DEV_MODE=1 "
+            "VLLM_USE_V2_MODEL_RUNNER=0 and "
+            "--worker-extension-cls rstar2_env.rollout.engines.vllm_worker.FullLogprobs."
+        )
+
+
+def generation_of(answer: Any, base: str, version: int, params: SamplingParams) -> Generation:
+    """Read the answer of a server to one request for a completion.
+
+    Args:
+        answer: The JSON of ``/v1/completions``.
+        base: The server's address, for messages.
+        version: Version of the weights when the request was sent.
+        params: What the request wanted.
+
+    Raises:
+        ServiceError: It holds no token ids with log-probabilities, or the server ended the request on its own.
+    """
+    choice = answer["choices"][0] if isinstance(answer, Mapping) and answer.get("choices") else {}
+    ids, logprobs = choice.get("token_ids"), (choice.get("logprobs") or {}).get("token_logprobs")
+    if ids is None or logprobs is None or len(ids) != len(logprobs):
+        raise ServiceError(
+            f"{base} returns no token ids with log-probabilities; rollouts need `vllm serve`, version 0.22 or newer."
+        )
+    reason = choice.get("finish_reason")
+    if reason not in ("stop", "length"):
+        raise ServiceError(f"{base} ended a request on its own: {reason}.")
+    candidates = best_of(choice["logprobs"].get("top_logprobs") or [], params)
+    kind: FinishReason = "stop" if reason == "stop" else "length"
+    return Generation(list(ids), list(map(float, logprobs)), kind, version, candidates)
 
 
 async def _probe(http: HttpClient, base: str, model: str, **sampling: Any) -> list[float]:

@@ -125,7 +125,7 @@ def _merged(
             for adapter in part.active_adapters if kind == "weight" else ():
                 if adapter in part.lora_A and adapter not in part.merged_adapters:
                     with _holding(part, layer, low_rank):
-                        tensor = tensor + part.get_delta_weight(adapter).to(tensor.dtype)
+                        tensor = part.get_delta_weight(adapter).to(tensor.dtype).add_(tensor)
             tensor = tensor if dtype is None else tensor.to(dtype)
         yield name.replace(".base_layer.", "."), tensor
 

@@ -209,7 +209,7 @@ def test_an_interrupt_leaves_no_process_behind() -> None:
                 assert child.stdout.readline() == b"playing\n"
                 time.sleep(1.5)  # let programs start in the sandbox
                 child.send_signal(signal.SIGINT)
-                _, errors = child.communicate(timeout=120)
+                _, errors = child.communicate(timeout=400)
             finally:
                 child.kill()
         assert b"KeyboardInterrupt" in errors

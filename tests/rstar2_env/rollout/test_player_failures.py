@@ -181,7 +181,7 @@ def test_an_interrupt_from_the_keyboard_ends_the_program(play: str) -> None:
             # Three threads may write into one line.
             assert child.stdout.readline().startswith(b"inside")
             child.send_signal(signal.SIGINT)
-            _, errors = child.communicate(timeout=120)
+            _, errors = child.communicate(timeout=400)
         finally:
             child.kill()
     assert b"KeyboardInterrupt" in errors

@@ -193,14 +193,44 @@ def test_of_two_servers_the_other_works_on_and_the_lost_one_catches_up(serve: Se
     servers[0].dead = True
     assert [one.ids for one in ask(engine, 6)] == [[7]] * 6
     engine.update_weights(8, weights(8))
-    assert engine.copies == 1
     assert [one.ids for one in ask(engine, 4)] == [[8]] * 4
     servers[0].start()
     seen(lambda: len(engine._fleet.up) == 2)
-    assert engine.copies == 2
     assert [one.ids for one in ask(engine, 8)] == [[8]] * 8
     assert servers[0].log[-1] == "draw 8"
     assert f"draw {BASE}" not in servers[0].log
+
+
+def test_each_server_is_asked_itself_and_one_that_dies_is_left_out(serve: Serve) -> None:
+    servers = [Server(), Server(), Server()]
+    engine = serve(*servers)
+    engine.update_weights(7, weights(7))
+    # As after a hand-over that carries episodes on: one server has much more to do than the others.
+    engine._fleet.servers[0].in_flight = 100
+    servers[2].weights = 5
+
+    def on_each() -> list[list[int]]:
+        return [
+            one.ids for one in asyncio.run(asyncio.wait_for(engine.generate_on_each(PROMPT, SamplingParams(1)), 60))
+        ]
+
+    assert on_each() == [[7], [7], [5]]
+    servers[1].dies_at = 0
+    assert on_each() == [[7], [5]]
+    servers[1].start()
+    seen(lambda: len(engine._fleet.up) == 3)
+    assert on_each() == [[7], [7], [5]]
+    assert f"draw {BASE}" not in servers[1].log
+
+
+def test_where_every_server_dies_the_question_waits_for_one(serve: Serve) -> None:
+    server = Server()
+    engine = serve(server)
+    engine.update_weights(7, weights(7))
+    server.dies_at = 0
+    later(0.3, server.start)
+    (generation,) = asyncio.run(asyncio.wait_for(engine.generate_on_each(PROMPT, SamplingParams(1)), 60))
+    assert generation.ids == [7]
 
 
 def test_another_process_of_the_run_gives_it_the_weights_that_the_first_wrote(serve: Serve) -> None:
@@ -327,7 +357,7 @@ def test_what_a_killed_run_left_is_cleared_away(serve: Serve, tmp_path: Path) ->
 def test_a_turn_that_is_late_is_the_turns_fault_where_the_server_is_there_and_the_servers_where_it_hangs(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, hangs: bool
 ) -> None:
-    monkeypatch.setattr(vllm_server_fleet, "_ANSWER_S", 0.3)
+    monkeypatch.setattr(vllm_server_fleet, "_ANSWER_S", 2.0)
     gate = threading.Event()
 
     class Slow(Server):
@@ -335,18 +365,18 @@ def test_a_turn_that_is_late_is_the_turns_fault_where_the_server_is_there_and_th
 
         def __call__(self, asked: Asked, number: int) -> Answer:
             if self.slow and (asked.path == "/v1/completions" or hangs):
-                gate.wait(30)
+                gate.wait(60)
             return super().__call__(asked, number)
 
     slow, other = Slow(), Server()
-    engine = serve(slow, other, timeout_s=1.0)
+    engine = serve(slow, other, timeout_s=4.0)
     slow.slow = True
     try:
         if hangs:
             assert [one.ids for one in ask(engine, 4)] == [[BASE]] * 4
             assert engine._fleet.servers[0].losses == 1
         else:
-            with pytest.raises(TurnTimeoutError, match="no answer within 1 s"):
+            with pytest.raises(TurnTimeoutError, match="no answer within 4 s"):
                 ask(engine, 4)
             assert not any(server.losses for server in engine._fleet.servers)
     finally:

@@ -123,7 +123,7 @@ def test_all_servers_answer_with_the_weights_of_the_version_that_they_name(engin
         policy = moved(policy, version)
         engine.update_weights(version, checkpoint_weights(policy))
         holds(engine, policy, version)
-    assert engine.copies == 2
+    assert len(engine._fleet.up) == 2
 
 
 def test_engines_of_a_scheduler_get_their_weights_in_one_walk(servers: Any, engine_of: Any, policy: Any) -> None:
@@ -166,7 +166,7 @@ def test_a_server_killed_in_the_middle_leaves_no_half_of_the_weights_in_use(
     until(lambda: "next hand-over" in engine._fleet.servers[1].why)
     holds(engine, newer, 2)
     engine.update_weights(3, checkpoint_weights(moved(policy, 4)))
-    until(lambda: engine.copies == 2)
+    until(lambda: len(engine._fleet.up) == 2)
     holds(engine, moved(policy, 4), 3)
 
 
