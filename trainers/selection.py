@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 
-from .selectors.base import Reasons, Selector, plain_reasons
+from .selectors.base import Reasons, Selector, Weighs, plain_reasons
 
 NO_TOKENS, ALONE = "no_tokens", "alone"
 
@@ -61,6 +61,24 @@ def select(
             reasons[position] = ALONE
         kept = []
     return kept, reasons
+
+
+def weigh(
+    group: Sequence[Episode], selector: Selector, keep: int, apart: Sequence[int] = ()
+) -> dict[int, Mapping[str, float]]:
+    """The numbers by which a selector chooses in a group, by position; none where it does not tell them.
+
+    Args:
+        group: The episodes of the group, scored.
+        selector: Chooses.
+        keep: Largest number of episodes to choose.
+        apart: Positions that the selector is not shown.
+    """
+    if not isinstance(selector, Weighs):
+        return {}
+    shown = [position for position in range(len(group)) if position not in set(apart)]
+    told = selector.weighed([group[position] for position in shown], keep)
+    return {shown[place]: numbers for place, numbers in told.items() if numbers}
 
 
 def _check(group: Sequence[Episode], selector: Selector, keep: int, chosen: Sequence[int]) -> None:

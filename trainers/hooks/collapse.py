@@ -1,9 +1,11 @@
 """``collapse``: notices that the reward has fallen from its best, and saves or stops (rStar2-Agent, arXiv 2508.20722).
 
-The paper's run collapsed after step 510, and could not be mended (section 4.4): going on costs compute and keeps newer
+The paper's run collapsed after step 510, and could not be mended (section 5.3): going on costs compute and keeps newer
 checkpoints than the good ones. The reward of a step is noise, so what falls is its mean over ``window`` logs:
 
     collapsed: ``patience`` means in a row below best - share * |best|, best being the highest mean so far.
+
+Longer than most parts, since what it has seen is kept in checkpoints.
 """
 
 from __future__ import annotations

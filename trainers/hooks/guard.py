@@ -7,6 +7,8 @@ until the figure has been within them again, and
 - ``action="warn"``: does nothing else;
 - ``action="save"``: has a checkpoint written too, at the end of the step;
 - ``action="stop"``: ends the run after that checkpoint; the run's folder is complete, and ``resume`` would go on.
+
+Longer than most parts, since it is three actions, and what it has seen is kept in checkpoints.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ Reinforcement sharpens what a policy can do already and learns nothing from a pr
 such problem with a stored demonstration goes to a buffer, where it counts once; when ``size`` are there, one SFT step
 (the mean of -log p over the tokens of the policy's turns) is taken on their demonstrations, and the buffer is empty
 again. A problem without a demonstration is left alone. The paper has buffers of 128 and a learning rate of 1e-6, beside
-GRPO without the deviation.
+GRPO without the deviation. Longer than most parts, since it keeps a buffer, in checkpoints too, and takes steps of its
+own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""``length_stages``: episodes get other budgets from stage to stage (AceReason-Nemotron, arXiv 2505.16400)."""
+"""``length_stages``: episodes get other budgets from stage to stage (AceReason-Nemotron, arXiv 2505.16400).
+
+Longer than most parts, since the stages of three papers share it, whose lengths are checked against each other.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 Can One Domain Help Others? trains stage after stage, from easy to hard within a domain: at the end of each stage the
 reference model becomes the policy and the optimizer forgets its moments, so that the next is not held to what came
 before. The study also found that another chat template in evaluation than in training costs more than any of its
-curricula gains; so a run whose two differ is refused.
+curricula gains; so a run whose two differ is refused. Longer than most parts, since it compares the templates of
+training and evaluation too.
 """
 
 from __future__ import annotations

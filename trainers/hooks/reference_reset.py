@@ -1,4 +1,7 @@
-"""``reference_reset``: the reference model becomes the current policy when a run stalls (ProRL, arXiv 2505.24864)."""
+"""``reference_reset``: the reference model becomes the current policy when a run stalls (ProRL, arXiv 2505.24864).
+
+Longer than most parts, since it resets for either of two reasons, and its state is kept in checkpoints.
+"""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from rstar2_env.core.own_code import Shape, is_class_with
 from rstar2_env.core.registry import Registry
@@ -84,6 +84,26 @@ class Sampler(Protocol):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from a state that ``state_dict`` returned."""
         ...
+
+
+@runtime_checkable
+class Tells(Protocol):
+    """Optional method of a sampler that can tell where it stands."""
+
+    def figures(self) -> Mapping[str, float]:
+        """Return finite numbers by name, of the step to come; they are logged as ``sampler/<name>``.
+
+        Names in use: ``share/<kind>``, how likely each kind of problem is; ``level`` and ``stage``, numbers from 1
+        (``stage`` is 0 while problems are measured); ``problems``, how many may come; ``hard``, ``normal``, ``easy``
+        and ``unseen``, how many are in each pool; ``expected``, the mean pass rate that it predicts.
+        """
+        ...
+
+
+def told_by(sampler: Sampler) -> dict[str, float]:
+    """The figures of a sampler by their names in the metrics; none where it tells none."""
+    told = sampler.figures() if isinstance(sampler, Tells) else {}
+    return {f"sampler/{name}": float(value) for name, value in told.items()}
 
 
 def problems_of(env: Any) -> ProblemSource | None:

@@ -1,7 +1,8 @@
 """``curriculum``: levels of difficulty, each until enough of it is solved (SATURN, arXiv 2505.16368).
 
 The paper measures the pass rate on held-out instances of the level; here it is that of the latest groups of training at
-the level, which cost nothing.
+the level, which cost nothing. Longer than most parts, since it tells where it stands, and its state goes into every
+checkpoint.
 """
 
 from __future__ import annotations
@@ -70,6 +71,11 @@ class Curriculum:
         right, played = map(sum, zip(*self._latest, strict=True))
         if right > self._above * played:
             self._level, self._latest = self._level + 1, []
+
+    def figures(self) -> dict[str, float]:
+        """See ``Tells``."""
+        shares = {f"share/{name}": float(name == self.level) for name in self._kinds.names}
+        return {"level": self._level + 1.0, **shares}
 
     def state_dict(self) -> dict[str, Any]:
         """See ``Sampler``."""

@@ -1,4 +1,7 @@
-"""``difficulty_pool``: problems weigh by how their last group went: hard, normal or easy (prime-rl 0.8)."""
+"""``difficulty_pool``: problems weigh by how their last group went: hard, normal or easy (prime-rl 0.8).
+
+Longer than most parts, since it tells where it stands, and its state goes into every checkpoint.
+"""
 
 from __future__ import annotations
 
@@ -78,6 +81,12 @@ class DifficultyPool:
             if outcome.start.problem_id in self._list.place:
                 self._rates.add(outcome.start.problem_id, outcome.reward * outcome.episodes, outcome.episodes)
         self._weigh({outcome.start.problem_id for outcome in outcomes})
+
+    def figures(self) -> dict[str, float]:
+        """See ``Tells``."""
+        rates = [rate for name in self._list.ids if (rate := self._rates.of(name)) is not None]
+        hard, normal, easy = np.bincount(np.searchsorted(self._bounds, rates), minlength=3).tolist()
+        return {"hard": hard, "normal": normal, "easy": easy, "unseen": float(len(self._list) - len(rates))}
 
     def state_dict(self) -> dict[str, Any]:
         """See ``Sampler``."""

@@ -1,4 +1,7 @@
-"""``dump``: a bandit over kinds of problems that favours those with the largest advantages (DUMP, arXiv 2504.09710)."""
+"""``dump``: a bandit over kinds of problems that favours those with the largest advantages (DUMP, arXiv 2504.09710).
+
+Longer than most parts, since it tells where it stands, and its state goes into every checkpoint.
+"""
 
 from __future__ import annotations
 
@@ -82,6 +85,10 @@ class Dump:
             if outcome.episodes and outcome.start.kind in self._counts:
                 self._counts[outcome.start.kind] += 1
                 self._sizes[outcome.start.kind].append(outcome.advantage)
+
+    def figures(self) -> dict[str, float]:
+        """See ``Tells``."""
+        return {f"share/{name}": share for name, share in self.shares.items()}
 
     def state_dict(self) -> dict[str, Any]:
         """See ``Sampler``."""

@@ -1,7 +1,8 @@
 """``hard_focus``: all problems first, then the hardest alone, and of these fewer and fewer (DRIVE, arXiv 2511.06307).
 
 Stage 1 of the paper trains on many problems uniformly, with 8 episodes each; stage 2 on a small set of hard ones, with
-64, of which the hardest stay throughout. How fast it narrows is an option here.
+64, of which the hardest stay throughout. How fast it narrows is an option here. Longer than most parts, since it tells
+where it stands, and its state goes into every checkpoint.
 """
 
 from __future__ import annotations
@@ -87,6 +88,10 @@ class HardFocus:
             over = self._steps - self._focused >= self._every
         if over:
             self._narrow()
+
+    def figures(self) -> dict[str, float]:
+        """See ``Tells``."""
+        return {"problems": float(len(self._hardest))}
 
     def state_dict(self) -> dict[str, Any]:
         """See ``Sampler``."""

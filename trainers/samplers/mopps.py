@@ -1,4 +1,7 @@
-"""``mopps``: predict how hard each problem is, and play those of middling difficulty (MoPPS, arXiv 2507.04632)."""
+"""``mopps``: predict how hard each problem is, and play those of middling difficulty (MoPPS, arXiv 2507.04632).
+
+Longer than most parts, since it tells where it stands, and its state goes into every checkpoint.
+"""
 
 from __future__ import annotations
 
@@ -101,6 +104,10 @@ class Mopps:
                 ):
                     counts[place] = self._decay * counts[place] + (1 - self._decay) + seen
         self._order, self._taken = [], 0
+
+    def figures(self) -> dict[str, float]:
+        """See ``Tells``."""
+        return {"expected": float(np.mean(self.alpha / (self.alpha + self.beta)))}
 
     def state_dict(self) -> dict[str, Any]:
         """See ``Sampler``."""

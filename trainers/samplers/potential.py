@@ -1,4 +1,7 @@
-"""``potential``: from the problems that can be improved most to the others (R1-Code-Interpreter, arXiv 2505.21668)."""
+"""``potential``: from the problems that can be improved most to the others (R1-Code-Interpreter, arXiv 2505.21668).
+
+Longer than most parts, since it tells where it stands, and its state goes into every checkpoint.
+"""
 
 from __future__ import annotations
 
@@ -92,6 +95,10 @@ class Potential:
             if self._stage == 0:
                 self._order = self._ordered()
             self._stage, self._observed, self._drawn = self._stage + 1, 0, 0
+
+    def figures(self) -> dict[str, float]:
+        """See ``Tells``."""
+        return {"stage": float(self._stage), "problems": float(self._size())}
 
     def state_dict(self) -> dict[str, Any]:
         """See ``Sampler``."""

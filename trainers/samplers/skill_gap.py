@@ -1,7 +1,8 @@
 """``skill_gap``: in each cycle, kinds of problems come in proportion to how often they fail (EnvGen, arXiv 2403.12014).
 
 The paper lets a language model write environments for the skills that an agent lacks, in four cycles of training. Here
-the environments are there, as kinds of problems, and the cycles change their shares.
+the environments are there, as kinds of problems, and the cycles change their shares. Longer than most parts, since it
+tells where it stands, and its state goes into every checkpoint.
 """
 
 from __future__ import annotations
@@ -78,6 +79,10 @@ class SkillGap:
             for name, (right, played) in self._seen.items():
                 if played:
                     self._success[name], self._seen[name] = right / played, [0, 0]
+
+    def figures(self) -> dict[str, float]:
+        """See ``Tells``."""
+        return {f"share/{name}": share for name, share in self.shares.items()}
 
     def state_dict(self) -> dict[str, Any]:
         """See ``Sampler``."""

@@ -1,7 +1,8 @@
 """``stages``: one domain after the other, for so many steps each (AceReason-Nemotron, arXiv 2505.16400).
 
 The paper trains on mathematics first and on code then, and leaves out what has become easy in the later stages; the
-hook ``length_stages`` lets the episodes grow from 8K to 32K tokens meanwhile.
+hook ``length_stages`` lets the episodes grow from 8K to 32K tokens meanwhile. Longer than most parts, since it tells
+where it stands, and its state goes into every checkpoint.
 """
 
 from __future__ import annotations
@@ -82,6 +83,11 @@ class Stages:
             for outcome in outcomes:
                 self._rates.add(outcome.start.problem_id, outcome.successes, outcome.episodes)
         self._steps += 1
+
+    def figures(self) -> dict[str, float]:
+        """See ``Tells``."""
+        shares = {f"share/{name}": float(name == self.kind) for name in self._kinds.names}
+        return {"stage": self.stage + 1.0, **shares}
 
     def state_dict(self) -> dict[str, Any]:
         """See ``Sampler``."""

@@ -1,7 +1,9 @@
 """``unsolved``: leave out the problems that the policy solves every time (rStar2-Agent, arXiv 2508.20722).
 
 Stage 3 of the paper (section 4.3) begins after step 385 with the problems of which 8 episodes of the latest policy were
-not all right: 17.3K of 42K. Problems are left out once; the others come in shuffled passes, each equally often.
+not all right: 17.3K of 42K. Problems are left out once; the others come in shuffled passes, each equally often. Longer
+than most parts, since it tells where it stands, and its state goes into every checkpoint. Longer than most parts, since
+it tells where it stands, and its state goes into every checkpoint.
 """
 
 from __future__ import annotations
@@ -80,6 +82,10 @@ class Unsolved:
                 self._rates.add(outcome.start.problem_id, outcome.successes, outcome.episodes)
         if self._steps == self._after:
             self._solved = self._found()
+
+    def figures(self) -> dict[str, float]:
+        """See ``Tells``."""
+        return {"problems": float(self.left)}
 
     def state_dict(self) -> dict[str, Any]:
         """See ``Sampler``."""

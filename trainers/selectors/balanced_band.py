@@ -55,8 +55,15 @@ class BalancedBand(GroupFilter):
 
     def passes(self, counted: Sequence[Episode]) -> bool:
         """See ``GroupFilter``."""
-        rate = sum(episode.correct for episode in counted) / max(len(counted), 1)
-        return bool(counted) and self.low <= rate <= self.high
+        return bool(counted) and self.low <= _rate(counted) <= self.high
+
+    def looks_at(self, counted: Sequence[Episode]) -> dict[str, float]:
+        """See ``GroupFilter``."""
+        return {"pass_rate": _rate(counted), "low": self.low, "high": self.high}
+
+
+def _rate(counted: Sequence[Episode]) -> float:
+    return sum(episode.correct for episode in counted) / max(len(counted), 1)
 
 
 SELECTORS.register("balanced_band", BalancedBand)

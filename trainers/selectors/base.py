@@ -1,10 +1,10 @@
 """What a selector is: it chooses which episodes of a group are trained on, once their rewards are known.
 
 A selector is a function of the group and a random generator; it never looks at text. It may also tell when an
-unfinished group has enough episodes, tell why it left an episode out, and learn from step to step: ``observe`` is told
-how the groups of all processes went, and what it keeps of that goes into checkpoints (``state_dict`` and
-``load_state_dict``). A group of which it chooses nothing is rejected; a run with rounds of
-refill plays another one in its place, which is the collector's.
+unfinished group has enough episodes, tell why it left an episode out and by which numbers it chose, and learn from step
+to step: ``observe`` is told how the groups of all processes went, and what it keeps of that goes into checkpoints
+(``state_dict`` and ``load_state_dict``). A group of which it chooses nothing is rejected; a run with rounds of refill
+plays another one in its place, which is the collector's.
 """
 
 from __future__ import annotations
@@ -76,6 +76,24 @@ class Reasons(Protocol):
             group: The episodes of the group.
             keep: Largest number of episodes to choose.
             chosen: What the selector returned for them.
+        """
+        ...
+
+
+@runtime_checkable
+class Weighs(Protocol):
+    """Optional method of a selector that can tell the numbers by which it chooses."""
+
+    def weighed(self, group: Group, keep: int) -> Mapping[int, Mapping[str, float]]:
+        """Return finite numbers by name for the positions of episodes that it weighs; the run's folder keeps them.
+
+        It is asked right after the choice, in the same state. Names in use: ``penalty`` with its parts ``tool_errors``
+        and ``format``; ``chance``, the share of an episode's weight in the first draw; ``quota``, how many of its kind
+        are kept; ``pass_rate``, ``deviation`` and ``counted``, what a filter of groups looks at, beside its bounds.
+
+        Args:
+            group: The episodes of the group.
+            keep: Largest number of episodes to choose.
         """
         ...
 

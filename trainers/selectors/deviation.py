@@ -1,4 +1,7 @@
-"""``deviation``: groups whose rewards differ too little for the time being are rejected (RLPR, arXiv 2506.18254)."""
+"""``deviation``: groups whose rewards differ too little for the time being are rejected (RLPR, arXiv 2506.18254).
+
+Longer than most parts, since its threshold is learned from all processes, and kept in checkpoints.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,11 @@ class Deviation(GroupFilter):
         """See ``GroupFilter``."""
         if not self.threshold:
             return True
-        return len(counted) > 1 and stdev(episode.reward for episode in counted) >= self.threshold
+        return len(counted) > 1 and _deviation(counted) >= self.threshold
+
+    def looks_at(self, counted: Sequence[Episode]) -> dict[str, float]:
+        """See ``GroupFilter``."""
+        return {"deviation": _deviation(counted), "threshold": self.threshold}
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:
         """See ``Observes``."""
@@ -88,6 +95,10 @@ class Deviation(GroupFilter):
         """Go on from a state."""
         super().load_state_dict(state)
         self._steps, self._average, self._means = state["steps"], state["average"], list(state["means"])
+
+
+def _deviation(counted: Sequence[Episode]) -> float:
+    return stdev(episode.reward for episode in counted) if len(counted) > 1 else 0.0
 
 
 SELECTORS.register("deviation", Deviation)

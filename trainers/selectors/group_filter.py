@@ -13,7 +13,7 @@ from rstar2_env.core.options import CheckedOptions
 
 from ..inner import make_inner
 from ..samplers.base import Outcome
-from .base import SELECTORS, Observes, Reasons, Selector, plain_reasons
+from .base import SELECTORS, Observes, Reasons, Selector, Weighs, plain_reasons
 
 
 @dataclass
@@ -44,6 +44,10 @@ class GroupFilter(CheckedOptions):
         """Override it: whether a group may train, of which these episodes count."""
         raise NotImplementedError
 
+    def looks_at(self, counted: Sequence[Episode]) -> Mapping[str, float]:
+        """Override it: the numbers by which a group passes or not, and their bounds, by name."""
+        return {}
+
     def __call__(self, group: Group, keep: int, rng: np.random.Generator) -> list[int]:
         """See ``Selector``."""
         return self._inner(group, keep, rng) if self._lets(group) else []
@@ -55,6 +59,13 @@ class GroupFilter(CheckedOptions):
         if isinstance(self._inner, Reasons):
             return self._inner.reasons(group, keep, chosen)
         return plain_reasons(group, chosen, "unselected")
+
+    def weighed(self, group: Group, keep: int) -> dict[int, dict[str, float]]:
+        """See ``Weighs``: what the filter looks at, and, of a group that passes, what the other selector tells."""
+        counted = [episode for episode in group if episode.available]
+        inner = self._inner.weighed(group, keep) if isinstance(self._inner, Weighs) and self.passes(counted) else {}
+        own = self.looks_at(counted)
+        return {at: {**inner.get(at, {}), **own} for at, episode in enumerate(group) if episode.available}
 
     def observe(self, outcomes: Sequence[Outcome]) -> None:
         """See ``Observes``."""

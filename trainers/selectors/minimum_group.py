@@ -33,5 +33,9 @@ class MinimumGroup(GroupFilter):
         """See ``GroupFilter``."""
         return len(counted) >= self.least
 
+    def looks_at(self, counted: Sequence[Episode]) -> dict[str, float]:
+        """See ``GroupFilter``."""
+        return {"counted": float(len(counted)), "least": float(self.least)}
+
 
 SELECTORS.register("minimum_group", MinimumGroup)

@@ -12,8 +12,8 @@ from rstar2_env.core.episode import Episode, Group
 from rstar2_env.core.options import CheckedOptions
 
 from ..inner import make_inner
-from .base import SELECTORS, Reasons, Selector, all_equal, plain_reasons
-from .resample_on_correct import penalty
+from .base import SELECTORS, Reasons, Selector, Weighs, all_equal, plain_reasons
+from .resample_on_correct import penalties, penalty
 
 
 def tied(group: Sequence[Episode]) -> bool:
@@ -68,6 +68,13 @@ class QualityTies(CheckedOptions):
         if isinstance(self._inner, Reasons):
             return self._inner.reasons(group, keep, chosen)
         return plain_reasons(group, chosen, "unselected")
+
+    def weighed(self, group: Group, keep: int) -> Mapping[int, Mapping[str, float]]:
+        """See ``Weighs``: of a group that is all right, the penalty with its parts."""
+        usable = {at: episode for at, episode in enumerate(group) if episode.available}
+        if not tied(list(usable.values())):
+            return self._inner.weighed(group, keep) if isinstance(self._inner, Weighs) else {}
+        return {at: penalties(one) for at, one in usable.items()}
 
 
 SELECTORS.register("quality_ties", QualityTies)

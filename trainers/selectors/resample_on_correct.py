@@ -1,4 +1,7 @@
-"""``roc``: Resample-on-Correct (rStar2-Agent, arXiv 2508.20722, section 2.2), as in the paper or the released code."""
+"""``roc``: Resample-on-Correct (rStar2-Agent, arXiv 2508.20722, section 2.2), as in the paper or the released code.
+
+Longer than most parts, since the penalties, the quotas and both published ways to choose are here, each open to tests.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rstar2_env.core.episode import Episode, Group
 from rstar2_env.core.errors import ConfigurationError
@@ -35,6 +39,15 @@ def format_penalty(episode: Episode) -> float:
 def penalty(episode: Episode) -> float:
     """``p_total = p_err + p_format``, in [0, 2]."""
     return tool_error_penalty(episode) + format_penalty(episode)
+
+
+def penalties(episode: Episode) -> dict[str, float]:
+    """The penalty and its parts by name, as ``weighed`` of a selector tells them."""
+    return {
+        "penalty": penalty(episode),
+        "tool_errors": tool_error_penalty(episode),
+        "format": format_penalty(episode),
+    }
 
 
 def quotas(positives: int, negatives: int, keep: int, *, minimum: int = 2) -> tuple[int, int]:
@@ -127,6 +140,25 @@ class ResampleOnCorrect(CheckedOptions):
         plain = plain_reasons(group, chosen, "unselected")
         return {at: of(group[at]) if word == "unselected" else word for at, word in plain.items()}
 
+    def weighed(self, group: Group, keep: int) -> dict[int, dict[str, float]]:
+        """See ``Weighs``: the penalty with its parts, the quota of its side, and the chance of the first draw."""
+        usable = [position for position, episode in enumerate(group) if episode.available]
+        told = {position: penalties(group[position]) for position in usable}
+        if all_equal([group[position] for position in usable]):
+            return told
+        positives = [position for position in usable if group[position].correct]
+        negatives = len(usable) - len(positives)
+        sides = quotas(len(positives), negatives, keep, minimum=self.minimum)
+        chances = dict(zip(positives, self._chances(group, positives), strict=True))
+        for position, numbers in told.items():
+            correct = group[position].correct
+            numbers["quota"] = float(sides[0 if correct else 1])
+            if not correct:
+                numbers["chance"] = 1 / negatives
+            elif self.mode == "sample":
+                numbers["chance"] = float(chances[position])
+        return told
+
     def settled(self, group: Sequence[Episode | None], keep: int) -> bool:
         """Whether enough episodes have ended: failures for half of ``keep``, and ``spare`` times as many successes.
 
@@ -139,11 +171,16 @@ class ResampleOnCorrect(CheckedOptions):
     def _successes(self, group: Group, positives: list[int], count: int, rng: np.random.Generator) -> list[int]:
         if count == 0:
             return []
-        penalties = np.array([penalty(group[position]) for position in positives])
         if self.mode == "rank":
+            penalties = np.array([penalty(group[position]) for position in positives])
             return [positives[i] for i in np.argsort(penalties, kind="stable")[:count]]
-        weights = 1.0 / (penalties + self.delta)
-        return [int(i) for i in rng.choice(positives, size=count, replace=False, p=weights / weights.sum())]
+        chances = self._chances(group, positives)
+        return [int(i) for i in rng.choice(positives, size=count, replace=False, p=chances)]
+
+    def _chances(self, group: Group, positives: list[int]) -> NDArray[np.float64]:
+        weights = 1.0 / (np.array([penalty(group[position]) for position in positives]) + self.delta)
+        chances: NDArray[np.float64] = weights / weights.sum()
+        return chances
 
 
 SELECTORS.register("roc", ResampleOnCorrect)

@@ -101,6 +101,8 @@ def resuming(harness: HookHarness) -> None:
     for stop in (1, 5, STEPS // 2, STEPS - 4):
         hook, run = harness.bound()
         run.events(hook, range(stop), end=False)
+        if run.stopped:  # nobody resumes it
+            break
         kept = json.dumps(hook.state_dict(), allow_nan=False) if hasattr(hook, "state_dict") else None
         resumed, later = harness.bound()
         later.restore(run.settings())

@@ -27,6 +27,7 @@ class PlainRun:
 
     def __init__(self, steps: int, terms: Mapping[str, float] = TERMS, *, reference: bool = True) -> None:
         self.step, self.steps, self.has_reference = 0, steps, reference
+        self.stopped = False
         self.figures: dict[str, float] = {}
         self.done: list[tuple[int, str, Any]] = []
         self._coefficients = dict(terms)
@@ -106,7 +107,10 @@ class PlainRun:
         self._coefficients = dict(coefficients)
 
     def events(self, hook: Any, steps: range, *, end: bool = True) -> None:
-        """Call a hook as a trainer does: steps, logs that tell of a growing divergence, evaluations that stall."""
+        """Call a hook as a trainer does: steps, logs that tell of a growing divergence, evaluations that stall.
+
+        A hook that asks for the run's end gets it: no step follows, and ``stopped`` tells.
+        """
         args = SimpleNamespace(seed=0, max_steps=self.steps, output_dir="run")
         state = SimpleNamespace(global_step=self.step, max_steps=self.steps, is_world_process_zero=True)
         control = SimpleNamespace(should_training_stop=False, should_save=False, should_log=False)
@@ -135,7 +139,10 @@ class PlainRun:
                 self.figures |= figures
                 call("on_evaluate", metrics=figures)
             call("on_save")
-        if end:
+            if control.should_training_stop:
+                self.stopped = True
+                break
+        if end or self.stopped:
             call("on_train_end")
 
     def _did(self, what: str, value: Any) -> None:

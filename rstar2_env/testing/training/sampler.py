@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import pickle
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -156,6 +157,24 @@ def checkpoints(harness: SamplerHarness) -> None:
             require(json.dumps(again.state_dict()) == kept, "the state of a sampler that was given one is another")
 
 
+def figures(harness: SamplerHarness) -> None:
+    """``figures``, where it has one, tells finite numbers by name at any time, and changes no draw."""
+    for problems in harness.sources:
+        sampler, silent = harness.make(problems, 6), harness.make(problems, 6)
+        if not hasattr(sampler, "figures"):
+            return
+        for step in range(_STEPS):
+            told: Any = sampler.figures()
+            whole = isinstance(told, Mapping) and all(isinstance(name, str) for name in told)
+            require(whole, f"figures returned {told!r:.80}; return numbers by name")
+            finite = all(isinstance(one, (int, float)) and math.isfinite(one) for one in told.values())
+            require(finite, f"figures told {told!r:.80}; return finite numbers")
+            steps = range(step, step + 1)
+            require(
+                harness.run(sampler, steps) == harness.run(silent, steps), "asked for figures, it draws other starts"
+            )
+
+
 def pickling(harness: SamplerHarness) -> None:
     """Pickled in the middle of a run, it goes on the same."""
     for problems in harness.sources:
@@ -167,7 +186,10 @@ def pickling(harness: SamplerHarness) -> None:
 
 
 SAMPLER_CHECKS: Mapping[str, Callable[[SamplerHarness], None]] = MappingProxyType(
-    {check.__name__: check for check in (draws, seeds, fresh_seeds, parts_of_a_draw, outcomes, checkpoints, pickling)}
+    {
+        check.__name__: check
+        for check in (draws, seeds, fresh_seeds, parts_of_a_draw, outcomes, checkpoints, figures, pickling)
+    }
 )
 """Every check by its name; the first line of each docstring is the clause."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import pickle
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -127,6 +128,25 @@ def reasons(harness: SelectorHarness) -> None:
         require(all(isinstance(why, str) and why for why in told.values()), f"{case}, a reason is no text: {told}")
 
 
+def weighed(harness: SelectorHarness) -> None:
+    """``weighed``, where it has one, tells finite numbers by name for positions of the group, and changes nothing."""
+    for case, group, keep in harness.cases():
+        selector = harness.make()
+        if not hasattr(selector, "weighed"):
+            return
+        before = copy.deepcopy(group)
+        told: Any = selector.weighed(group, keep)
+        require(isinstance(told, Mapping), f"{case}, weighed returned {told!r:.80}; return a dict by position")
+        require(set(told) <= set(range(len(group))), f"{case}, weighed told of {sorted(told)}, not all in range")
+        finite = all(
+            isinstance(name, str) and isinstance(number, (int, float)) and math.isfinite(number)
+            for numbers in told.values()
+            for name, number in numbers.items()
+        )
+        require(finite, f"{case}, weighed told {told!r:.80}; return finite numbers by name")
+        require(group == before, f"{case}, weighed changed the episodes")
+
+
 def pickling(harness: SelectorHarness) -> None:
     """Pickled, it chooses the same."""
     for case, group, keep in harness.cases():
@@ -170,6 +190,7 @@ SELECTOR_CHECKS: Mapping[str, Callable[[SelectorHarness], None]] = MappingProxyT
             purity,
             settling,
             reasons,
+            weighed,
             pickling,
             state,
         )

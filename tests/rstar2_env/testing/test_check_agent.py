@@ -166,7 +166,7 @@ def test_every_check_has_a_mutant():
 
 
 def test_every_broken_clause_is_reported_at_once():
-    words = r"^The agent .*Both breaks 2 of 9 checks:\n- hostile_observations: .*\n- untouched_info: .*$"
+    words = r"^The agent .*Both breaks 2 of 9 checks:\n- hostile_observations: .*\n- untouched_info: .*\ndocs: .*$"
     with pytest.raises(ConformanceError, match=words):
         check_agent(Both)
 

@@ -1,5 +1,7 @@
 """check_sampler passes a sound sampler and names the one clause that a broken one breaks."""
 
+import math
+
 import numpy as np
 import pytest
 from mutants import broken
@@ -137,6 +139,22 @@ class LosesItsPlaceOnTheWay(Sound):
         return {**self.__dict__, "_drawn": 0}
 
 
+class TellsInfinity(Sound):
+    def figures(self):
+        return {"hardest": math.inf}
+
+
+class TellsAList(Sound):
+    def figures(self):
+        return [0.5]
+
+
+class DrawsWhereItIsAsked(Sound):
+    def figures(self):
+        self._drawn += 1
+        return {"drawn": float(self._drawn)}
+
+
 MUTANTS = [
     (OneMore, "draws", "draw(30) returned 31 starts"),
     (NamesAStranger, "draws", "which it was not given"),
@@ -149,6 +167,9 @@ MUTANTS = [
     (KnowsItsLastDrawAlone, "outcomes", "ValueError"),
     (ForgetsWhatItLearned, "checkpoints", "it draws other starts"),
     (KeepsAnArray, "checkpoints", "TypeError"),
+    (TellsInfinity, "figures", "return finite numbers"),
+    (TellsAList, "figures", "return numbers by name"),
+    (DrawsWhereItIsAsked, "figures", "asked for figures, it draws other starts"),
     (HoldsALambda, "pickling", "pickle"),
     (LosesItsPlaceOnTheWay, "pickling", "pickled in the middle of a run"),
 ]

@@ -1,5 +1,6 @@
 """check_selector passes a sound selector and names the one clause that a broken one breaks."""
 
+import math
 import random
 from dataclasses import dataclass, field
 
@@ -142,6 +143,23 @@ class ForgetsItsCount(Counts):
         pass
 
 
+class WeighsByInfinity(Sound):
+    def weighed(self, group, keep):
+        return {position: {"penalty": math.inf} for position in range(len(group))}
+
+
+class WeighsAStranger(Sound):
+    def weighed(self, group, keep):
+        return {len(group): {"penalty": 0.5}}
+
+
+class MarksWhatItWeighs(Sound):
+    def weighed(self, group, keep):
+        for episode in group:
+            episode.reward += 1
+        return {}
+
+
 MUTANTS = [
     (InAnyOrder, "positions", "which is not strictly ascending"),
     (GivesNumPys, "positions", "return a list of int"),
@@ -157,6 +175,9 @@ MUTANTS = [
     (SettlesAtOnce, "settling", "before an episode has ended"),
     (SaysACount, "settling", "settled returned 1"),
     (TellsOfTheChosen, "reasons", "gave reasons for"),
+    (WeighsByInfinity, "weighed", "return finite numbers by name"),
+    (WeighsAStranger, "weighed", "not all in range"),
+    (MarksWhatItWeighs, "weighed", "weighed changed the episodes"),
     (HoldsALambda, "pickling", "pickle"),
     (ForgetsItsCount, "state", "a selector that was given the state chooses otherwise"),
 ]

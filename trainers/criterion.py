@@ -1,0 +1,60 @@
+"""A criterion on a figure, as an exit condition: ``pass_rate >= 0.9``."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from rstar2_env.core.errors import ConfigurationError
+
+_WRITTEN = re.compile(r"\s*(?P<figure>[^\s<>=]+)\s*(?P<sign>>=|<=|>|<)\s*(?P<value>[-+.\deE]+)\s*")
+_SIGNS: Mapping[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """Whether a figure is beyond a value.
+
+    Attributes:
+        figure: Its name.
+        sign: ``>=``, ``<=``, ``>`` or ``<``.
+        value: The value.
+    """
+
+    figure: str
+    sign: str
+    value: float
+
+    def met(self, figures: Mapping[str, float | None]) -> bool:
+        """Whether the figures meet it; a figure that is not there, or without data, does not."""
+        found = figures.get(self.figure)
+        return found is not None and _SIGNS[self.sign](found, self.value)
+
+    def __str__(self) -> str:
+        """As it is written; reads as the same one."""
+        return f"{self.figure} {self.sign} {repr(self.value).removesuffix('.0')}"
+
+
+def read_criterion(written: str) -> Criterion:
+    """Read a criterion.
+
+    Raises:
+        ConfigurationError: It is not of the form ``FIGURE >= NUMBER``.
+    """
+    found = _WRITTEN.fullmatch(written)
+    try:
+        if found is None:
+            raise ValueError
+        return Criterion(found["figure"], found["sign"], float(found["value"]))
+    except ValueError:
+        raise ConfigurationError(
+            f"A criterion is a figure, one of {', '.join(_SIGNS)} and a number, such as pass_rate >= 0.9; not "
+            f"{written!r}."
+        ) from None
