@@ -20,6 +20,7 @@ from rstar2_env.core.own_code import Shape, is_called_with
 from rstar2_env.core.registry import Registry
 from rstar2_env.core.row import Row
 from rstar2_env.problems import Problem
+from rstar2_env.rewards.base import Judge
 
 from ..samplers.base import Start
 
@@ -32,10 +33,12 @@ class Play(Protocol):
     Attributes:
         rng: Source of the part's random draws; different for every step, round of refill and process.
         step: Number of optimizer steps so far.
+        judge: The model that ``rollout.judge`` names; ``None`` where none is named.
     """
 
     rng: np.random.Generator
     step: int
+    judge: Judge | None
 
     def draws(self, group: int, *words: int) -> np.random.Generator:
         """A source of draws about one group, the same on any number of processes and in whatever step it ends.

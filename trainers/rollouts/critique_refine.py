@@ -1,19 +1,25 @@
-"""``critique_refine``: answers are criticised and given again, and one that was refined so joins its group."""
+"""``critique_refine``: answers are criticised and given again, and one that was refined so joins its group.
+
+Longer than most parts, since two critics and three kinds of critiques are published (Critique-GRPO, arXiv 2506.03106).
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError, ServiceError
 from rstar2_env.core.options import CheckedOptions
+from rstar2_env.rewards.judges import marked
 
 from ..samplers.base import Start
 from .base import ROLLOUTS, Play, at_once
 from .texts import answer_of, question_of
 
+_log = logging.getLogger(__name__)
 _ASK = "Criticise it: say briefly which steps hold, which do not, and what to do otherwise. Do not solve the problem."
 
 
@@ -25,21 +31,29 @@ class CritiqueRefine(CheckedOptions):
     first right one of these refinements, else the one with the highest return, is the n-th episode (7 + 1 in the
     paper). It trains under the question alone, with 1 in the column ``off_policy``, which the loss ``shaped_offpolicy``
     reads. Where nothing could be refined, an episode more is sampled. Critiques, and refinements that are not chosen,
-    are not recorded. The paper's critiques are a larger model's; here the policy writes them.
+    are not recorded. The paper's critiques are a larger model's, ``critic="judge"``; the policy is the default critic.
 
     Args:
-        critique: What is said of an answer: ``"text"``, one more turn of the policy about each; ``"simple"``, whether
-            it is right; ``"simple_gt"``, that and the gold answer.
+        critique: What is said of an answer: ``"text"``, what the critic writes about each; ``"simple"``, whether it is
+            right; ``"simple_gt"``, that and the gold answer.
+        critic: Who writes: the ``"policy"``, one more turn about each answer, or the ``"judge"``, the model that
+            ``rollout.judge`` names. An answer about which it does not reply is not refined.
     """
 
     staged: ClassVar[str] = "it refines what was sampled first"
     critique: Literal["text", "simple", "simple_gt"] = "text"
+    critic: Literal["policy", "judge"] = "policy"
 
     async def __call__(self, starts: Sequence[Start], size: int, play: Play) -> list[list[Episode]]:
         """See ``Rollout``."""
         if size < 2:
             raise ConfigurationError(
                 "critique_refine samples all but one of a group: play at least 2 episodes of each."
+            )
+        if self.critique == "text" and self.critic == "judge" and play.judge is None:
+            raise ConfigurationError(
+                "critic=judge has the model of rollout.judge write the critiques, and none is named: give the run one "
+                "(rollout.judge=model:url=...,model=NAME), or let the policy write them (critic=policy)."
             )
         return await at_once(self._group(at, start, size - 1, play) for at, start in enumerate(starts))
 
@@ -61,6 +75,14 @@ class CritiqueRefine(CheckedOptions):
 
     async def _said(self, episode: Episode, play: Play, group: int, member: int) -> str:
         verdict = f"The attempt is {'right' if episode.correct else 'wrong'}."
+        if self.critique == "text" and self.critic == "judge":
+            assert play.judge is not None  # or nothing is played
+            shown = marked([("QUESTION", question_of(episode)), ("ATTEMPT", answer_of(episode))])
+            try:
+                return await play.judge(f"{shown}\n\n{verdict} {_ASK}")
+            except ServiceError as error:
+                _log.warning("An answer is not refined, since its critic did not reply: %s", error)
+                return ""
         if self.critique == "text":
             asked = f"{question_of(episode)}\n\nAn attempt:\n{answer_of(episode)}\n\n{verdict} {_ASK}"
             return answer_of(await play.reply(asked, group=group, member=member))

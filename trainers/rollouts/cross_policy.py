@@ -7,7 +7,8 @@ as the recipe ``agentrl`` does (``ppo_clip:anchor=sampled``); ``stale="mask"`` l
 The defaults of the two numbers are ours.
 
 The older weights need an engine of their own: ``engine="transformers"`` gets a second copy of them in each process, and
-``engine="vllm-server"`` further servers, whose addresses are ``base_urls``. Elsewhere a run is refused.
+``engine="vllm-server"`` further servers, whose addresses are ``base_urls``. Elsewhere a run is refused. Longer than
+most parts, since it says which engine holds the older weights.
 """
 
 from __future__ import annotations

@@ -1,11 +1,17 @@
 """``entropy_branching``: episodes branch off others where their policy was undecided: ARPO (arXiv 2507.19849).
 
-Of a group of N, M are played from the start. After each answer of the environment an episode may branch, with
-P = clip(probability + weight * (H_t - H_0), 0, 1), where H_t is the entropy at the beginning of a turn and H_0 that of
-the first; every branch may branch again. Paper: N = 16, M = 8 (12 and 6 for 14B), 2 paths at a point, weight 0.2,
-probability 0.5. H is over the 10 most likely of the first 20 tokens (``Turn.entropy``). The released code takes it of
-the turn before the environment's answer, the paper of the one after it, ``of="after"``. Slots that are left over are
-filled with episodes from the start. A group always has N; one that an environment cannot repeat is not branched.
+Of a group of N, M are played from the start. After each answer of the environment,
+
+    P = probability + weight (H_t - H_0);   it branches where P > threshold,
+
+where H_t is the entropy at the beginning of a turn and H_0 that of the first; every branch may branch again. N = 16,
+M = 8 (12 and 6 for 14B), 2 paths at a point, weight 0.2, probability 0.5; H is over the 10 most likely of the first 20
+tokens (``Turn.entropy``). Where the sources differ, the paper is the default: H_t is of the turn that the answer of the
+environment is followed by, and P is compared. The released code takes the turn before that answer (``of="before"``) and
+branches with probability clip(P, 0, 1) (``decide="draw"``). The threshold 0.5 is this package's: with it, an episode
+branches where its policy is less decided than it was at first. Slots that are left over are filled with episodes from
+the start. A group always has N; one that an environment cannot repeat is not branched. Longer than most parts, since
+it plays in rounds: each turn's branches are wanted, counted against the room, and grown.
 """
 
 from __future__ import annotations
@@ -14,6 +20,8 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+import numpy as np
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import BranchError
@@ -36,16 +44,20 @@ class _Path:
 
 @dataclass(frozen=True)
 class EntropyBranching(CheckedOptions):
-    """Branches more often after turns that begin more undecided than the first: ARPO (arXiv 2507.19849).
+    """Branches where a turn begins more undecided than the first one did: ARPO (arXiv 2507.19849).
 
     Choose it for environments of several turns that repeat themselves for the same seed and actions.
 
     Args:
         initial: Episodes of a group that are played from the start (M); ``None`` is half of them.
         beam: Paths that go on from a place, the episode's own and its branches.
-        probability: Of a branch where the entropy is that of the first turn.
-        weight: How much one unit of entropy adds to it; the released code's own default is 0.5.
-        of: Whose entropy it is: of the turn before the environment's answer, or of the one after it.
+        probability: P where the entropy is that of the first turn.
+        weight: How much one unit of entropy adds to P; the released code's own default is 0.5.
+        decide: ``"threshold"`` branches where P is above ``threshold``, as in the paper; ``"draw"`` with probability P,
+            as in the released code.
+        threshold: What P must exceed.
+        of: Whose entropy it is: of the turn ``"after"`` the environment's answer, as in the paper, or of the one
+            ``"before"`` it, as in the released code.
         candidates: Number of the most likely tokens that the entropy is over; the engine must report them.
         tokens: Number of tokens at the beginning of a turn that it is over.
     """
@@ -54,7 +66,9 @@ class EntropyBranching(CheckedOptions):
     beam: int = option(2, least=2)
     probability: float = option(0.5, least=0, most=1)
     weight: float = option(0.2, least=0)
-    of: Literal["before", "after"] = "before"
+    decide: Literal["threshold", "draw"] = "threshold"
+    threshold: float = option(0.5, least=0, most=1)
+    of: Literal["before", "after"] = "after"
     candidates: int = option(10, least=1)
     tokens: int = option(20, least=1)
 
@@ -68,7 +82,7 @@ class EntropyBranching(CheckedOptions):
         return await at_once(self._group(number, one, size, play) for number, one in enumerate(starts))
 
     def chance(self, episode: Episode, turn: int) -> float:
-        """Probability of a branch after a turn, which another one follows.
+        """P of a branch after a turn, which another one follows, from 0 to 1.
 
         Args:
             episode: The episode.
@@ -99,8 +113,10 @@ class EntropyBranching(CheckedOptions):
         for path in paths:
             if not _goes_on(path.episode, turn):
                 continue
-            chance, rng = self.chance(path.episode, turn), play.draws(group, *path.words, turn)
-            count = min(room, int((rng.random(self.beam - 1) < chance).sum()))
+            chance, limit = self.chance(path.episode, turn), np.full(self.beam - 1, self.threshold)
+            if self.decide == "draw":
+                limit = play.draws(group, *path.words, turn).random(self.beam - 1)
+            count = min(room, int((limit < chance).sum()))
             room -= count
             if count:
                 found.append((path, count))

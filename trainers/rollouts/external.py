@@ -3,7 +3,8 @@
 Of a group of n episodes, n - ``count`` are the policy's own; the rest are demonstrations of the same problem, played
 turn by turn through the same environment, which grades them like any other. Their rows have 1 in the column
 ``off_policy``, and their tokens no log-probabilities of an engine. Where a problem has no demonstration, or it does not
-play to its end, the policy plays one episode more.
+play to its end, the policy plays one episode more. Longer than most parts, since it also reads the demonstrations and
+finds those of a problem.
 """
 
 from __future__ import annotations

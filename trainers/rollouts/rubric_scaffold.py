@@ -1,4 +1,7 @@
-"""``rubric_scaffold``: some episodes of a group are told part of what they will be judged by, fewer and fewer."""
+"""``rubric_scaffold``: some episodes of a group are told part of what they will be judged by, fewer and fewer.
+
+Longer than most parts, since the schedule of the scaffold and the reading of rubrics are both here.
+"""
 
 from __future__ import annotations
 

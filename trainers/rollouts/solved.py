@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rstar2_env.core.bm25 import Bm25
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.options import CheckedOptions, option
 
-from .bm25 import ranked
 from .texts import answer_of, question_of
 
 Known = tuple[str, str, str]
@@ -31,7 +31,10 @@ class RemembersSolved(CheckedOptions):
         """Questions and solutions of other problems, those first whose questions are most like an episode's."""
         own = _name(episode)
         pairs = [pair for name, pair in self._known.items() if name != own]
-        return [pairs[at] for at in ranked(question_of(episode), [asked for asked, _ in pairs])[:count]]
+        scores = Bm25([asked for asked, _ in pairs]).scores(question_of(episode))
+        # Of those that are equally like it, the one that was solved later.
+        nearest = sorted(range(len(pairs)), key=lambda at: (scores[at], at), reverse=True)
+        return [pairs[at] for at in nearest[:count]]
 
     def tell(self, group: Sequence[Episode]) -> Known | None:
         """See ``Learns``: the first right answer of a group."""

@@ -8,7 +8,7 @@ import pytest
 from asked_run import collector_of, text_of
 from small_run import SmallPlayer, advantages, collector
 
-from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError, ServiceError
 from rstar2_env.trainers.advantages.group import GroupMean
 from rstar2_env.trainers.rollouts.critique_refine import CritiqueRefine
 from rstar2_env.trainers.selectors.keep_all import KeepAll
@@ -52,6 +52,32 @@ def test_a_simple_critique_costs_no_turn_and_says_what_its_name_says(critique, s
     assert re.search(f"A critique of it:\n.*{said}\n", refined.shown)
     assert ("right answer" in refined.shown) == (critique == "simple_gt")
     assert len(made.player.engine.prompts) == 2 * 3 * 2
+
+
+def test_a_judge_may_write_the_critiques_and_the_policy_is_asked_for_none():
+    asked = []
+
+    async def judge(prompt):
+        asked.append(prompt)
+        if "What is 0 + 7?" in prompt:
+            raise ServiceError("it is away")
+        return "Mind the carry."
+
+    made = collector_of(CritiqueRefine(critic="judge"), learns_from_critique, judge=judge, problems_per_step=8, **PARTS)
+    batch = made.collect(0)
+    assert len(asked) == 3 * 8
+    assert all("The attempt is wrong." in prompt and " ATTEMPT>\nIt is" in prompt for prompt in asked)
+    refined = [group[3] for group in batch.groups if group[3].source == "refined"]
+    assert len(refined) == 7  # one more is sampled where it did not reply
+    assert all("A critique of it:\nMind the carry." in one.shown and one.correct for one in refined)
+    assert not any("Criticise it" in prompt for prompt in made.player.engine.prompts)
+
+
+def test_a_judge_that_nobody_named_is_asked_for_before_anything_is_played():
+    made = collector_of(CritiqueRefine(critic="judge"), learns_from_critique, **PARTS)
+    with pytest.raises(ConfigurationError, match=r"critic=judge .* none is named"):
+        made.collect(0)
+    assert made.player.engine.prompts == []
 
 
 def test_the_first_right_refinement_is_kept_else_the_best():

@@ -26,20 +26,42 @@ def with_entropies(*entropies):
 @pytest.mark.parametrize(("change", "chance"), [(-1, 0.3), (0, 0.5), (1, 0.7), (2.5, 1.0), (9, 1.0), (-9, 0.0)])
 def test_the_chance_of_a_branch_grows_with_the_change_of_entropy(change, chance):
     episode = with_entropies(3.0, 3.0 + change, 1.0)
-    assert EntropyBranching().chance(episode, 1) == pytest.approx(chance)
-    assert EntropyBranching(of="after").chance(episode, 0) == pytest.approx(chance)
+    assert EntropyBranching().chance(episode, 0) == pytest.approx(chance)
+    before = EntropyBranching(of="before")
+    assert before.chance(episode, 1) == pytest.approx(chance)
     # After the first turn, the released code compares that turn with itself.
-    assert EntropyBranching().chance(episode, 0) == 0.5
+    assert before.chance(episode, 0) == 0.5
 
 
 def test_an_entropy_that_nobody_measured_changes_nothing():
-    assert EntropyBranching().chance(with_entropies(None, 4.0, None), 1) == 0.5
+    assert EntropyBranching().chance(with_entropies(None, 4.0, None), 0) == 0.5
+
+
+def test_by_default_exactly_the_episodes_branch_whose_entropy_has_risen():
+    def branched(turn_that_rises, **options):
+        part = EntropyBranching(initial=4, **options)
+        engine = Words(turns=4, least=4, spread=lambda turn: 0.3 + 0.2 * (turn == turn_that_rises))
+        (group,), _ = played(part, engine, groups=1)
+        starts = {}
+        for one in group:
+            if one.parent:
+                turn = [turn.start for turn in group[one.parent[0]].steps].index(one.parent[1])
+                starts[turn] = starts.get(turn, 0) + 1
+        return starts
+
+    assert branched(1) == {1: 4}
+    assert branched(2) == {2: 4}
+    assert branched(None) == {}
+    assert branched(1, of="before") == {2: 4}
+    assert branched(1, threshold=0.9) == {}
+    assert branched(None, threshold=0.4) == {1: 4}
 
 
 @pytest.mark.parametrize(("initial", "beam"), [(None, 2), (1, 2), (2, 4), (8, 2), (99, 2)])
 @pytest.mark.parametrize("probability", [0.0, 0.5, 1.0])
-def test_a_group_has_as_many_episodes_as_were_asked_for_and_no_two_alike(initial, beam, probability):
-    part = EntropyBranching(initial=initial, beam=beam, probability=probability)
+@pytest.mark.parametrize("decide", ["threshold", "draw"])
+def test_a_group_has_as_many_episodes_as_were_asked_for_and_no_two_alike(initial, beam, probability, decide):
+    part = EntropyBranching(initial=initial, beam=beam, probability=probability, decide=decide)
     groups, _ = played(part, Words())
     for group in groups:
         assert len(group) == 8
@@ -83,7 +105,7 @@ def test_a_branch_may_branch_again_later_and_not_before():
 
 def test_more_turns_are_branched_where_the_policy_is_less_decided():
     def share(spread):
-        part = EntropyBranching(initial=100, weight=5.0)
+        part = EntropyBranching(initial=100, weight=5.0, decide="draw", of="before")
         (group,), _ = played(part, Words(turns=3, least=2, spread=spread), groups=1, size=300)
         # The second answer is the last that a branch may follow: half of 100 have branched after the first.
         later = [one for one in group if one.parent and one.parent[1] == group[one.parent[0]].steps[2].start]
@@ -102,8 +124,8 @@ def test_the_groups_do_not_depend_on_how_long_turns_take_nor_on_the_process():
     def ids(groups):
         return [[(episode.completion_ids, episode.parent) for episode in group] for group in groups]
 
-    plain, _ = played(EntropyBranching(initial=2), Words())
-    slow, _ = played(EntropyBranching(initial=2), Words(delay_s=lambda rng: 0.01 * rng.random()))
+    plain, _ = played(EntropyBranching(initial=2, decide="draw"), Words())
+    slow, _ = played(EntropyBranching(initial=2, decide="draw"), Words(delay_s=lambda rng: 0.01 * rng.random()))
     assert ids(plain) == ids(slow)
 
     class Later(EntropyBranching):
@@ -112,7 +134,7 @@ def test_the_groups_do_not_depend_on_how_long_turns_take_nor_on_the_process():
         async def __call__(self, starts, size, play):
             return await super().__call__([Start(start.seed + 1, start.options) for start in starts], size, play)
 
-    moved, _ = played(Later(initial=2), Words(), groups=2, first=1)
+    moved, _ = played(Later(initial=2, decide="draw"), Words(), groups=2, first=1)
     assert ids(moved) == ids(plain[1:])
 
 
