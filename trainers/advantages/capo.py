@@ -5,6 +5,8 @@ R_t = C [the episode is correct] - P [token t is in a wrong step], so {2, 1, 0, 
 language model, four times, and takes the steps that all its critiques name; the judge ``statuses`` is free: a turn
 whose call failed is a wrong step. Choose it to punish what went wrong inside right answers, and not what was right in
 wrong ones.
+
+Longer than most parts, since steps are found and judged before tokens have values.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 A_c = (r_c - mean) / (std + eps) over the group for each component c, A = sum of weight_c A_c, and then A less its mean
 over its deviation in the batch. A sum of rewards that is normalized afterwards (which is ``group_norm``: TRL's
 ``sum_then_normalize``) gives different mixtures with the same sum the same advantage; here they stay apart. Choose it
-for a reward of several components, such as correctness and format.
+for a reward of several components, such as correctness and format. Longer than most parts, since it checks the
+components of every episode and normalizes over all processes.
 """
 
 from __future__ import annotations
@@ -42,6 +43,11 @@ class Gdpo(CheckedOptions):
     weights: Mapping[str, float] = field(default_factory=dict)
     whiten: Literal["episodes", "tokens", "none"] = "episodes"
     eps: float = option(1e-4, least=0)
+
+    @property
+    def components(self) -> Sequence[str]:
+        """Components of the reward that it was told of; a trainer refuses names that its reward does not have."""
+        return tuple(self.weights)
 
     def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
         """See ``Advantage``.

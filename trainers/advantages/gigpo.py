@@ -4,7 +4,8 @@ A_t = A_E + omega A_S. A_E is the reward of the episode less the mean of its gro
 turn, the sum of gamma^k r_(t+k), less the mean of all turns of the group that began in the same state, its anchor; 0
 for a turn whose anchor is unique. With ``normalize`` both are divided by their deviations. The paper has groups of 8,
 KL 0.01, and subtracts 0.1 from the reward of an invalid action. Choose it for long episodes in which states recur, such
-as games and web pages; with omega 0 it is ``group_mean``, or ``group_norm``.
+as games and web pages; with omega 0 it is ``group_mean``, or ``group_norm``. Longer than most parts, since turns are
+matched to their anchors, exactly or by likeness.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""``optimal_token_baseline``: a baseline of its own for every token, weighted by how uncertain the way to it was."""
+"""``optimal_token_baseline``: a baseline of its own for every token, weighted by how uncertain the way to it was.
+
+Longer than most parts, since a group of unequal rows needs its baselines place by place.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@ A_i = the mean, over all choices of k - 1 others of the group, of max(r_i, the b
 = the group, that is the best reward less the second best for the best episode, and 0 for all others: verl's
 ``grpo_passk``. It is an unbiased gradient of the expected best reward of k episodes. With ``baseline=all``, what is
 subtracted is the mean best reward of all choices of k episodes: Pass@k Training's analytical advantage. Choose it where
-many attempts will be made at each problem, and to keep the policy's answers diverse.
+many attempts will be made at each problem, and to keep the policy's answers diverse. Longer than most parts, since
+three papers share it, whose baselines differ.
 """
 
 from __future__ import annotations

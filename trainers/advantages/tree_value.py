@@ -6,6 +6,7 @@ nodes get more of it. A node that a correct episode passes adds up those of the 
 all; divided by the episodes that pass, that is Q. A_t = tanh(Q of the node) - the mean of the v of the group. There is
 no division by a deviation. Choose it for a rollout that searches; without branches every episode is a path of its own.
 The rollout ``deepsearch`` tells the Q of each token's node in its own tree, which has more nodes, and is believed.
+Longer than most parts, since it finds the tree of a group before it backs values up.
 """
 
 from __future__ import annotations

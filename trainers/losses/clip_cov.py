@@ -1,4 +1,7 @@
-"""``clip_cov``: the clipped surrogate, without a few of the tokens that drive the entropy down."""
+"""``clip_cov``: the clipped surrogate, without a few of the tokens that drive the entropy down.
+
+Longer than most parts, since its tokens are chosen from the whole batch before the loss is computed.
+"""
 
 from __future__ import annotations
 

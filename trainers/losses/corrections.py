@@ -75,6 +75,8 @@ class Mask(CheckedOptions):
 class Geometric(CheckedOptions):
     """The geometric mean of the ratios of a turn or a sequence, in narrow bounds that do not depend on its length.
 
+    The bounds are those of SkyRL.
+
     Args:
         level: Whether the mean is over a turn or a sequence.
         low: Smallest mean that trains.

@@ -1,4 +1,7 @@
-"""``dppo``: a trust region in the probabilities themselves instead of their ratio."""
+"""``dppo``: a trust region in the probabilities themselves instead of their ratio.
+
+Longer than most parts, since it has two divergences with bounds of their own.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""``fipo``: the clipped surrogate, with tokens weighted by how the policy has moved on what follows them."""
+"""``fipo``: the clipped surrogate, with tokens weighted by how the policy has moved on what follows them.
+
+Longer than most parts, since what follows a token is summed with a decay before it is weighed.
+"""
 
 from __future__ import annotations
 

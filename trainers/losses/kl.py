@@ -1,4 +1,7 @@
-"""``kl``: the divergence from a reference model, by one of five estimators, which differ most in their gradients."""
+"""``kl``: the divergence from a reference model, by one of five estimators, which differ most in their gradients.
+
+Longer than most parts, since five estimators share it, two of which have gradients of their own.
+"""
 
 from __future__ import annotations
 

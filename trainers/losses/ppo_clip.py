@@ -1,4 +1,7 @@
-"""``ppo_clip``: the clipped surrogate, with ratios of tokens, turns or sequences, and further bounds on request."""
+"""``ppo_clip``: the clipped surrogate, with ratios of tokens, turns or sequences, and further bounds on request.
+
+Longer than most parts, since the clips of four papers share it.
+"""
 
 from __future__ import annotations
 
