@@ -2,8 +2,9 @@
 
 The advantage is not divided by a deviation, and the loss by a constant instead of an answer's length. Refined tokens
 count by f(pi) = pi / (pi + 0.1) in place of a ratio, sampled ones by their ratio, unclipped; a bonus of 0.001 for
-entropy. The paper's critiques come from a larger model, here from the policy; ``parts.rollout.critique=simple_gt``
-says what is right instead.
+entropy. The paper's critiques come from a larger model: ``--set rollout.judge=model:url=...,model=NAME --set
+parts.rollout=critique_refine:critic=judge``. Without one they come from the policy;
+``critique_refine:critique=simple_gt`` says what is right instead.
 """
 
 from __future__ import annotations

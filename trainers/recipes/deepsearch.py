@@ -1,7 +1,8 @@
 """``deepsearch``: the episodes of a group are found by a search in a tree of chunks (DeepSearch, arXiv 2509.25454).
 
 8 episodes a problem, clip-higher, no KL term. The paper trains on problems that the policy solves in a quarter of four
-episodes at most: choose them by an evaluation, or with ``--set sampler=difficulty_pool``.
+episodes at most: choose them by an evaluation, or with ``--set sampler=difficulty_pool``. Its overlong punishment
+(buffer 4,096) is left out: the values of the tree are those of verdicts, which no part of the reward reaches.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ OPEN_RS = Recipe(
     name="open_rs",
     summary="open-rs: a cosine over the length of right and wrong answers, for small models",
     paper="arXiv 2503.16219",
-    reward=("cosine_length:of=tokens,longest=3584", "answer_format"),
+    reward=("cosine_length:longest=3584", "answer_format"),
     loss=("ppo_clip:low=0.2,high=0.2",),
     defaults={"rollout": {"group_size": 6, "temperature": 0.7, "max_episode_tokens": 3584}},
 )

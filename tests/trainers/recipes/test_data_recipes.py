@@ -9,6 +9,7 @@ import pytest
 from rstar2_env import trainers
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder import read_run
+from rstar2_env.problems import FixedSource, Problem
 from rstar2_env.trainers import TRAINERS
 from rstar2_env.trainers.parts import make_parts
 
@@ -20,6 +21,7 @@ SAMPLED = {
     "mopps": "mopps",
     "odf": "uniform",
     "polaris": "uniform",
+    "policy_refresh": "stages",
     "r1_ci": "potential",
     "rstar2_paper": "unsolved",
     "rstar2_released": "uniform",
@@ -76,6 +78,22 @@ def test_the_recipes_say_what_the_files_say(recipe, file, pytestconfig):
         assert stated["rollout"]["env_options"] == written["rollout"]["env_options"]
 
 
+def test_policy_refresh_begins_each_level_with_its_own_reference():
+    config = configured("policy_refresh")
+    parts = make_parts(config, shares_weights=True)
+    (hook,) = parts.hooks
+    assert (hook.steps, hook.optimizer) == ((100,), True)
+    assert (parts.terms[0].low, parts.terms[0].high, parts.terms[1].coef) == (0.2, 0.2, 1e-3)
+    problems = [Problem(f"p{n}", "What?", "1", meta={"level": 5 - n % 3}) for n in range(9)]
+    sampler = parts.sampler_factory(FixedSource(problems), 0)
+    assert sampler.kind == "3"
+    levels = {}
+    for step in range(250):
+        levels.setdefault(sampler.kind, step)
+        sampler.observe([])
+    assert levels == {"3": 0, "4": 100, "5": 200}  # where the hook, too, ends its stages
+
+
 def test_options_of_an_environment_go_with_it():
     assert configured("rstar2_released").rollout.env_options == {"max_turns": 5, "max_output": 256}
     assert configured("rstar2_released", env="rstar2/MathTool-v0").rollout.env_options["max_output"] == 256
@@ -91,7 +109,7 @@ def test_a_sampler_that_does_not_fit_is_refused_before_a_model_is_loaded(tmp_pat
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").write_text('{"model_type": "none that there is"}')
     given = {"model": str(tmp_path / "model"), "output_dir": str(tmp_path / "run"), "env": "rstar2/TicTacToe-v0"}
-    for name in ("dump", "envgen", "saturn", "acereason"):
+    for name in ("dump", "envgen", "policy_refresh", "saturn", "acereason"):
         with pytest.raises(ConfigurationError, match="chooses between kinds of problems"):
             trainers.make(name, **given)
     with pytest.raises(ConfigurationError, match="not the folder of a run"):

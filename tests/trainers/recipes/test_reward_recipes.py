@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import pytest
-from scripted_policy import WORLDS, engine_kind
+from functools import partial
 
-from rstar2_env import trainers
+import pytest
+from recipe_run import train_recipe
+from scripted_policy import FOR_RECIPES
+
+from rstar2_env.core.episode import Episode
 from rstar2_env.core.run_folder import read_run
-from rstar2_env.rollout.engines.registry import ENGINES
+from rstar2_env.rewards import RewardContext
 from rstar2_env.trainers import TRAINERS
 from rstar2_env.trainers.parts import make_parts
 
 REWARDS = {
     "agentmath": {"return": 1.0, "tool_use": 1.0},
     "alphamed": {"letter_choice": 1.0},
+    "clip_delta": {"outcome": 1.0, "process": 1.0},
     "general_reasoner": {"model_verifier": 1.0},
     "grpo_tcr": {"outcome": 1.0, "wrong_by_turns": 1.0, "overlong": 1.0},
     "guru": {"router": 1.0},
@@ -54,10 +58,19 @@ def test_prorl_holds_to_a_reference_and_explores():
 def test_agentmath_pays_calls_in_right_answers_and_grows_its_budget():
     config, parts = made("agentmath")
     bonus = parts.rewards[1]
-    assert (bonus.gate, bonus.score.each, bonus.score.most) == ("correct", 0.02, 0.1)
+    assert (bonus.score.each, bonus.score.most) == (0.02, 0.1)
     (stages,) = parts.hooks
     assert [round(factor * config.rollout.max_episode_tokens / 1024) for factor in stages.tokens] == [48, 72, 96]
-    assert stages.when_cut == 0.1
+    assert (stages.turns, stages.when_cut) == ((48, 72, 96), 0.1)
+    assert config.rollout.env_options == {"max_turns": 48}
+
+
+def test_clip_delta_pays_no_more_for_steps_than_for_the_answer():
+    _, parts = made("clip_delta")
+    process = parts.rewards[1].score
+    assert (process.bound, process.eta) == ("both", 0.8)
+    assert sum(process.bounded([1.0] * 20)) == 0
+    assert sum(process.bounded([0.5] * 20)) == pytest.approx(-0.3)
 
 
 def test_rlpr_filters_by_deviation_and_clips_as_published():
@@ -69,9 +82,11 @@ def test_rlpr_filters_by_deviation_and_clips_as_published():
 def test_grpo_tcr_has_daposs_limit_and_its_own_price_of_wrong_answers():
     config, parts = made("grpo_tcr")
     outcome, wrong, overlong = parts.rewards
-    assert (outcome.score.correct, outcome.score.wrong, wrong.gate) == (1.0, 0.0, "wrong")
+    assert (outcome.score.correct, outcome.score.wrong) == (1.0, 0.0)
+    assert [wrong.value(Episode(correct=correct, turns=1), RewardContext()) for correct in (True, False)] == [0.0, -1.0]
     assert (overlong.score.limit, overlong.score.buffer) == (20480, None)  # a fifth, which is the paper's 4,096
     assert (config.rollout.problems_per_step, config.rollout.group_size, config.optim.minibatches) == (64, 16, 4)
+    assert config.rollout.env_options["max_turns"] == config.eval_env_options["max_turns"] == 16
 
 
 def test_laser_asks_for_lengths_by_difficulty_up_to_the_runs_limit():
@@ -81,35 +96,9 @@ def test_laser_asks_for_lengths_by_difficulty_up_to_the_runs_limit():
 
 
 @pytest.fixture
-def train(tiny_model, tmp_path, monkeypatch):
+def train(tiny_model, tmp_path):
     """Take a step in mathematics with a tool, as its script plays."""
-    world = WORLDS["tool"]
-    monkeypatch.setitem(ENGINES._parts, "scripted", engine_kind(world.script))
-
-    def run(name, **options):
-        trainer = trainers.make(
-            name,
-            model=str(tiny_model),
-            env=world.env,
-            env_options=dict(world.options),
-            engine="scripted",
-            output_dir=str(tmp_path / "run"),
-            steps=1,
-            problems_per_step=2,
-            group_size=4,
-            max_episode_tokens=world.tokens,
-            learning_rate=1e-3,
-            refill=0,
-            threads=1,
-            progress=False,
-            **options,
-        )
-        try:
-            return trainer.train()
-        finally:
-            trainer.close()
-
-    return run
+    return partial(train_recipe, world="tool", model=tiny_model, folder=tmp_path / "run", steps=1, refill=0)
 
 
 @pytest.mark.train
@@ -147,3 +136,25 @@ def test_a_judge_named_in_the_options_verifies_every_answer(train, tmp_path):
         episode = each.episode
         expected = float(episode.correct) if episode.answer else -0.5
         assert episode.rewards == {"model_verifier": expected}
+
+
+EARNED = {
+    "alphamed": ("letter_choice", lambda value: value in (0.0, 1.0)),
+    "guru": ("router", lambda value: value in (0.0, 1.0)),
+    "swe_rl": ("diff_similarity", lambda value: value == -1.0 or 0.5 < value <= 1.0),
+}
+"""The component of each recipe, and what it may pay."""
+
+
+@pytest.mark.train
+@pytest.mark.parametrize("name", FOR_RECIPES)
+def test_a_recipe_that_fits_no_common_world_trains_in_one_of_its_own(name, tiny_model, tmp_path):
+    result = train_recipe(name, FOR_RECIPES[name], tiny_model, tmp_path / "run")
+    steps = [line for line in result.history if "loss" in line]
+    assert [line["step"] for line in steps] == [1, 2]
+    assert max(line["grad_norm"] for line in steps) > 0
+    run = read_run(result.output_dir)
+    earned = [each.episode.rewards for step in (1, 2) for each in run.episodes(step)]
+    component, fits = EARNED[name]
+    assert all(list(rewards) == [component] and fits(rewards[component]) for rewards in earned)
+    assert len({rewards[component] for rewards in earned}) > 1

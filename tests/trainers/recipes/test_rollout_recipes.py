@@ -68,7 +68,9 @@ def test_arpo_prescribes_what_its_paper_does():
     parts = make_parts(config, shares_weights=True)
     rollout = parts.rollout
     assert (rollout.initial, rollout.beam, rollout.probability, rollout.weight) == (None, 2, 0.5, 0.2)
+    assert (rollout.decide, rollout.threshold, rollout.of) == ("threshold", 0.5, "after")
     assert (rollout.candidates, rollout.tokens) == (10, 20)
+    assert [part.name for part in config.parts.reward] == ["tool_hierarchy"]
     assert (config.rollout.group_size, config.rollout.problems_per_step, config.optim.minibatches) == (16, 128, 8)
     assert config.parts.advantage.name == "arpo"
     assert parts.advantage.attribution == "soft"
@@ -76,7 +78,9 @@ def test_arpo_prescribes_what_its_paper_does():
 
 
 def test_arpo_trains_on_branches_of_its_own_episodes(tiny_model, tmp_path):
-    episodes = two_steps("arpo", tiny_model, tmp_path / "run", advantage="arpo:attribution=hard")
+    # The script reports no entropies, so that the paper's rule would branch nothing.
+    parts = {"advantage": "arpo:attribution=hard", "rollout": "entropy_branching:decide=draw,of=before"}
+    episodes = two_steps("arpo", tiny_model, tmp_path / "run", parts=parts)
     groups = by_group(episodes)
     assert [len(group) for group in groups] == [6] * 4
     branches = [(group, episode) for group in groups for episode in group if episode.parent]

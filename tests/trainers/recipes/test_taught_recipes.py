@@ -9,6 +9,7 @@ from rstar2_env.trainers.hooks.kl_schedule import KlSchedule
 from rstar2_env.trainers.parts import make_parts
 
 PRESCRIBED = {
+    "grpo_roc_clean": ("roc", "call_penalty", ["ppo_clip"]),
     "grpo_roc_ties": ("quality_ties", "quality_ties", ["ppo_clip"]),
     "kdrl": ("all", "group_norm", ["ppo_clip", "kdrl"]),
     "opd": ("all", "reinforce", ["opd"]),
