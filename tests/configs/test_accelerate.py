@@ -66,6 +66,7 @@ IN_CI = ("mi300x_1x8_fsdp2", "mi300x_1x8_deepspeed")
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "path",
     [pytest.param(path, id=path.stem, marks=[] if path.stem in IN_CI else [pytest.mark.proof]) for path in FILES],
@@ -74,6 +75,7 @@ def test_two_processes_on_a_cpu_train_with_it(path: Path, tmp_path: Path) -> Non
     pytest.importorskip("trl", reason="this trains: the extra 'train'")
     if path.stem.endswith("deepspeed"):
         pytest.importorskip("deepspeed", reason="this shards with DeepSpeed: the extra 'deepspeed'")
+    compiled = tmp_path / "compiled"
     scaled = {**ENV, "steps": 2, "problems_per_step": 2, "group_size": 4, "threads": 1, "progress": False}
     own = ["--model", make_guesser(tmp_path / "model"), "--problems", write_problems(tmp_path / "problems.jsonl")]
     # transformers takes bfloat16 on a CPU only where it is told to use the CPU, and accelerate then no DeepSpeed.
@@ -90,16 +92,17 @@ def test_two_processes_on_a_cpu_train_with_it(path: Path, tmp_path: Path) -> Non
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "TORCH_EXTENSIONS_DIR": str(compiled)},
         start_new_session=True,
     )
     try:
-        said, _ = launcher.communicate(timeout=500)
+        said, _ = launcher.communicate(timeout=800)
     finally:
         # The launcher's children are in its session: none may outlive the test.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(launcher.pid, signal.SIGKILL)
     assert launcher.returncode == 0, said[-3000:]
+    assert not list(compiled.rglob("*")), "what DeepSpeed compiles takes minutes"
     run = read_run(tmp_path / "run")
     assert run.finished
     assert [line["step"] for line in run.metrics() if "loss" in line] == [1, 2]

@@ -117,15 +117,15 @@ def architecture_of(model: str) -> Architecture:
     """Return the sizes of a model.
 
     Args:
-        model: A name of ``MODELS``, with or without its organisation (``qwen3-14b``, ``Qwen/Qwen3-14B``), or a folder
-            with a ``config.json``.
+        model: A name of ``MODELS``, with or without its organisation and what was made of it (``qwen3-14b``,
+            ``Qwen/Qwen3-14B-Base``, ``Qwen/Qwen2.5-7B-Instruct``), or a folder with a ``config.json``.
 
     Raises:
         ConfigurationError: There is no such model here, or its configuration is of another kind.
     """
     if Path(model).is_dir():
         return read_architecture(Path(model))
-    name = model.rpartition("/")[2].casefold()
+    name = model.rpartition("/")[2].casefold().removesuffix("-base").removesuffix("-instruct")
     if name in MODELS:
         return MODELS[name]
     near = difflib.get_close_matches(name, MODELS, n=1)

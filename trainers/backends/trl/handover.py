@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from rstar2_env.core.errors import Rstar2Error
-from rstar2_env.rollout import ChatCodec, Engine, Generation, SamplingParams
+from rstar2_env.rollout import ChatCodec, Engine, Generation, SamplingParams, VllmServerEngine
 
 TOLERANCE = {torch.float32: 2e-3, torch.float16: 0.03, torch.bfloat16: 0.1}
 """Largest mean distance of log-probabilities, in nats, by the precision of computation. Two programs that compute with
@@ -29,7 +29,6 @@ the same weights in float32 differ by 1e-6 to 1e-4; in bfloat16 by 0.01 to 0.03.
 _TOKENS = 16
 _SEED = 20_231
 _MOST_PROMPT = 48
-"""Shorter than the blocks by which requests are sent to the server that caches their prefix."""
 _QUESTION = "Name a number that you like, and say why."
 
 FloatArray = NDArray[np.float64]
@@ -103,14 +102,16 @@ class HandoverProbe:
         return worst
 
     async def _ask(self) -> list[Generation]:
-        # At once, so that the servers of one engine, which are chosen by their load, get one each.
         params = SamplingParams(_TOKENS, temperature=1.0, seed=_SEED)
-        asked = [
-            engine.generate(self._prompt, params)
-            for engine in self._engines
-            for _ in range(int(getattr(engine, "copies", 1)))
+        return [
+            one for asked in await asyncio.gather(*(self._every(e, params) for e in self._engines)) for one in asked
         ]
-        return list(await asyncio.gather(*asked))
+
+    async def _every(self, engine: Engine, params: SamplingParams) -> list[Generation]:
+        """Ask every copy of the weights that an engine has."""
+        if isinstance(engine, VllmServerEngine):
+            return await engine.generate_on_each(self._prompt, params)
+        return [await engine.generate(self._prompt, params)]
 
 
 @torch.no_grad()

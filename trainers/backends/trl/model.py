@@ -32,6 +32,7 @@ from .adapters import (
     with_new_adapter,
     without_dropout,
 )
+from .zero import without_compiling
 
 
 def on_accelerator() -> bool:
@@ -48,6 +49,7 @@ def processes(timeout_s: float = 1800.0) -> PartialState:
     if not on_accelerator():
         # Where DeepSpeed is installed, accelerate imports it, which then looks for accelerators and warns of none.
         os.environ.setdefault("DS_ACCELERATOR", "cpu")
+        without_compiling()
     return PartialState(cpu=not on_accelerator(), timeout=timedelta(seconds=timeout_s))
 
 

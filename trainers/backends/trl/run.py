@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from rstar2_env.core.run_folder import RunWriter, TokensEntry, read_run
 from rstar2_env.rewards.judges import make_reward_judge
 from rstar2_env.rollout import EpisodeRequest
 
+from ...about_problems import about_problems
 from ...base import TrainResult
 from ...batch import Batch
 from ...checkpoints import newest_checkpoint, step_of
@@ -167,6 +169,10 @@ class TrlRun:
                 processes=self._ranks.size,
             )
         problems = problem_source(config, "train")
+        # Each is made when its first episodes are written; a run without evaluation never makes the second.
+        self._about = functools.cache(
+            lambda split: about_problems(problems if split == "train" else problem_source(config, "eval"))
+        )
         self.collector = Collector(
             parts,
             self._players["train"],
@@ -275,7 +281,7 @@ class TrlRun:
             episodes = self._players["eval"].play(requests[self._ranks.rank :: self._ranks.size])
         gathered: list[Episode] = gather_object(episodes) if self._ranks.size > 1 else episodes
         if not self._ranks.rank:
-            self._files.held_out(self.trl.state.global_step, gathered)
+            self._files.held_out(self.trl.state.global_step, gathered, beside=self._about("eval"))
         return metrics(gathered)
 
     def collect(self, step: int) -> Batch:
@@ -284,7 +290,7 @@ class TrlRun:
         self._hooks.observe(batch.outcomes)
         if self._limits is not None:
             self.trl.sums.add("engine/in_flight", self._limits.in_flight.number, float(not self._ranks.rank))
-        self._files.train(step + 1, batch.groups, batch.decisions)
+        self._files.train(step + 1, batch.groups, batch.decisions, beside=self._about("train"))
         if not self._ranks.rank:
             self._samples.show(sampled(step + 1, batch.groups, batch.decisions))
         return batch

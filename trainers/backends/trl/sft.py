@@ -196,7 +196,8 @@ def encode_traces(traces: Iterable[Mapping[str, Any]], chat: ChatCodec, max_leng
     """Tokenize traces and leave out those that are too long.
 
     Args:
-        traces: Records with ``messages``, as ``rstar2 traces`` writes them.
+        traces: Records with ``messages``, as ``rstar2 traces`` writes them. A message of the policy with ``"train":
+            false`` is context alone; a trace of which nothing is learned is left out.
         chat: The codec that a rollout of the model would use.
         max_length: Longest trace to keep, in tokens.
 
@@ -213,16 +214,17 @@ def encode_traces(traces: Iterable[Mapping[str, Any]], chat: ChatCodec, max_leng
     for count, record in enumerate(traces, start=1):
         try:
             messages = [Message(message["role"], message["content"]) for message in record["messages"]]
-            ids, mask = chat.conversation(messages)
+            turns = [message.get("train", True) for message in record["messages"] if message["role"] == "assistant"]
+            ids, mask = chat.conversation(messages, turns)
         except (KeyError, TypeError, ConfigurationError) as error:
             raise ProblemFormatError(
                 f'Trace {count} is not a record with "messages", each with "role" and "content": {error}'
             ) from error
-        if len(ids) <= max_length:
+        if len(ids) <= max_length and any(mask):
             rows.append({"input_ids": ids, "assistant_masks": mask})
     if not rows:
         raise ConfigurationError(
-            f"None of the {count} traces has at most {max_length} tokens; raise max_length."
+            f"None of the {count} traces has a turn to learn from and at most {max_length} tokens; raise max_length."
             if count
             else "There is no trace to learn from."
         )

@@ -146,8 +146,9 @@ class Stopping(TrainerCallback):
             trainer._save_checkpoint(model, trial=None)
             trainer.control = trainer.callback_handler.on_save(trainer.args, trainer.state, trainer.control)
         self._end(
-            f"Stopped after step {step} of {trainer.state.max_steps}. The same command with --resume (in Python "
-            f"resume=True) goes on from there: {self._folder}/checkpoint-{step}."
+            f"Stopped after step {step} of {trainer.state.max_steps}: checkpoint-{step} is in {self._folder}. "
+            "The same command goes on from there: rstar2 train and rstar2 sft with --resume, Python with resume=True, "
+            "the others without."
         )
 
     def end(self) -> None:

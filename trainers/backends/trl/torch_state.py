@@ -46,9 +46,8 @@ class TorchState:
         Args:
             held: What the checkpoint holds, by name.
         """
-        found: dict[str, Tensor] = {}
+        found = self.wanted_weights(held)
         for name, weights in self._trained.items():
-            found[f"{WEIGHTS}{name}"] = weights.detach()
             beginning = f"{OPTIMIZER}{name}/"
             for full, one in held.items():
                 if full.startswith(beginning):
@@ -59,6 +58,10 @@ class TorchState:
                         else torch.zeros(one.shape, dtype=one.dtype)
                     )
         return found
+
+    def wanted_weights(self, held: Mapping[str, Wanted]) -> dict[str, Tensor]:
+        """Return the weights themselves, to read a checkpoint into; as ``wanted``, without the optimizer's state."""
+        return {f"{WEIGHTS}{name}": weights.detach() for name, weights in self._trained.items()}
 
     def take(self, read: Mapping[str, Tensor]) -> None:
         """Go on with what was read into the tensors of ``wanted``: the weights have it, the optimizer gets it."""

@@ -45,11 +45,23 @@ def zero_arguments(sharding: Sharding, processes: int) -> dict[str, Any]:
     return options
 
 
+def without_compiling() -> None:
+    """Keep DeepSpeed, if it is used on a CPU, from compiling a transport of its own for minutes: gloo is there.
+
+    A process that is ended while it compiles leaves a lock behind, for which every later one would wait for ever.
+    """
+    if os.environ.get(_CONFIGURED, "false").lower() == "true" and find_spec("deepspeed") is not None:
+        import deepspeed
+
+        deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
+
+
 def _connect_on_cpu() -> None:
     """Let accelerate see the processes with DeepSpeed, which on a CPU it does if it is told the backend."""
     configured = os.environ.get(_CONFIGURED)
     os.environ |= {_CONFIGURED: "true", "DS_ACCELERATOR": "cpu"}
     try:
+        without_compiling()
         AcceleratorState._reset_state(reset_partial_state=True)
         PartialState(backend="gloo")
     finally:

@@ -35,11 +35,16 @@ class OneIsOdd(LetterEnv):
             os.kill(os.getpid(), self.signal)
         return super().step(action)
 
+def tell(name, said):
+    # In one piece: unbuffered, print writes several, and those of two processes would mix.
+    sys.stdout.write("RESULT " + json.dumps([name, RANK, said]) + "\\n")
+    sys.stdout.flush()
+
 for name, options in json.loads(sys.argv[1]).items():
     try:
         trainer = trainers.make("grpo_roc", env=OneIsOdd, **options)
     except ConfigurationError as error:
-        print("RESULT", json.dumps([name, RANK, str(error)]), flush=True)
+        tell(name, str(error))
         continue
     result = trainer.train()
     trainer.close()
@@ -47,7 +52,7 @@ for name, options in json.loads(sys.argv[1]).items():
     whole = [getattr(one, "full_tensor", lambda: one)() for one in trainer.trl.model.state_dict().values()]
     norm = sum(float(weights.abs().sum()) for weights in whole)
     after = result.after and result.after["pass_rate"]
-    print("RESULT", json.dumps([name, RANK, {"pass": after, "norm": norm, "parts": [*kinds]}]), flush=True)
+    tell(name, {"pass": after, "norm": norm, "parts": [*kinds]})
 """
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(SUPPORT)}
 GONE = {signal.SIGKILL: "by peer", signal.SIGSTOP: "Timed out waiting"}
@@ -150,7 +155,7 @@ def left(tmp_path_factory, tiny_model):
     try:
         for how in GONE:
             folder = tmp_path_factory.mktemp(how.name)
-            changes = {"env_options": {"signal": int(how)}, "eval": {"every": 0}, "process_timeout_s": 20}
+            changes = {"env_options": {"signal": int(how)}, "eval": {"every": 0}, "process_timeout_s": 60}
             options = {"gone": options_of(folder / "run", tiny_model, **changes)}
             with socket.create_server(("127.0.0.1", 0)) as server:
                 port = server.getsockname()[1]
@@ -164,7 +169,7 @@ def left(tmp_path_factory, tiny_model):
                         env={**ENVIRONMENT, **world, "RANK": rank, "LOCAL_RANK": rank},
                     )
             ends[how] = folder / "0.log"
-        return {how: (ranks[how, "0"].wait(240), log.read_text()) for how, log in ends.items()}
+        return {how: (ranks[how, "0"].wait(400), log.read_text()) for how, log in ends.items()}
     finally:
         for process in ranks.values():
             process.kill()

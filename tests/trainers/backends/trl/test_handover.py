@@ -123,7 +123,6 @@ def policy_in(folder):
     policy = AutoModelForCausalLM.from_pretrained(str(folder), dtype=torch.float32)
     chat = ChatCodec(AutoTokenizer.from_pretrained(str(folder)))
     prompt = known_prompt(chat)
-    assert 8 < len(prompt) < 64, "longer ones are sent to the server that caches them, and no other"
     return policy, prompt
 
 
@@ -156,7 +155,6 @@ def test_vllm_in_process_is_told_from_a_stale_and_a_corrupt_one(policy_folder):
 def test_a_server_is_told_from_a_stale_and_a_corrupt_one(vllm_server, policy_folder, tmp_path):
     policy, prompt = policy_in(policy_folder)
     with closing(VllmServerEngine(vllm_server, weights_dir=tmp_path, wait_s=240)) as (engine,):
-        assert engine.copies == 1
         try:
             holds(engine, policy, prompt)
         finally:

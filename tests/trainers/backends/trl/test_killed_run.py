@@ -79,7 +79,7 @@ def run(tmp_path, tiny_model):
         }
         command = [sys.executable, str(tmp_path / "script.py"), json.dumps(options)]
         environment = {**os.environ, "PYTHONPATH": str(SUPPORT), "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(command, capture_output=True, text=True, timeout=200, env=environment, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=800, env=environment, check=False)
         return done, read_run(tmp_path / folder)
 
     return started

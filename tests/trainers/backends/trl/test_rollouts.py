@@ -230,7 +230,9 @@ for name, options in json.loads(sys.argv[1]).items():
     trainer.close()
     norm = sum(float(weights.abs().sum()) for weights in trainer.trl.model.state_dict().values())
     left = [thread.name for thread in threading.enumerate() if "ahead" in thread.name]
-    print("RESULT", json.dumps([name, RANK, how, norm, left]), flush=True)
+    # In one piece: unbuffered, print writes several, and those of two processes would mix.
+    sys.stdout.write("RESULT " + json.dumps([name, RANK, how, norm, left]) + "\\n")
+    sys.stdout.flush()
 """
 
 

@@ -56,7 +56,7 @@ def served(base, adapter):
         env={**os.environ, **QUIET, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=800,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.partition("RESULT ")[2].splitlines()[0])

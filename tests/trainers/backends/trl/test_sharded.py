@@ -5,6 +5,7 @@ One pair of processes takes all cases.
 
 from __future__ import annotations
 
+import shutil
 from copy import deepcopy
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,10 +21,13 @@ from transformers import AutoModelForCausalLM, TrainerCallback
 from two_launched import launch_two
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.run_folder import RunWriter
+from rstar2_env.trainers import export_model
 from rstar2_env.trainers.backends.trl.objective import Objective
 from rstar2_env.trainers.backends.trl.pending import Shape
 from rstar2_env.trainers.backends.trl.teacher import Teacher
 from rstar2_env.trainers.backends.trl.zero import zero_arguments
+from rstar2_env.trainers.export.source import find_weights
 from rstar2_env.trainers.losses.aggregations import TokenMean
 from rstar2_env.trainers.losses.corrections import NoCorrection
 from rstar2_env.trainers.losses.opd import Opd
@@ -243,6 +247,22 @@ def test_an_export_is_an_ordinary_folder_of_transformers(name: str, folder: Path
     model = AutoModelForCausalLM.from_pretrained(folder / name / "export")
     loaded = dict(model.named_parameters())
     assert apart({key: loaded[key].detach() for key in weights[-1]}, weights[-1]) < 1e-6
+
+
+@pytest.mark.parametrize("name", ["fsdp2-saved", "zero2-saved", "zero3-saved"])
+def test_a_checkpoint_of_two_processes_is_exported_without_them(
+    name: str, folder: Path, tiny_model: Path, tmp_path: Path
+) -> None:
+    _, weights, *_ = told(folder, name)
+    checkpoint = f"checkpoint-{STOPPED}"
+    shutil.copytree(folder / name / checkpoint, tmp_path / "run" / checkpoint)
+    RunWriter(tmp_path / "run", episodes=False).begin({"model": {"path": str(tiny_model)}})
+    assert find_weights(tmp_path / "run", checkpoint).sharded
+    out = export_model(tmp_path / "run", tmp_path / "out", which=checkpoint)
+    loaded = dict(AutoModelForCausalLM.from_pretrained(out).named_parameters())
+    wanted = weights[STOPPED]
+    assert apart(wanted, weights[-1]) > 1e-3
+    assert apart({key: loaded[key].detach() for key in wanted}, wanted) < 1e-6
 
 
 @pytest.mark.parametrize("name", ["fsdp2-lora", "zero3-lora"])

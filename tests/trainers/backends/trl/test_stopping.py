@@ -88,7 +88,7 @@ def test_a_signal_in_a_rollout_abandons_it_and_keeps_the_steps_before(letter_opt
     assert not list((folder / "episodes").glob("train-000002*")), "what is abandoned counts for nothing"
     said = capfd.readouterr().err
     assert f"{signal.Signals(number).name}: abandoning the rollout in progress" in said
-    assert "Stopped after step 1 of 4. The same command with --resume" in said
+    assert "Stopped after step 1 of 4: checkpoint-1 is in" in said
     assert read_run(folder).events[-1]["event"] == "interrupted"
     goes_on(letter_options, tmp_path)
 
@@ -196,7 +196,7 @@ def on_two_processes(options, number=0):
         for rank in ("0", "1")
     ]
     try:
-        said = [process.communicate(timeout=240)[1] for process in ranks]
+        said = [process.communicate(timeout=800)[1] for process in ranks]
         return [process.returncode for process in ranks], said
     finally:
         for process in ranks:

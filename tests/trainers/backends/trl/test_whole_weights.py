@@ -13,7 +13,7 @@ from rstar2_env.trainers.backends.trl.whole_weights import whole_weights
 
 SCRIPT = """
 import itertools, os, sys
-os.environ["DS_ACCELERATOR"] = "cpu"
+os.environ |= {"DS_ACCELERATOR": "cpu", "ACCELERATE_USE_DEEPSPEED": "true"}
 import torch, torch.distributed as dist
 from peft import LoraConfig, get_peft_model
 from torch.distributed.device_mesh import init_device_mesh
@@ -22,6 +22,7 @@ from torch.distributed.tensor import DTensor
 from tiny_models import tiny_qwen3
 from rstar2_env.rollout.engines.weights import checkpoint_weights
 from rstar2_env.trainers.backends.trl.whole_weights import whole_weights
+from rstar2_env.trainers.backends.trl.zero import without_compiling
 
 torch.set_num_threads(1)
 
@@ -41,6 +42,7 @@ def fsdp2(module, lora):
 
 def zero3(module, lora):
     import deepspeed
+    without_compiling()
     options = {"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 3}}
     module = deepspeed.initialize(model=module, config=options)[0].module
     assert all(not one.numel() for one in module.parameters())
