@@ -1,0 +1,187 @@
+"""``Push``: an exported folder as a repository of models on a Hugging Face hub; no torch.
+
+What can fail is asked first, before anything is written: the token, the right to write, what the repository holds. The
+token is huggingface_hub's (``HF_TOKEN``, or ``hf auth login``) and is in no message; ``HF_ENDPOINT`` names the hub. A
+push that was broken off goes on when it is called again: what the hub has is not sent twice. Not covered: data sets,
+pull requests, deleting.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.core.errors import ConfigurationError, MissingExtraError, ServiceError
+from rstar2_env.core.hub import hub_answer
+
+_NAME = re.compile(r"[A-Za-z0-9](?:[\w.-]{0,94}\w)?/\w(?:[\w.-]{0,94}\w)?", re.ASCII)
+_WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "*.bin", "adapter_*", "*.py")
+"""Files that an update removes where the new weights do not have them."""
+
+
+class Push:
+    """A repository that a folder is to be pushed to; making one asks the hub whether it can be.
+
+    Args:
+        name: ``ORG/NAME``, or ``USER/NAME``.
+        private: Whether the repository is to be private; one that is there and public is then refused.
+        update: Push into a repository that holds other files, as a new commit.
+
+    Attributes:
+        url: Where the model can be seen.
+
+    Raises:
+        ConfigurationError: The name is none, there is no token or it may not write, or the hub is switched off.
+        ServiceError: The hub cannot be reached.
+        MissingExtraError: huggingface_hub is not installed.
+    """
+
+    def __init__(self, name: str, *, private: bool = False, update: bool = False) -> None:
+        try:
+            from huggingface_hub import constants, get_token
+        except ImportError as error:
+            raise MissingExtraError("train", "Pushing to a hub") from error
+        self.name, self._private, self._update = name, private, update
+        if not _NAME.fullmatch(name) or "--" in name or ".." in name or name.endswith(".git"):
+            raise ConfigurationError(
+                f"{name!r} is no name of a repository: expected ORG/NAME, each of letters, digits, '-', '_' and '.'.",
+                option="push",
+            )
+        if constants.HF_HUB_OFFLINE:
+            raise ConfigurationError("Nothing is pushed while HF_HUB_OFFLINE is set: unset it.", option="push")
+        token = get_token()
+        if not token:
+            raise ConfigurationError(
+                "Pushing needs a token that may write: put it into HF_TOKEN, or run `hf auth login`.", option="push"
+            )
+        self._token = token
+        self.url = f"{constants.ENDPOINT}/{name}"
+        self._check_owner()
+        self._files = self._held()
+
+    def send(self, folder: Path, *, message: str) -> str | None:
+        """Push a folder; a repository that is not there is made.
+
+        Args:
+            folder: The files, in no folders.
+            message: Of the commit.
+
+        Returns:
+            The commit's name; ``None`` where the hub has these files already.
+
+        Raises:
+            ConfigurationError: The repository holds other files.
+            ServiceError: The hub refused, or the connection was lost: calling again goes on.
+        """
+        own = {path.name: path for path in sorted(folder.iterdir()) if path.is_file() and path.name != "export.json"}
+        if self._files is not None:
+            held = {name: about for name, about in self._files.items() if name != ".gitattributes"}
+            same = [name for name, about in held.items() if name in own and _is(own[name], about)]
+            if len(same) == len(own) == len(held):
+                return None
+            others = sorted(set(held) - set(same))
+            if others and not self._update:
+                raise ConfigurationError(
+                    f"{self.name} holds other files, such as {others[0]}: choose another name, or replace them.",
+                    option="update",
+                )
+        return self._send(folder, list(own), message)
+
+    def _send(self, folder: Path, names: list[str], message: str) -> str:
+        from huggingface_hub import HfApi
+        from huggingface_hub.utils.tqdm import (
+            are_progress_bars_disabled,
+            disable_progress_bars,
+            enable_progress_bars,
+        )
+
+        api = HfApi(token=self._token)
+        quiet = not sys.stderr.isatty() and not are_progress_bars_disabled()
+        if quiet:
+            disable_progress_bars()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of metadata that the hub recommends
+                if self._files is None:
+                    api.create_repo(self.name, private=self._private, exist_ok=True)
+                found = api.upload_folder(
+                    repo_id=self.name,
+                    folder_path=folder,
+                    allow_patterns=names,
+                    delete_patterns=list(_WEIGHTS) if self._update else None,
+                    commit_message=message,
+                )
+        except Exception as error:  # of whichever HTTP library this version of huggingface_hub uses
+            raise self._told(error, folder) from error
+        finally:
+            if quiet:
+                enable_progress_bars()
+        return str(found.oid)
+
+    def _told(self, error: Exception, folder: Path) -> ServiceError:
+        status = getattr(getattr(error, "response", None), "status_code", None)
+        cause = error.__cause__ if isinstance(error, RuntimeError) and error.__cause__ is not None else error
+        lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
+        said = f"{type(cause).__name__}: {lines[0] if lines else 'no reason given'}".replace(self._token, "***")
+        rights = " The token may not write there." if status == 403 else ""
+        return ServiceError(
+            f"{self.name} was not pushed: {said.removesuffix('.')}.{rights} The weights are in {folder}; the same "
+            "command again goes on from there.",
+            cause="refused" if status is not None and status < 500 else "lost",
+        )
+
+    def _check_owner(self) -> None:
+        """Check that the token is known, may write, and belongs to the owner of the name or a member of it."""
+        status, record = hub_answer("/api/whoami-v2", self._token)
+        if status in (401, 403):
+            raise ConfigurationError(
+                "The hub does not know the token: it is wrong or has expired. Put one that may write into HF_TOKEN, or "
+                "run `hf auth login`.",
+                option="push",
+            )
+        if status != 200 or not isinstance(record, Mapping):
+            raise ServiceError(f"The hub answers {status} when asked whose the token is: try again.", cause="passing")
+        access = record.get("auth", {}).get("accessToken") or {}
+        if access.get("role") == "read":
+            raise ConfigurationError("The token may only read: put one that may write into HF_TOKEN.", option="push")
+        owner = self.name.partition("/")[0]
+        members = [str(record.get("name", "")), *(str(one.get("name", "")) for one in record.get("orgs", []))]
+        if owner not in members:
+            raise ConfigurationError(
+                f"The token belongs to {members[0]}, who is no member of {owner!r}: push to one of "
+                f"{', '.join(members)}.",
+                option="push",
+            )
+
+    def _held(self) -> dict[str, Any] | None:
+        """What the hub says of each file of the repository; ``None`` where there is no repository."""
+        status, record = hub_answer(f"/api/models/{self.name}?blobs=true", self._token)
+        if status in (401, 403, 404):
+            return None
+        if status != 200 or not isinstance(record, Mapping):
+            raise ServiceError(
+                f"The hub answers {status} when asked for {self.name}: try again later.", cause="passing"
+            )
+        if self._private and not record.get("private", False):
+            raise ConfigurationError(
+                f"{self.name} is there already, and public: choose another name, or make it private in its settings.",
+                option="private",
+            )
+        return {str(one["rfilename"]): one for one in record.get("siblings", [])}
+
+
+def _is(path: Path, about: Mapping[str, Any]) -> bool:
+    """Whether a file is what the hub has, by its size and checksum."""
+    if about.get("size") != path.stat().st_size:
+        return False
+    large = about.get("lfs") or {}
+    checksum = hashlib.sha256() if large else hashlib.sha1(f"blob {path.stat().st_size}\0".encode())
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            checksum.update(block)
+    return checksum.hexdigest() == (large.get("sha256") if large else about.get("blobId"))

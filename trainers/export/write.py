@@ -1,0 +1,209 @@
+"""``write_weights``: weights as a folder that transformers loads: from a folder, from shards, with adapters merged.
+
+Covered: copying what needs no change, other precisions, LoRA adapters (merged in float32, whatever they are stored in),
+shards of FSDP2 and of ZeRO; tokenizer, chat template, and a generation configuration that ends where the policy's turns
+end. Not covered: quantized formats.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import fields
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from peft import LoraConfig, PeftModel
+from safetensors.torch import load_file, save_file
+from transformers import AutoConfig, GenerationConfig, PreTrainedTokenizerBase
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.rollout import CHATML, ChatCodec
+
+from ..backends.trl import shards
+from ..backends.trl.adapters import START_DIR, Policy, adapter_in, base_of
+from ..backends.trl.model import be_quiet, load_policy, load_tokenizer
+from ..backends.trl.torch_state import TorchState
+from ..config import ModelOptions
+from .source import Weights
+
+_COPIED = (
+    "config.json",
+    "generation_config.json",
+    "adapter_config.json",
+    "*.safetensors",
+    "*.safetensors.index.json",
+    "pytorch_model*.bin",
+    "pytorch_model*.bin.index.json",
+    "*.py",
+)
+"""Files of a model that are copied as they are; ``*.py`` is code that it brings."""
+
+
+def write_weights(weights: Weights, into: Path, *, merge: bool, dtype: str | None) -> tuple[bool, str]:
+    """Write weights for others to load.
+
+    Args:
+        weights: Which.
+        into: A folder that is there, and empty.
+        merge: Merge a LoRA adapter into the weights below it. Weights without one are written as they are.
+        dtype: Precision to store them in, by torch's name; ``None`` keeps that of the files, and for merged weights
+            that of the model below the adapter.
+
+    Returns:
+        Whether an adapter was merged, and the precision.
+
+    Raises:
+        ConfigurationError: The weights cannot be read, or the model that the shards belong to is not there.
+    """
+    be_quiet()
+    below = adapter_in(str(weights.folder), None) if weights.adapter else None
+    merged = False
+    if weights.sharded:
+        policy, tokenizer = _from_shards(weights)
+        merged = merge and isinstance(policy, PeftModel)
+        own = base_of(policy).config
+        _save(policy, into, merge=merged, dtype=dtype, below=_precision_of(own._name_or_path, None, weights))
+    elif below is not None and merge:
+        merged = True
+        policy, tokenizer = _loaded(weights)
+        stored = _precision_of(str(below.base_model_name_or_path), below.revision, weights)
+        _save(policy, into, merge=True, dtype=dtype, below=stored)
+    elif below is not None or dtype is None:
+        tokenizer = _tokenizer(weights, below)
+        _copy(weights.folder, into)
+        if dtype is not None:
+            _cast(into, dtype)
+    else:
+        policy, tokenizer = _loaded(weights)
+        _save(policy, into, merge=False, dtype=dtype, below=None)
+        for path in weights.folder.glob("*.py"):
+            shutil.copyfile(path, into / path.name)
+    _save_tokenizer(tokenizer, weights, into)
+    return merged, _stored(into)
+
+
+def _loaded(weights: Weights) -> tuple[Policy, PreTrainedTokenizerBase]:
+    """The weights of a folder in float32; an adapter is merged, as it is loaded without a rank of its own."""
+    options = ModelOptions(path=weights.folder, dtype="float32", trust_remote_code=_trusted(weights))
+    return load_policy(options, weights.folder, dropout=True)
+
+
+def _tokenizer(weights: Weights, below: LoraConfig | None) -> PreTrainedTokenizerBase:
+    """The tokenizer in the folder; of an adapter without one, that of its model."""
+    options = ModelOptions(path=weights.folder, trust_remote_code=_trusted(weights))
+    if below is None or (weights.folder / "tokenizer_config.json").is_file():
+        return load_tokenizer(str(weights.folder), options)
+    return load_tokenizer(str(below.base_model_name_or_path), options, revision=below.revision)
+
+
+def _trusted(weights: Weights) -> bool:
+    return bool(weights.options.get("trust_remote_code"))
+
+
+def _from_shards(weights: Weights) -> tuple[Policy, PreTrainedTokenizerBase]:
+    """The policy of a sharded checkpoint, made as the run made it and given the checkpoint's weights."""
+    known = {field.name for field in fields(ModelOptions)}
+    given = {name: value for name, value in weights.options.items() if name in known}
+    assert weights.run is not None
+    start = weights.run.path / START_DIR
+    if given.get("lora_rank") and start.is_dir():
+        # The run merged what it began with, and put its adapter on that.
+        given |= {"path": str(start.resolve()), "revision": None}
+    with TemporaryDirectory() as scratch:
+        policy, tokenizer = load_policy(ModelOptions(**given), Path(scratch), dropout=True)
+    shards.read(weights.folder, TorchState(policy).wanted_weights)
+    return policy, tokenizer
+
+
+def _save(policy: Policy, into: Path, *, merge: bool, dtype: str | None, below: torch.dtype | None) -> None:
+    if isinstance(policy, PeftModel):
+        if not merge:
+            policy.save_pretrained(str(into))
+            if dtype is not None:
+                _cast(into, dtype)
+            return
+        policy = policy.float().merge_and_unload(safe_merge=True)
+    wanted: torch.dtype | None = None if dtype is None else getattr(torch, dtype)
+    if wanted is None and merge:
+        wanted = below
+    model: Any = policy
+    if wanted is not None:
+        model.to(wanted)
+    model.save_pretrained(str(into))
+
+
+def _precision_of(name: str, revision: str | None, weights: Weights) -> torch.dtype:
+    """The precision that a model says its files have."""
+    chosen = {} if revision is None else {"revision": revision}
+    found = AutoConfig.from_pretrained(name, trust_remote_code=_trusted(weights), **chosen).dtype
+    return found if isinstance(found, torch.dtype) else torch.float32
+
+
+def _copy(folder: Path, into: Path) -> None:
+    for pattern in _COPIED:
+        for path in sorted(folder.glob(pattern)):
+            shutil.copyfile(path, into / path.name)
+
+
+def _cast(folder: Path, dtype: str) -> None:
+    """Store an adapter in another precision."""
+    for path in folder.glob("*.safetensors"):
+        tensors = {name: one.to(getattr(torch, dtype)) for name, one in load_file(path).items()}
+        save_file(tensors, path, metadata={"format": "pt"})
+
+
+def _save_tokenizer(tokenizer: PreTrainedTokenizerBase, weights: Weights, into: Path) -> None:
+    """Write the tokenizer with the chat template that the policy was trained under, and where its turns end.
+
+    A model of no run keeps the generation configuration that it has.
+    """
+    options = weights.options
+    template = options.get("chat_template")
+    if template:
+        tokenizer.chat_template = CHATML if template == "chatml" else template
+    tokenizer.save_pretrained(str(into))
+    if weights.run is None or not tokenizer.chat_template or not (into / "config.json").is_file():
+        return
+    generation = _generation(into)
+    held = generation.eos_token_id
+    codec = ChatCodec(
+        tokenizer,
+        chat_template_options=options.get("chat_template_options") or {},
+        stop_ids=[one for one in (held if isinstance(held, list) else [held]) if one is not None],
+    )
+    ends = list(codec.stop_ids)
+    generation.eos_token_id = ends[0] if len(ends) == 1 else ends
+    if generation.pad_token_id is None:
+        generation.pad_token_id = tokenizer.pad_token_id
+    generation.save_pretrained(str(into))
+
+
+def _generation(folder: Path) -> GenerationConfig:
+    if (folder / "generation_config.json").is_file():
+        return GenerationConfig.from_pretrained(str(folder))
+    return GenerationConfig()
+
+
+def _stored(folder: Path) -> str:
+    """The precision of most of the weights in a folder, by torch's name.
+
+    Raises:
+        ConfigurationError: There are no weights in it.
+    """
+    counts: dict[str, int] = {}
+    for path in folder.glob("*.safetensors"):
+        with open(path, "rb") as file:
+            head = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        for name, one in head.items():
+            if name != "__metadata__":
+                begin, end = one["data_offsets"]
+                counts[one["dtype"]] = counts.get(one["dtype"], 0) + end - begin
+    if not counts:
+        if any(folder.glob("pytorch_model*.bin")):
+            return "as stored"
+        raise ConfigurationError(f"{folder} has no weights: no *.safetensors was written.")
+    most = max(counts, key=lambda name: counts[name])
+    return {"F32": "float32", "BF16": "bfloat16", "F16": "float16"}.get(most, most)
