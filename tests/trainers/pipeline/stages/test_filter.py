@@ -1,0 +1,88 @@
+"""The filter keeps problems by how they were played: those very ones, of one split."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.evaluation.run import evaluate
+from rstar2_env.problems import load_problems
+from rstar2_env.trainers.pipeline import played
+from rstar2_env.trainers.pipeline.base import Work
+from rstar2_env.trainers.pipeline.stages.filter import Filter
+
+
+class Seven:
+    """Answers 7, whatever is asked."""
+
+    def reset(self, observation: str, info: Mapping[str, Any], *, seed: int) -> None:
+        """Nothing to remember."""
+
+    def act(self, observation: str, info: Mapping[str, Any]) -> str:
+        """The answer."""
+        return "<answer>\\boxed{7}</answer>"
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The ids of the problems that are played; an agent plays in the model's place."""
+    ids: list[str] = []
+
+    def agent_plays(env: str, *, model: str, **options: Any) -> Any:
+        for name in ("engine", "engine_options", "model_options"):
+            del options[name]
+        result = evaluate(env, Seven, **options)
+        ids.extend(result.tally.problems)
+        return result
+
+    monkeypatch.setattr(played, "evaluate", agent_plays)
+    return ids
+
+
+def sevens(file: Path) -> Path:
+    """Forty problems, of which every second one has the answer 7."""
+    problems = ({"id": f"p{n}", "question": f"Say {n}.", "answer": "8" if n % 2 else "7"} for n in range(40))
+    file.write_text("".join(json.dumps(one) + "\n" for one in problems), "utf-8")
+    return file
+
+
+def test_the_problems_that_were_played_are_those_that_are_kept_or_dropped(asked: list[str], tmp_path: Path) -> None:
+    spec = f"{sevens(tmp_path / 'x.jsonl')}:holdout=0.4"
+    train = [problem.id for problem in load_problems(spec, split="train")]
+    figures = Filter(model="m", problems=spec, n=1).run(Work(tmp_path))
+    assert sorted(asked) == sorted(train)
+    kept = [problem.id for problem in load_problems(tmp_path / "problems.jsonl")]
+    assert kept == [id for id in train if int(id[1:]) % 2]
+    assert figures == {"kept": len(kept), "dropped": len(train) - len(kept)}
+    assert 0 < len(kept) < len(train) < 40
+
+
+def test_another_split_is_asked_for_with_the_problems(asked: list[str], tmp_path: Path) -> None:
+    spec = f"{sevens(tmp_path / 'x.jsonl')}:holdout=0.4,split=test"
+    Filter(model="m", problems=spec, n=1).run(Work(tmp_path))
+    assert sorted(asked) == sorted(problem.id for problem in load_problems(spec))
+
+
+def test_problems_that_were_not_chosen_to_be_played_are_not_kept(asked: list[str], tmp_path: Path) -> None:
+    Filter(model="m", problems=str(sevens(tmp_path / "x.jsonl")), n=1, episodes=10).run(Work(tmp_path))
+    assert {problem.id for problem in load_problems(tmp_path / "problems.jsonl")} < set(asked)
+    assert len(asked) == 10
+
+
+def test_a_source_without_an_end_is_refused_before_anything_is_played(asked: list[str], tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"arithmetic never ends.* stage of the kind data.*\(problems="):
+        Filter(model="m", problems="arithmetic", n=1, episodes=3).run(Work(tmp_path))
+    assert asked == []
+
+
+def test_a_set_without_problems_to_train_on_is_refused_before_anything_is_played(
+    asked: list[str], tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigurationError, match=r"aime24 has the split test, not 'train'"):
+        Filter(model="m", problems="aime24", n=1).run(Work(tmp_path))
+    assert asked == []

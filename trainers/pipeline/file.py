@@ -1,0 +1,250 @@
+"""``read_pipeline``: the file of a pipeline, with what the command line sets over it.
+
+Covered: the form of the file, names, the kinds of stages, ``rounds``, and errors that name file, stage and field. Not
+covered: the options of each stage, and what they refer to (``plan``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.core.config_file import read_mapping
+from rstar2_env.core.errors import ConfigurationError, Rstar2Error
+from rstar2_env.core.option_rules import did_you_mean
+from rstar2_env.core.options import Count, Seed, call_with_options
+
+from ..criterion import Criterion, read_criterion
+from ..layers import merged
+from .base import STAGES
+from .cost import Machine
+
+_PIPELINE = ("name", "summary", "paper", "seed", "machine", "defaults", "shared", "stages")
+_ROUNDS = ("rounds", "until", "stages")
+
+
+@dataclass(frozen=True, slots=True)
+class StageSpec:
+    """A stage as it is written.
+
+    Attributes:
+        name: Its name, of letters, digits and underscores.
+        kind: Name of its kind.
+        options: Its options; references are not resolved.
+    """
+
+    name: str
+    kind: str
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """Stages that are repeated.
+
+    Attributes:
+        name: Name of the group.
+        times: How often, at most.
+        stages: The stages of a round.
+        of: The stage whose figures ``until`` is about; empty without a criterion.
+        until: What ends the rounds early, after a round.
+    """
+
+    name: str
+    times: int
+    stages: tuple[StageSpec, ...]
+    of: str = ""
+    until: Criterion | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """A pipeline as it is written.
+
+    Attributes:
+        file: Its file.
+        name: Its name.
+        summary: One line.
+        paper: Where it was published.
+        seed: Seed of every stage that has none of its own.
+        machine: The machine that costs are computed for.
+        items: Stages, and groups of them that are repeated, in their order.
+    """
+
+    file: Path
+    name: str
+    summary: str = ""
+    paper: str = ""
+    seed: int = 0
+    machine: Machine = field(default_factory=Machine)
+    items: tuple[StageSpec | Rounds, ...] = ()
+
+    def stages(self) -> Iterator[StageSpec]:
+        """Every stage once, in their order."""
+        for item in self.items:
+            yield from item.stages if isinstance(item, Rounds) else (item,)
+
+    def record(self) -> dict[str, Any]:
+        """The pipeline as JSON-compatible values, from which the same one can be read."""
+        return {
+            "name": self.name,
+            "summary": self.summary,
+            "paper": self.paper,
+            "seed": self.seed,
+            "machine": asdict(self.machine),
+            "stages": {item.name: _record(item) for item in self.items},
+        }
+
+
+def read_pipeline(file: Path, settings: Mapping[str, Any] | None = None) -> Pipeline:
+    """Read a pipeline.
+
+    Args:
+        file: A YAML, TOML or JSON file.
+        settings: Options over those of the file, as ``parse_options`` returns them: ``{"stage1": {"steps": "3"}}``.
+
+    Raises:
+        ConfigurationError: The file is not a pipeline; the message names the file, the stage and the field.
+        UnknownNameError: There is no such kind of stage.
+    """
+    found = read_mapping(file)
+    _refuse_unknown(found, _PIPELINE, str(file), "A pipeline")
+    written = found.get("stages")
+    if not isinstance(written, Mapping) or not written:
+        raise ConfigurationError(f'{file}: a pipeline needs "stages", a mapping of names to stages.')
+    defaults = found.get("defaults", {})
+    if not isinstance(defaults, Mapping) or not all(isinstance(one, Mapping) for one in defaults.values()):
+        raise ConfigurationError(f'{file}: "defaults" maps kinds of stages to options, not {defaults!r}.')
+    for kind in defaults:
+        _kind(kind, f"{file}, defaults")
+    over = dict(settings or {})
+    top: dict[str, Any] = {name: over.pop(name) for name in ("seed", "machine") if name in over}
+    items = tuple(_item(str(name), one, defaults, over, str(file)) for name, one in written.items())
+    made = Pipeline(file, "", items=items)
+    names = [one.name for one in made.stages()] + [item.name for item in items if isinstance(item, Rounds)]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigurationError(f"{file}: two stages have the name {name!r}; each needs one of its own.")
+    if over:
+        name = next(iter(over))
+        near = did_you_mean(name, names)
+        raise ConfigurationError(f"{file} has no stage {name!r} to set an option of.{near} It has: {', '.join(names)}.")
+    about: dict[str, Any] = {
+        name: found[name] for name in ("name", "summary", "paper", "seed", "machine") if name in found
+    }
+    together = merged({"name": file.stem, **about}, top)
+    read: Pipeline = _told(
+        str(file), lambda: call_with_options("pipeline", _pipeline, {**together, "file": file, "items": items})
+    )
+    return read
+
+
+def _pipeline(
+    *,
+    file: Path,
+    items: tuple[Any, ...],
+    name: str,
+    summary: str = "",
+    paper: str = "",
+    seed: Seed = 0,
+    machine: Machine | None = None,
+) -> Pipeline:
+    return Pipeline(file, name, summary, paper, seed, machine or Machine(), items)
+
+
+def _item(
+    name: str, written: Any, defaults: Mapping[str, Any], settings: dict[str, Any], file: str
+) -> StageSpec | Rounds:
+    where = f"{file}, stage {name!r}"
+    if not name.isidentifier():
+        raise ConfigurationError(f"{where}: a name has letters, digits and underscores, and begins with no digit.")
+    if not isinstance(written, Mapping):
+        raise ConfigurationError(f"{where} must be a mapping with its kind and options, not {written!r}.")
+    if "rounds" in written or "stages" in written:
+        return _rounds(name, written, defaults, settings, file)
+    options = _over(written, _settings(settings, name, where))
+    kind = options.pop("kind", None)
+    if not isinstance(kind, str):
+        raise ConfigurationError(f'{where}: "kind" says what it does: one of {", ".join(STAGES)}; it is {kind!r}.')
+    _kind(kind, where)
+    return StageSpec(name, kind, _over(defaults.get(kind, {}), options))
+
+
+def _over(below: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options over those below them; naming another engine drops the options of the one below."""
+    engine = options.get("engine")
+    if engine is not None and engine != below.get("engine", engine):
+        below = {name: value for name, value in below.items() if name != "engine_options"}
+    return merged(below, options)
+
+
+def _rounds(
+    name: str, written: Mapping[str, Any], defaults: Mapping[str, Any], settings: dict[str, Any], file: str
+) -> Rounds:
+    where = f"{file}, rounds {name!r}"
+    written = merged(written, _settings(settings, name, where))
+    _refuse_unknown(written, _ROUNDS, where, "A group of rounds")
+    inner = written.get("stages")
+    if not isinstance(inner, Mapping) or not inner:
+        raise ConfigurationError(f'{where}: "stages" must be a mapping of names to the stages of a round.')
+    if "rounds" not in written:
+        raise ConfigurationError(f'{where}: "rounds" says how often its stages are repeated, at most.')
+    times = _told(where, lambda: call_with_options("rounds", _times, {"rounds": written["rounds"]}))
+    stages = []
+    for inside, one in inner.items():
+        stage = _item(str(inside), one, defaults, settings, file)
+        if isinstance(stage, Rounds):
+            raise ConfigurationError(f"{where}: {inside!r} has rounds of its own; rounds are not nested.")
+        stages.append(stage)
+    if written.get("until") is None:
+        return Rounds(name, times, tuple(stages))
+    criterion = _told(f"{where}, field 'until'", lambda: read_criterion(str(written["until"])))
+    of, dot, figure = criterion.figure.partition(".")
+    if not dot or of not in [one.name for one in stages]:
+        known = ", ".join(one.name for one in stages)
+        raise ConfigurationError(
+            f"{where}, field 'until': expected STAGE.FIGURE of one of its stages ({known}), such as "
+            f"{stages[-1].name}.pass_rate >= 0.9; got {written['until']!r}."
+        )
+    return Rounds(name, times, tuple(stages), of, Criterion(figure, criterion.sign, criterion.value))
+
+
+def _times(*, rounds: Count) -> int:
+    return rounds
+
+
+def _settings(settings: dict[str, Any], name: str, where: str) -> Mapping[str, Any]:
+    given = settings.pop(name, {})
+    if not isinstance(given, Mapping):
+        raise ConfigurationError(f"{where}: set one of its options, {name}.OPTION=VALUE, not {name}={given}.")
+    return given
+
+
+def _kind(kind: str, where: str) -> None:
+    try:
+        STAGES.get(kind)
+    except Rstar2Error as error:
+        raise ConfigurationError(f"{where}, field 'kind': {error}") from error
+
+
+def _refuse_unknown(found: Mapping[str, Any], known: tuple[str, ...], where: str, what: str) -> None:
+    for name in found:
+        if name not in known:
+            near = did_you_mean(str(name), known)
+            raise ConfigurationError(f"{where}: unknown field {name!r}.{near} {what} has: {', '.join(known)}.")
+
+
+def _told(where: str, make: Any) -> Any:
+    try:
+        return make()
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{where}: {error}") from error
+
+
+def _record(item: StageSpec | Rounds) -> dict[str, Any]:
+    if isinstance(item, StageSpec):
+        return {"kind": item.kind, **item.options}
+    until = {} if item.until is None else {"until": f"{item.of}.{item.until}"}
+    return {"rounds": item.times, **until, "stages": {one.name: _record(one) for one in item.stages}}

@@ -1,0 +1,112 @@
+"""``Likelihood``: how likely a model finds given text, token for token as in training; for stages that make data."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from rstar2_env.core.episode import Message
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.evaluation.policy_crew import load_policy, policy_options
+
+from ..base import needs_training_stack
+
+T = TypeVar("T")
+_AT_ONCE = 64
+
+
+class Likelihood:
+    """A model that scores and draws lines; use it as a context, which closes its engine.
+
+    Args:
+        model: Folder or hub name.
+        engine: Name of the engine.
+        engine_options: Its options.
+        model_options: How the model is loaded, as ``rstar2 eval`` takes it.
+
+    Attributes:
+        chat: Renders conversations as token ids.
+        engine: Scores, and generates.
+
+    Raises:
+        ConfigurationError: The model cannot be loaded, or the engine cannot score given tokens.
+    """
+
+    def __init__(
+        self, model: str, *, engine: str, engine_options: Mapping[str, Any], model_options: Mapping[str, Any]
+    ) -> None:
+        with needs_training_stack("A model that scores"):
+            self._loaded = load_policy(
+                model, policy_options(model_options), engine=engine, engine_options=engine_options, seed=0
+            )
+            from rstar2_env.rollout.engine import Scores
+        self.chat, self.engine = self._loaded.chat, self._loaded.engine
+        if not isinstance(self.engine, Scores):
+            self._loaded.close()
+            raise ConfigurationError(f"The engine {engine!r} does not score given tokens.", option="engine")
+
+    async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
+        """The log-probability of each of ``ids`` after ``prompt_ids`` and those before it, at temperature 1."""
+        engine: Any = self.engine  # which scores, as was seen when it was opened
+        logps: list[float] = await engine.score(prompt_ids, ids)
+        return logps
+
+    def encode(self, text: str) -> list[int]:
+        """The token ids of a text as it stands."""
+        return self.chat.plain(text)
+
+    async def line(self, prompt_ids: Sequence[int], *, temperature: float, max_tokens: int, seed: int) -> str:
+        """Draw the first line of a turn after a prompt."""
+        from rstar2_env.rollout.engine import SamplingParams  # here, since listing stages loads no torch
+
+        params = SamplingParams(
+            max_tokens=max_tokens, temperature=temperature, stop_ids=self.chat.stop_ids, stop=("\n",), seed=seed
+        )
+        drawn = await self.engine.generate(prompt_ids, params)
+        return self.chat.text(drawn.ids).partition("\n")[0]
+
+    async def turns(self, messages: Sequence[Message]) -> list[list[float]]:
+        """Log-probabilities of the tokens of each turn of the policy in a conversation, end-of-turn tokens included."""
+        ids, mask = self.chat.conversation(messages)
+        first = mask.index(1)
+        logps = await self.score(ids[:first], ids[first:])
+        found: list[list[float]] = []
+        for place, own in enumerate(mask[first:]):
+            if own:
+                if not place or not mask[first + place - 1]:
+                    found.append([])
+                found[-1].append(logps[place])
+        return found
+
+    def each(self, work: Sequence[Callable[[], Awaitable[T]]], done: Callable[[int, int], None]) -> list[T]:
+        """Run coroutines beside one another, not too many at once, and return what they return.
+
+        Args:
+            work: Makes each coroutine.
+            done: Is told how many are done, and of how many.
+        """
+
+        async def every() -> list[T]:
+            places, count = asyncio.Semaphore(_AT_ONCE), 0
+
+            async def one(make: Callable[[], Awaitable[T]]) -> T:
+                nonlocal count
+                async with places:
+                    found = await make()
+                count += 1
+                done(count, len(work))
+                return found
+
+            return await asyncio.gather(*map(one, work))
+
+        return asyncio.run(every())
+
+    def __enter__(self) -> Self:
+        """See the class."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Close the engine."""
+        self._loaded.close()

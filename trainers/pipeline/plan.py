@@ -1,0 +1,302 @@
+"""``Plan``: the stages of a pipeline in their order, each round of a group on its own, and what each is made from.
+
+A stage refers to what an earlier one left as ``STAGE.OUTPUT``. Of a stage that is repeated, the newest is meant: that
+of the same round where it comes earlier in it, else that of the round before. ``A.model or B.model`` is the first of
+these that there is. Not covered: what is up to date, and running (``run``).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.core.errors import ConfigurationError, Rstar2Error
+from rstar2_env.core.option_rules import did_you_mean
+from rstar2_env.core.options import call_with_options
+from rstar2_env.problems.spec import located
+
+from .base import STAGES, Output, Stage
+from .cost import About, Cost
+from .file import Pipeline, Rounds, StageSpec
+from .places import find_file
+
+FOLDER = "stages"
+"""The folder of the stages' folders, in that of the pipeline."""
+CONFIG = "config"
+"""Kind of an input that is a file of options: its content counts as the options that it gives, not as it is written."""
+PROBLEMS = "problems"
+"""Kind of an input that is a source of problems: a file may have options behind its name."""
+_OR = re.compile(r"\s+or\s+")
+_REFERENCE = re.compile(r"[^\W\d]\w*\.[^\W\d]\w*")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One time that a stage is run.
+
+    Attributes:
+        id: The stage's name; in rounds with the number of the round (``play-2``).
+        spec: The stage.
+        number: Its place in the plan, from 0.
+        round: Number of the round, from 1; 0 outside of rounds.
+        rounds: The group that it is repeated in.
+        last: Whether it ends a round.
+    """
+
+    id: str
+    spec: StageSpec
+    number: int
+    round: int = 0
+    rounds: Rounds | None = None
+    last: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What one input of a stage is given.
+
+    Attributes:
+        kind: What it takes, see ``Output``.
+        text: A path, or a name.
+        step: Id of the step that leaves it; empty where it comes from outside.
+        output: Which output of that step.
+    """
+
+    kind: str
+    text: str
+    step: str = ""
+    output: str = ""
+
+    def __str__(self) -> str:
+        """As a person would name it."""
+        return f"{self.step}.{self.output}" if self.step else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A step whose stage is made, its references resolved.
+
+    Attributes:
+        step: The step.
+        stage: Its stage.
+        folder: Its folder.
+        given: What its inputs are given, by option.
+        seed: Its seed.
+    """
+
+    step: Step
+    stage: Stage
+    folder: Path
+    given: Mapping[str, Sequence[Given]]
+    seed: int
+
+    def output(self, name: str) -> Path:
+        """Where an output is."""
+        path = self.stage.outputs[name].path
+        return self.folder / path if path else self.folder
+
+
+@dataclass(slots=True)
+class Plan:
+    """The stages of a pipeline in their order.
+
+    Attributes:
+        pipeline: The pipeline.
+        folder: Its folder.
+        steps: Every time that a stage is run, with all rounds.
+        made: The stages that were made, by the ids of their steps.
+    """
+
+    pipeline: Pipeline
+    folder: Path
+    steps: list[Step] = field(init=False)
+    made: dict[str, Made] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Put the stages in their order."""
+        self.steps = []
+        for item in self.pipeline.items:
+            if isinstance(item, StageSpec):
+                self.steps.append(Step(item.name, item, len(self.steps)))
+                continue
+            for number in range(1, item.times + 1):
+                for spec in item.stages:
+                    last = spec is item.stages[-1]
+                    self.steps.append(Step(f"{spec.name}-{number}", spec, len(self.steps), number, item, last))
+
+    def check(self) -> None:
+        """Make every stage once, so that a mistake in the last one shows before the first one runs.
+
+        Raises:
+            ConfigurationError: A stage cannot be made; the message names the file, the stage and the field.
+        """
+        for step in self.steps:
+            self.make(step)
+
+    def make(self, step: Step, skipped: Callable[[str], bool] = lambda step_id: False) -> Made:
+        """Make the stage of a step; those of the steps before it are made already.
+
+        Args:
+            step: The step.
+            skipped: Whether a step was left out, by its id.
+
+        Raises:
+            ConfigurationError: A reference leads nowhere, or an option does not fit.
+        """
+        where = f"{self.pipeline.file}, stage {step.spec.name!r}"
+        made_by = STAGES.get(step.spec.kind)
+        takes: Mapping[str, str] = made_by.inputs  # type: ignore[attr-defined]  # every stage has them
+        options, given = dict(step.spec.options), {}
+        for name, kind in takes.items():
+            if (written := options.get(name)) is None:
+                continue
+            many = isinstance(written, (list, tuple))
+            found = [
+                self._given(step, kind, _text(one), skipped, f"{where}, field {name!r}")
+                for one in (written if many else (written,))
+            ]
+            given[name] = found
+            options[name] = [one.text for one in found] if many else found[0].text
+        try:
+            stage = call_with_options(f"stage {step.spec.name!r} ({step.spec.kind})", made_by, options)
+            stage.resolved()
+        except Rstar2Error as error:
+            raise ConfigurationError(f"{where}: {error}") from error
+        seed = options.get("seed")
+        own = self.pipeline.seed if seed is None else int(seed)
+        made = Made(step, stage, self.folder / FOLDER / step.id, given, own + max(0, step.round - 1))
+        self.made[step.id] = made
+        return made
+
+    def origin(self, made: Made, option: str = "model") -> str:
+        """The model from outside that a stage's model was trained from, through all stages; empty where it has none."""
+        for one in made.given.get(option, ()):
+            if not one.step:
+                return one.text
+            if found := self.origin(self.made[one.step]):
+                return found
+        return ""
+
+    def find(self, written: str) -> Path | None:
+        """The file or folder that the pipeline's file means by a path; ``None`` where there is none."""
+        return find_file(written, self.pipeline.file)
+
+    def _given(self, step: Step, kind: str, written: str, skipped: Callable[[str], bool], where: str) -> Given:
+        """What an input is given: what a reference leads to, else a file or a name from outside."""
+        alternatives = _OR.split(written)
+        names = {spec.name for spec in self.pipeline.stages()}
+        for one in alternatives:
+            name, _, output = one.partition(".")
+            if not _REFERENCE.fullmatch(one) or name not in names:
+                if _REFERENCE.fullmatch(one) and self.find(one) is None:
+                    self._refuse_typo(name, output, names, where)
+                return Given(kind, self._outside(kind, one, where))
+            before = [
+                other
+                for other in self.steps[: step.number]
+                if other.spec.name == name and not skipped(other.id) and other.id in self.made
+            ]
+            if before:
+                return self._output(before[-1].id, output, kind, where)
+        last = alternatives[-1].partition(".")[0]
+        raise ConfigurationError(
+            f"{where}: the stage {last!r} has not run before this one. Put it earlier"
+            + (", or name what the first round begins with: STAGE.OUTPUT or OTHER.OUTPUT." if step.round else ".")
+        )
+
+    def _outside(self, kind: str, written: str, where: str) -> str:
+        """What comes from outside, its files named by where they are."""
+        if kind != PROBLEMS:
+            return str(self.find(written) or written)
+        try:
+            return str(located(written, self.find))
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{where}: {error}") from error
+
+    def _output(self, step_id: str, output: str, kind: str, where: str) -> Given:
+        made = self.made[step_id]
+        outputs: Mapping[str, Output] = made.stage.outputs
+        if output not in outputs:
+            near = did_you_mean(output, outputs)
+            raise ConfigurationError(
+                f"{where}: the stage {made.step.spec.name!r} leaves no {output!r}.{near} It leaves: "
+                f"{', '.join(outputs) or 'nothing'}."
+            )
+        if outputs[output].kind != kind:
+            raise ConfigurationError(
+                f"{where}: expected {kind}, and {made.step.spec.name}.{output} is {outputs[output].kind}."
+            )
+        return Given(kind, str(made.output(output)), step_id, output)
+
+    def _refuse_typo(self, name: str, output: str, names: set[str], where: str) -> None:
+        known = {one for spec in self.pipeline.stages() for one in _outputs_of(spec)}
+        near = did_you_mean(name, names)
+        if near or output in known:
+            raise ConfigurationError(f"{where}: there is no stage {name!r}.{near} There are: {', '.join(names)}.")
+
+
+def costs_of(plan: Plan, steps: Sequence[Made]) -> Iterator[Cost]:
+    """What each step takes, those before it given.
+
+    Args:
+        plan: The plan.
+        steps: Its steps in their order.
+    """
+    counts: dict[tuple[str, str], int] = {}
+    for made in steps:
+        known = {
+            option: sum(counts[given.step, given.output] for given in many)
+            for option, many in made.given.items()
+            if all((given.step, given.output) in counts for given in many)
+        }
+        cost = made.stage.cost(About(plan.pipeline.machine, plan.origin(made), known))
+        for name, count in cost.count.items():
+            counts[made.step.id, name] = count
+        yield cost
+
+
+def bounds(plan: Plan, begin: str | None, until: str | None) -> tuple[int, int]:
+    """The numbers of the first step to do and of the last.
+
+    Args:
+        plan: The plan.
+        begin: A stage to begin with; of one in rounds, the first round. ``None`` is the first stage.
+        until: A stage to end with; of one in rounds, the last round. ``None`` is the last stage.
+
+    Raises:
+        ConfigurationError: There is no such stage, or nothing is left to do.
+    """
+    first, last = _place(plan, begin, 0, 0, "from"), _place(plan, until, len(plan.steps) - 1, -1, "until")
+    if first > last:
+        raise ConfigurationError(f"The stage {begin!r} comes after {until!r}: nothing is left to do.", option="until")
+    return first, last
+
+
+def _place(plan: Plan, name: str | None, default: int, which: int, option: str) -> int:
+    if name is None:
+        return default
+    found = [step.number for step in plan.steps if name in (step.id, step.spec.name)]
+    if not found:
+        known = ", ".join(dict.fromkeys(step.spec.name for step in plan.steps))
+        raise ConfigurationError(f"{plan.pipeline.file} has no stage {name!r}. It has: {known}.", option=option)
+    return found[which]
+
+
+def plain_options(stage: Any) -> dict[str, Any]:
+    """The options of a stage that is a dataclass, without its inputs: what ``resolved`` returns, most simply."""
+    found = asdict(stage) if is_dataclass(stage) and not isinstance(stage, type) else dict(vars(stage))
+    return {name: value for name, value in found.items() if name not in stage.inputs}
+
+
+def _text(written: Any) -> str:
+    """What is written of an input; a source of problems may be a mapping."""
+    return json.dumps(written) if isinstance(written, Mapping) else str(written)
+
+
+def _outputs_of(spec: StageSpec) -> Iterator[str]:
+    outputs = getattr(STAGES.get(spec.kind), "outputs", {})
+    yield from outputs if isinstance(outputs, Mapping) else ()

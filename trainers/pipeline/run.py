@@ -1,0 +1,383 @@
+"""``run_pipeline``: runs the stages of a pipeline that are not up to date, and goes on after a kill.
+
+A stage is up to date when it ended, from the same options and the same content of its inputs, and its outputs are as it
+left them. One that began so and did not end goes on; any other folder of a stage is set aside, never removed. Not
+covered: what a stage does to go on (``stages``).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.folders import check_folder
+from rstar2_env.core.lines import lock_file
+from rstar2_env.core.run_folder import RunWriter, read_run
+from rstar2_env.core.run_folder.layout import EVENTS_FILE, RUN_FILE
+
+from .base import Work
+from .digests import Digests, fingerprint, made_from
+from .file import Pipeline
+from .inputs import changes, content_of, contents_of
+from .plan import Made, Plan, Step, bounds, costs_of
+from .progress import Progress, Task
+from .state import BEGAN, ENDED, REPLACED, ROUNDS_ENDED, STOPPED, TAKEN, StageState, states_of
+
+PIPELINE_FILE = "pipeline.json"
+"""The options of a pipeline's run."""
+REPLACED_FOLDER = "replaced"
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """Whether a step is up to date, and why not.
+
+    Attributes:
+        made: The step.
+        state: ``done``, ``goes on``, ``to do``, ``again`` (what there is was made from something else), ``skipped``
+            (its rounds ended before), ``taken`` (as it is, whatever its options), ``later`` (it is left for another
+            run).
+        why: What is different, where it is done again.
+        fingerprint: Of what it is made from; empty where a stage before it is still to run.
+        record: What it is made from.
+    """
+
+    made: Made
+    state: str
+    why: str = ""
+    fingerprint: str = ""
+    record: Any = None
+
+
+@dataclass(slots=True)
+class PipelineRun:
+    """A pipeline in its folder.
+
+    Attributes:
+        plan: The stages in their order.
+        states: What is known of each, by id.
+        skipped: Ids of steps whose rounds ended before them.
+    """
+
+    plan: Plan
+    digests: Digests = field(init=False)
+    states: dict[str, StageState] = field(init=False)
+    skipped: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        """Read the folder.
+
+        Raises:
+            ConfigurationError: It is of another run.
+        """
+        folder = self.plan.folder
+        check_folder(folder, "output_dir")
+        self.digests = Digests(folder)
+        self.states = {}
+        if (folder / RUN_FILE).exists():
+            run = read_run(folder)
+            if run.kind != "pipeline":
+                raise ConfigurationError(
+                    f"{folder} is the folder of a run of {run.kind}, not of a pipeline: choose another one.",
+                    option="output_dir",
+                )
+            self.states = states_of(run.events)
+
+    def look(self, step: Step) -> Outlook:
+        """Make the stage of a step, and say whether it is up to date; steps are looked at in their order."""
+        made = self.plan.make(step, self.skipped.__contains__)
+        if step.id in self.skipped:
+            return Outlook(made, "skipped")
+        state = self.states.get(step.id)
+        inputs: dict[str, list[str]] = {}
+        for option, given in made.given.items():
+            for one in given:
+                digest = content_of(one, self.states, self.digests)
+                if digest is None:
+                    return Outlook(made, "again" if state else "to do", f"{one} is not there yet" if state else "")
+                inputs.setdefault(option, []).append(digest)
+        contents = contents_of(made.stage, self.plan.find, self.digests)
+        more = {"seed": made.seed, "round": step.round, **({"contents": contents} if contents else {})}
+        record = made_from(step.spec.kind, made.stage.resolved(), inputs, self.plan.folder, **more)
+        found = fingerprint(record, self.plan.folder)
+        if state is None:
+            return Outlook(made, "to do", "", found, record)
+        if state.fingerprint != found:
+            why = "; ".join(changes(made, state.made_from, record)) or "it was made from something else"
+            return Outlook(made, "again", why, found, record)
+        if not state.ended:
+            return Outlook(made, "goes on", "", found, record)
+        for name, now in self.left(made).items():
+            if now != state.outputs.get(name):
+                why = f"its {name} was {'removed' if now is None else 'changed'} since"
+                return Outlook(made, "again", why, found, record)
+        return Outlook(made, "done", "", found, record)
+
+    def end_of_round(self, step: Step) -> bool:
+        """Whether the criterion of a group of rounds is met after a step; later rounds are then skipped."""
+        group, state = step.rounds, None
+        if group is None or not step.last or group.until is None:
+            return False
+        state = self.states.get(f"{group.of}-{step.round}")
+        if state is None or not state.ended or not group.until.met(state.figures):
+            return False
+        later = [one.id for one in self.plan.steps if one.rounds is group and one.round > step.round]
+        self.skipped.update(later)
+        return bool(later)
+
+    def left(self, made: Made, *, sync: bool = False) -> dict[str, str | None]:
+        """The digest of each output of a step as it is; ``None`` where it is not there."""
+        return {
+            name: self.digests.of(made.output(name), output.kind, sync=sync)
+            for name, output in made.stage.outputs.items()
+        }
+
+
+def look_at(run: PipelineRun, *, begin: str | None = None, until: str | None = None) -> Iterator[Outlook]:
+    """Every step with whether it is up to date, as a plan shows them; nothing runs, nothing is written.
+
+    Args:
+        run: The pipeline in its folder.
+        begin: As ``run_pipeline`` has it.
+        until: As ``run_pipeline`` has it.
+
+    Raises:
+        ConfigurationError: There is no such stage, or one before ``begin`` has not been done.
+    """
+    first, last = bounds(run.plan, begin, until)
+    dirty: set[str] = set()
+    for step in run.plan.steps:
+        outlook = run.look(step)
+        if outlook.state != "skipped" and (begin is not None or step.number > last):
+            yield (asked := _asked(run, outlook, first, last))
+            if asked.state == "taken":
+                run.end_of_round(step)
+            continue
+        depends = next((one.step for given in outlook.made.given.values() for one in given if one.step in dirty), "")
+        if depends and outlook.state == "done":
+            outlook = Outlook(outlook.made, "again", f"if {depends} leaves something else")
+        elif depends and outlook.state == "goes on":
+            outlook = Outlook(outlook.made, "goes on", f"unless {depends} leaves something else")
+        if outlook.state not in ("done", "skipped"):
+            dirty.add(step.id)
+        yield outlook
+        if step.id not in dirty:
+            run.end_of_round(step)
+
+
+def run_pipeline(
+    pipeline: Pipeline,
+    folder: Path,
+    *,
+    begin: str | None = None,
+    until: str | None = None,
+    progress: bool = True,
+    say: Say = lambda text: None,
+) -> PipelineRun:
+    """Run a pipeline in a folder, or go on with it.
+
+    Args:
+        pipeline: The pipeline.
+        folder: Its folder.
+        begin: A stage: those before it are taken as they are, whatever their options; it and those after it are done
+            again. Of a stage in rounds, the first round.
+        until: A stage: those after it are left for later. Of a stage in rounds, the last round.
+        progress: Show progress.
+        say: Is told what happens, a sentence at a time.
+
+    Raises:
+        ConfigurationError: The pipeline cannot be planned, another process works in the folder, or a stage cannot run.
+        Exception: Whatever a stage raised; the folder keeps what was done.
+    """
+    plan = Plan(pipeline, folder)
+    first, last = bounds(plan, begin, until)
+    plan.check()
+    with _alone(folder) as lock:
+        run = PipelineRun(plan)
+        events = _Events(run, pipeline)
+        try:
+            for step in plan.steps[: last + 1]:
+                if step.id in run.skipped:
+                    continue
+                outlook = run.look(step)
+                if begin is not None and step.number < first:
+                    _take(run, outlook, events, say)
+                else:
+                    shown = Progress(tasks_of(run), say) if progress else None
+                    _run_step(run, outlook, events, again=begin is not None, lock=lock, shown=shown, say=say)
+                if run.end_of_round(step) and step.rounds is not None and outlook.state != "done":
+                    say(f"{step.rounds.name}: {step.rounds.of}.{step.rounds.until} after round {step.round}; no more.")
+                    events.write(ROUNDS_ENDED, rounds=step.rounds.name, after=step.round)
+        except BaseException as error:
+            interrupted, failed = STOPPED
+            stopped = isinstance(error, (KeyboardInterrupt, SystemExit))
+            more = {} if stopped else {"error": f"{type(error).__name__}: {error}"}
+            events.write(interrupted if stopped else failed, **more)
+            raise
+        if last == len(plan.steps) - 1:
+            events.write("finished")
+    return run
+
+
+def _run_step(
+    run: PipelineRun, outlook: Outlook, events: _Events, *, again: bool, lock: int, shown: Progress | None, say: Say
+) -> None:
+    made, step = outlook.made, outlook.made.step
+    where = f"[{step.number + 1}/{len(run.plan.steps)}] {step.id}"
+    if outlook.state == "done" and not again:
+        say(f"{where}: up to date.")
+        return
+    resumed = outlook.state == "goes on" and not again
+    if not resumed and made.folder.exists() and any(made.folder.iterdir()):
+        kept = _set_aside(made.folder, run.plan.folder / REPLACED_FOLDER)
+        why = outlook.why or "it is asked for again"
+        say(f"{where}: done again, as {why}. What there was is in {kept}.")
+        events.write(REPLACED, stage=step.id, path=str(kept.relative_to(run.plan.folder)), why=why)
+    say(f"{where}: {'goes on' if resumed else 'begins'}.")
+    made.folder.mkdir(parents=True, exist_ok=True)
+    lost = run.states[step.id].seconds_of_kill(made.folder) if resumed else 0.0
+    killed = {"seconds": lost} if lost else {}
+    events.write(BEGAN, stage=step.id, fingerprint=outlook.fingerprint, made_from=outlook.record, **killed)
+    with shown.watching(step.id, made.folder) if shown else nullcontext():
+        work = Work(
+            made.folder,
+            made.seed,
+            step.round,
+            resumed=resumed,
+            progress=shown is not None,
+            inherited=(lock,),
+            find=run.plan.find,
+            report=shown.report if shown else lambda done, total: None,
+            say=say,
+        )
+        figures = made.stage.run(work)
+    outputs = run.left(made, sync=True)
+    for name, digest in outputs.items():
+        if digest is None:
+            raise ConfigurationError(
+                f"The stage {step.id!r} ended without its {name}: {made.output(name)} is not there."
+            )
+    run.digests.save()
+    events.write(ENDED, stage=step.id, fingerprint=outlook.fingerprint, outputs=outputs, figures=figures)
+    say(f"{where}: done. {_words(figures)}".rstrip())
+
+
+def tasks_of(run: PipelineRun) -> dict[str, Task]:
+    """Every step that is not skipped, as far as its time goes; all are made."""
+    steps = [run.plan.made[step.id] for step in run.plan.steps if step.id not in run.skipped]
+    found = {}
+    for made, cost in zip(steps, costs_of(run.plan, steps), strict=True):
+        state = run.states.get(made.step.id)
+        measured = state.seconds if state and state.ended else None
+        found[made.step.id] = Task(made.step.id, made.step.spec.kind, cost, measured)
+    return found
+
+
+def _asked(run: PipelineRun, outlook: Outlook, first: int, last: int) -> Outlook:
+    """What becomes of a step where a first or a last one was asked for."""
+    step = outlook.made.step
+    if step.number > last:
+        return replace(outlook, state="later", why="")
+    if step.number < first:
+        _check_done(run, outlook.made)
+        return replace(outlook, state="taken")
+    return replace(outlook, state="again" if step.id in run.states else "to do", why="")
+
+
+def _check_done(run: PipelineRun, made: Made) -> dict[str, str | None]:
+    """The digests of what a stage left that is taken as it is.
+
+    Raises:
+        ConfigurationError: It has not been done, or what it left is gone.
+    """
+    step = made.step
+    state = run.states.get(step.id)
+    told = f"The stage {step.id!r} has not been done in {run.plan.folder}"
+    if state is not None and state.ended:
+        outputs = run.left(made)
+        gone = next((name for name, digest in outputs.items() if digest is None), None)
+        if gone is None:
+            return outputs
+        told = f"The {gone} of the stage {step.id!r} is gone ({made.output(gone)} is not there)"
+    raise ConfigurationError(
+        f"{told}, and what begins after it needs it: begin with it, or with one before it.", option="from"
+    )
+
+
+def _take(run: PipelineRun, outlook: Outlook, events: _Events, say: Say) -> None:
+    """Take a stage as it is, whatever its options and whatever became of its outputs."""
+    step = outlook.made.step
+    outputs = _check_done(run, outlook.made)
+    if outlook.state != "done":
+        say(f"{step.id}: taken as it is{f', though {outlook.why}' if outlook.why else ''}.")
+        events.write(TAKEN, stage=step.id, fingerprint=outlook.fingerprint, made_from=outlook.record, outputs=outputs)
+
+
+class _Events:
+    """Writes what happens into the folder, and keeps the states of the stages as the folder has them."""
+
+    def __init__(self, run: PipelineRun, pipeline: Pipeline) -> None:
+        self._run = run
+        self._running: tuple[str, float] | None = None
+        self._writer = RunWriter(run.plan.folder, kind="pipeline", episodes=False)
+        there = (run.plan.folder / RUN_FILE).exists()
+        record = {**pipeline.record(), "file": str(pipeline.file)}
+        self._writer.begin(record, resumed=self._done() if there else None, config_file=PIPELINE_FILE)
+
+    def write(self, event: str, **more: Any) -> None:
+        """Write an event, with its seconds where it ends a stage's run; the disk has it when this returns."""
+        if event == BEGAN:
+            self._running = (more["stage"], time.monotonic())
+        elif self._running and event in (ENDED, *STOPPED):
+            stage, began = self._running
+            more = {"stage": stage, **more, "seconds": round(time.monotonic() - began, 3)}
+            self._running = None
+        self._writer.event(event, self._done() + (event == ENDED), **more)
+        file = self._run.plan.folder / EVENTS_FILE
+        with file.open("rb") as opened:
+            os.fsync(opened.fileno())
+        self._run.states.clear()
+        self._run.states.update(states_of(read_run(self._run.plan.folder).events))
+
+    def _done(self) -> int:
+        return sum(state.ended for state in self._run.states.values())
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[int]:
+    """Keep other processes from running a pipeline in the same folder."""
+    try:
+        lock = lock_file(folder / PIPELINE_FILE)
+    except ConfigurationError as error:
+        if isinstance(error.__cause__, BlockingIOError):
+            raise ConfigurationError(
+                f"Another process runs a pipeline in {folder}: wait for it, or choose another folder.",
+                option="output_dir",
+            ) from error
+        raise
+    try:
+        yield lock.fileno()
+    finally:
+        lock.close()  # its file stays: whoever removed it would let two others lock two files of that name
+
+
+def _set_aside(folder: Path, to: Path) -> Path:
+    to.mkdir(parents=True, exist_ok=True)
+    number = 1 + sum(1 for one in to.iterdir() if one.name.rpartition(".")[0] == folder.name)
+    while (kept := to / f"{folder.name}.{number}").exists():
+        number += 1
+    folder.rename(kept)
+    return kept
+
+
+def _words(figures: Any) -> str:
+    shown = [f"{name} {value:.4g}" for name, value in figures.items() if isinstance(value, (int, float))]
+    return f"{', '.join(shown)}." if shown else ""

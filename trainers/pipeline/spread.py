@@ -1,0 +1,99 @@
+"""``Spread``: over how many devices a stage is spread, as what starts it says.
+
+Covered: the runner's own process, ``rstar2 launch``, ``torchrun`` and configurations of ``accelerate``. Not covered:
+whether the machine has so many.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.core.config_file import read_mapping
+from rstar2_env.core.errors import ConfigurationError
+
+from ..launch.devices import read_devices
+from .places import HOME
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Over how many devices a stage is spread.
+
+    Attributes:
+        train: Devices that train; ``None`` where the launcher does not say.
+        serve: Devices beside them that serve.
+        tensor_parallel: Devices of one server.
+        sharding: What the processes that train divide, as far as the launcher says it.
+    """
+
+    train: int | None = 1
+    serve: int = 0
+    tensor_parallel: int = 1
+    sharding: str | None = None
+
+
+def spread_of(launch: str | None) -> Spread:
+    """Read how many devices a launcher takes.
+
+    Args:
+        launch: The option ``launch`` of a stage; ``None`` is the runner's own process, on one device.
+
+    Raises:
+        ConfigurationError: It names devices that are none, or a file that cannot be read.
+    """
+    words = given_words(shlex.split(launch or "python"), HOME)
+    options = _options(words)
+    if words[:2] == ["rstar2", "launch"]:
+        train, serve = read_devices(options.get("train", "0")), options.get("serve")
+        return Spread(len(train), 0 if serve is None else len(read_devices(serve)), _whole(options, "tensor_parallel"))
+    files = [word for word in words if Path(word).suffix in (".yaml", ".yml") and Path(word).is_file()]
+    found = _configured(read_mapping(files[0])) if files else Spread(1)
+    if "num_processes" in options:
+        return replace(found, train=_whole(options, "num_processes"))
+    if files:
+        return found
+    if "nproc_per_node" in options:
+        return Spread(_whole(options, "nproc_per_node") * _whole(options, "nnodes"))
+    return Spread(1 if words[:1] == ["python"] else None)
+
+
+def given_words(words: Sequence[str], beside: Path) -> list[str]:
+    """The words of a launcher, with paths of files of the pipeline's configurations.
+
+    Args:
+        words: The words.
+        beside: The folder in which ``configs`` lies.
+    """
+    return [str(beside / word) if word.startswith("configs/") else word for word in words]
+
+
+def _options(words: list[str]) -> dict[str, str]:
+    """Options of a command line, whether they are ``--name value`` or ``--name=value``; dashes in names as ``_``."""
+    found = {}
+    for word, after in zip(words, [*words[1:], ""], strict=True):
+        if word.startswith("--") and len(word) > 2:
+            name, equals, value = word[2:].partition("=")
+            found[name.replace("-", "_")] = value if equals else after
+    return found
+
+
+def _whole(options: dict[str, str], name: str) -> int:
+    written = options.get(name, "1")
+    if not written.isdecimal() or int(written) < 1:
+        raise ConfigurationError(
+            f"launch: --{name} is a whole number from 1 on, not {written!r}; the stage's cost is computed from it.",
+            option="launch",
+        )
+    return int(written)
+
+
+def _configured(config: dict[str, Any]) -> Spread:
+    """What a configuration of accelerate says."""
+    kind = str(config.get("distributed_type", "NO"))
+    sharding = {"FSDP": "fsdp2", "DEEPSPEED": f"zero{(config.get('deepspeed_config') or {}).get('zero_stage', 2)}"}
+    processes = _whole({"num_processes": str(config.get("num_processes", 1))}, "num_processes")
+    return Spread(processes, sharding=sharding.get(kind))

@@ -1,0 +1,193 @@
+"""``annotate``: an expert's solutions line by line, with a latent before each line (RA3, arXiv 2509.25810).
+
+RA3 trains by EM on what experts wrote. Before each line a_t the policy draws a latent z_t: ``<act>``, to go on as it
+is, or ``<think>`` and one line of thought. This stage draws them, and leaves two files:
+
+- ``problems``, for the E-step: a problem a line, whose question is the state s_t (the question, the lines so far and
+  the thoughts before them) and whose answer is a_t. A policy that plays it earns ``latent_action``:
+  log p(a_t | s_t, z_t) - cost * 1[z_t is a thought].
+- ``traces``, for the M-step: the same with z_t and a_t as the policy's turn, to be predicted token by token.
+
+Without a model every latent is ``<act>``, which is what the first round begins with and what plain next-token
+prediction trains on. Figures: ``thoughts``, the share of lines with one; ``nll`` and ``nll_act``, minus the mean
+log-probability of a line in nats after its latent and after ``<act>``. Golden numbers: a solution of three lines leaves
+three problems, and the state of the last holds the two before it. Not covered: the prior's persistence as a
+distribution; the cost of a thought stands for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rstar2_env.core.appended import append_text, cut_broken_end, whole_lines
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.evaluation.policy_crew import policy_options
+from rstar2_env.problems import Problem, load_problems
+from rstar2_env.problems.files.write import write_jsonl
+from rstar2_env.rewards.latent_action import ACT, latent_of, log_likelihood
+
+from ..base import STAGES, Figures, Output, Work
+from ..cost import About, Cost
+from ..likelihood import Likelihood
+from ..plan import plain_options
+from ..traces import write_traces
+
+PROBLEMS, TRACES = "problems.jsonl", "traces.jsonl"
+_DRAWN = "drawn.jsonl"
+"""What was drawn. It stays: a kill after the last draw must not draw again."""
+INSTRUCTION = (
+    "Before the next line of the solution, write <act> if it follows from what is there, or <think> and one line of "
+    "thought on what to do next.\n\n"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Annotate(CheckedOptions):
+    """Draw a latent before each line of an expert's solution (RA3, arXiv 2509.25810).
+
+    Attributes:
+        problems: Problems with worked solutions.
+        model: Who draws the latents; ``None`` annotates every line with ``<act>``.
+        solution: The field of ``Problem.meta`` that holds the solution, whose lines are the expert's actions.
+        count: How many of the problems; ``None`` takes all.
+        instruction: What the policy reads before the question.
+        temperature: Of the draws.
+        max_thought_tokens: Tokens of a latent at most.
+        engine: What generates and scores.
+        engine_options: Its options.
+        model_options: How the model is loaded, as ``rstar2 eval`` takes it.
+        seed: Seed of the draws; ``None`` is the pipeline's.
+    """
+
+    problems: str
+    model: str | None = None
+    solution: str = "solution"
+    count: int | None = option(None, least=1)
+    instruction: str = INSTRUCTION
+    temperature: float = option(1.0, least=0)
+    max_thought_tokens: int = option(64, least=1)
+    engine: str = "transformers"
+    engine_options: dict[str, Any] = field(default_factory=dict)
+    model_options: dict[str, Any] = field(default_factory=dict)
+    seed: int | None = option(None, least=0)
+
+    inputs: ClassVar[Mapping[str, str]] = {"problems": "problems", "model": "model"}
+    outputs: ClassVar[Mapping[str, Output]] = {
+        "problems": Output("problems", PROBLEMS),
+        "traces": Output("traces", TRACES),
+    }
+
+    def resolved(self) -> Mapping[str, Any]:
+        """See ``Stage``."""
+        found = {**plain_options(self), "model_options": policy_options(self.model_options).sampled()}
+        found.pop("seed")
+        return found
+
+    def cost(self, about: About) -> Cost:
+        """See ``Stage``."""
+        return Cost(notes=["how many lines the solutions have is not known"])
+
+    def run(self, work: Work) -> Figures:
+        """See ``Stage``."""
+        solutions = list(self._solutions())
+        drawn = work.folder / _DRAWN
+        if not work.resumed:
+            drawn.unlink(missing_ok=True)
+        cut_broken_end(drawn)
+        done = {record["number"]: record["lines"] for record in map(json.loads, whole_lines(drawn))}
+        opened = (
+            nullcontext()
+            if self.model is None
+            else Likelihood(
+                self.model,
+                engine=self.engine,
+                engine_options=self.engine_options,
+                model_options=self.model_options,
+            )
+        )
+        with opened as model:
+
+            async def one(number: int) -> None:
+                problem, lines = solutions[number]
+                done[number] = [line async for line in self._annotated(model, problem, lines, (work.seed, number))]
+                append_text(drawn, json.dumps({"number": number, "lines": done[number]}) + "\n")
+
+            left = [number for number in range(len(solutions)) if number not in done]
+            if model is not None:
+                model.each([partial(one, number) for number in left], work.report)
+            else:
+                asyncio.run(_in_turn(one, left))
+        every = [(problem, at, line) for n, (problem, _) in enumerate(solutions) for at, line in enumerate(done[n])]
+        write_traces(work.folder / TRACES, (_trace(problem, line) for problem, _, line in every))
+        made = (Problem(f"{problem.id}/{at}", line["state"], line["line"]) for problem, at, line in every)
+        write_jsonl(made, work.folder / PROBLEMS, overwrite=True)
+        lines = [line for _, _, line in every]
+        return {
+            "lines": float(len(lines)),
+            "thoughts": float(np.mean([line["latent"] != ACT for line in lines])),
+            **(
+                {}
+                if self.model is None
+                else {name: -float(np.mean([line[key] for line in lines])) for name, key in _NLL}
+            ),
+        }
+
+    def _solutions(self) -> Iterator[tuple[Problem, list[str]]]:
+        for problem in islice(iter(load_problems(self.problems)), self.count):
+            lines = [one.strip() for one in str(problem.meta.get(self.solution) or "").splitlines() if one.strip()]
+            if not lines:
+                raise ConfigurationError(
+                    f"The problem {problem.id!r} of {self.problems} has no {self.solution!r}: give problems with "
+                    "worked solutions, or name the field that holds them.",
+                    option="solution",
+                )
+            yield problem, lines
+
+    async def _annotated(
+        self, model: Likelihood | None, problem: Problem, lines: Sequence[str], seed: tuple[int, int]
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Each line with its state and its latent, in their order: a latent is drawn after those before it."""
+        state = f"{self.instruction}{problem.question}"
+        for at, line in enumerate(lines):
+            found: dict[str, Any] = {"state": state, "line": line, "latent": ACT}
+            if model is not None:
+                prompt = model.chat.prompt("", state)
+                text = await model.line(
+                    prompt,
+                    temperature=self.temperature,
+                    max_tokens=self.max_thought_tokens,
+                    seed=int(np.random.SeedSequence((*seed, at)).generate_state(1)[0]),
+                )
+                found["latent"] = latent_of(text)
+                found["logp_act"] = await log_likelihood(model, prompt, ACT, line)
+                found["logp"] = found["logp_act"]
+                if found["latent"] != ACT:
+                    found["logp"] = await log_likelihood(model, prompt, found["latent"], line)
+            yield found
+            state += f"\n{line}" if found["latent"] == ACT else f"\n{found['latent']}\n{line}"
+
+
+_NLL = (("nll", "logp"), ("nll_act", "logp_act"))
+
+
+def _trace(problem: Problem, line: Mapping[str, Any]) -> dict[str, Any]:
+    turn = {"role": "assistant", "content": f"{line['latent']}\n{line['line']}"}
+    return {"problem_id": problem.id, "messages": [{"role": "user", "content": line["state"]}, turn]}
+
+
+async def _in_turn(one: Callable[[int], Awaitable[None]], numbers: Sequence[int]) -> None:
+    for number in numbers:
+        await one(number)
+
+
+STAGES.register("annotate", Annotate)

@@ -1,0 +1,78 @@
+"""``conversations``: traces for a cold start that does not reason, mixed of named sets of conversations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.lines import write_json
+from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.traces.conversations import mix_conversations
+from rstar2_env.traces.conversations.mixture import is_file
+
+from ..base import STAGES, Figures, Output, Work
+from ..cost import About, Cost
+from ..shelves import LOCKED, Shelved
+from ..traces import write_traces
+
+FILE, REPORT = "traces.jsonl", "report.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conversations(CheckedOptions, Shelved):
+    """Mix conversations into a file of traces; see docs/pipelines.md and ``rstar2_env.traces.conversations``.
+
+    Attributes:
+        sources: How many conversations to take of each source at most; ``None`` takes all. A source is a set by its
+            name, or a file of lines with ``messages``.
+        seed: Seed of the choice and of the order; ``None`` is the pipeline's.
+    """
+
+    sources: dict[str, int | None] = field(default_factory=dict)
+    seed: int | None = option(None, least=0)
+
+    inputs: ClassVar[Mapping[str, str]] = LOCKED
+    outputs: ClassVar[Mapping[str, Output]] = {"traces": Output("traces", FILE)}
+
+    def __post_init__(self) -> None:
+        """Check every option.
+
+        Raises:
+            ConfigurationError: A value is invalid, or there is no source.
+        """
+        super().__post_init__()
+        if not self.sources:
+            raise ConfigurationError("There must be a source of conversations.", option="sources")
+
+    def resolved(self) -> Mapping[str, Any]:
+        """See ``Stage``."""
+        return {"sources": self.sources}
+
+    def named_sources(self) -> Iterator[str]:
+        """See ``NamesSources``."""
+        return filter(is_file, self.sources)
+
+    def cost(self, about: About) -> Cost:
+        """See ``Stage``."""
+        counts = list(self.sources.values())
+        return Cost() if None in counts else Cost(count={"traces": sum(count or 0 for count in counts)})
+
+    def run(self, work: Work) -> Figures:
+        """See ``Stage``."""
+        with self.shelf(work) as shelf:
+            found = mix_conversations(self.sources, shelf, seed=work.seed, report=work.report)
+        write_json(work.folder / REPORT, found.report())
+        write_traces(work.folder / FILE, found.records)
+        for name, most in self.sources.items():
+            short = most is not None and found.taken[name] < most
+            left_out = sum(found.unusable[name].values())
+            work.say(
+                f"{name}: {found.taken[name]} conversations{f' of {most}' if short else ''}"
+                f"{f', {left_out} rows could not be used' if left_out else ''}."
+            )
+        return {"traces": float(len(found.records))}
+
+
+STAGES.register("conversations", Conversations)

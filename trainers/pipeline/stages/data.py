@@ -1,0 +1,88 @@
+"""``data``: the problems of a pipeline, as files that later stages name: those that train, and those held out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.problems import FiniteSource, Problem, load_problems
+from rstar2_env.problems.files.write import write_jsonl
+
+from ..base import STAGES, Figures, Output, Work
+from ..cost import About, Cost
+from ..plan import plain_options
+from ..played import counted
+
+TRAIN, TEST = "train.jsonl", "test.jsonl"
+
+
+@dataclass(frozen=True)
+class Data(CheckedOptions):
+    """Write the problems to train on and those held out, each as a file.
+
+    Attributes:
+        problems: What ``load_problems`` takes: a file, a family, a data set by name.
+        held_out: Source of the held-out problems; ``None`` is the split "test" of ``problems``.
+        count: How many to train on at most; an unlimited source needs a number.
+        held_out_count: How many to hold out at most; likewise.
+        seed: Seed of an unlimited source; ``None`` is the pipeline's.
+    """
+
+    problems: str
+    held_out: str | None = None
+    count: int | None = option(None, least=1)
+    held_out_count: int | None = option(None, least=1)
+    seed: int | None = option(None, least=0)
+
+    inputs: ClassVar[Mapping[str, str]] = {"problems": "problems", "held_out": "problems"}
+    outputs: ClassVar[Mapping[str, Output]] = {"train": Output("problems", TRAIN), "test": Output("problems", TEST)}
+
+    def resolved(self) -> Mapping[str, Any]:
+        """See ``Stage``."""
+        return plain_options(self)
+
+    def cost(self, about: About) -> Cost:
+        """See ``Stage``."""
+        counts = {
+            "train": (self.count, counted(self.problems, "train")),
+            "test": (self.held_out_count, counted(self.held_out or self.problems, "test")),
+        }
+        known = {name: [count for count in both if count is not None] for name, both in counts.items()}
+        return Cost(count={name: min(both) for name, both in known.items() if both})
+
+    def run(self, work: Work) -> Figures:
+        """See ``Stage``."""
+        held_out = self.held_out or self.problems
+        test = list(_taken(held_out, "test", self.held_out_count, work.seed, "held_out_count"))
+        questions = {" ".join(problem.question.split()) for problem in test}
+        train = [
+            problem
+            for problem in _taken(self.problems, "train", self.count, work.seed, "count")
+            if " ".join(problem.question.split()) not in questions
+        ]
+        if not train:
+            raise ConfigurationError(f"Every problem of {self.problems} is held out; none is left to train on.")
+        write_jsonl(test, work.folder / TEST, overwrite=True)
+        write_jsonl(train, work.folder / TRAIN, overwrite=True)
+        return {"train": float(len(train)), "test": float(len(test))}
+
+
+def _taken(spec: str | Path, split: str, count: int | None, seed: int, option: str) -> Iterable[Problem]:
+    source = load_problems(spec, split=split, **({"seed": seed} if _is_family(spec) else {}))
+    if count is None and not isinstance(source, FiniteSource):
+        raise ConfigurationError(f"{spec} is unlimited: say how many problems there are to be.", option=option)
+    return islice(iter(source), count)
+
+
+def _is_family(spec: str | Path) -> bool:
+    from rstar2_env.problems import FAMILIES
+
+    return isinstance(spec, str) and spec.partition(":")[0] in FAMILIES
+
+
+STAGES.register("data", Data)

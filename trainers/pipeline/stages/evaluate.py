@@ -1,0 +1,32 @@
+"""``evaluate``: how well a model does on problems, in several samples of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..base import STAGES, Figures, Output, Work
+from ..played import Played
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluate(Played):
+    """Evaluate a model, as ``rstar2 eval`` does.
+
+    Attributes:
+        k: The k of pass@k, avg@k and maj@k; ``None`` is 1 and ``n``.
+    """
+
+    k: list[int] | None = None
+
+    inputs: ClassVar[Mapping[str, str]] = {"model": "model", "problems": "problems"}
+    outputs: ClassVar[Mapping[str, Output]] = {"episodes": Output("episodes")}
+
+    def run(self, work: Work) -> Figures:
+        """See ``Stage``."""
+        more: dict[str, Any] = {} if self.k is None else {"k": self.k}
+        return dict(self.play(work, **more).log_figures())
+
+
+STAGES.register("evaluate", Evaluate)

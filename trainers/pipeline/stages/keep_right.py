@@ -1,0 +1,178 @@
+"""``keep_right``: what expert iteration learns from: right episodes, without turns that teach nothing or mislead.
+
+BFS-Prover-V2 (arXiv 2509.06493) lets the present expert play, keeps what is proved, and filters it by the expert's own
+perplexity of each tactic, which here is a turn:
+
+    perplexity(turn) = exp(-mean of log p over its tokens)
+
+The low tail are turns that the expert writes anyway; the high tail is noise that happened to do no harm. Of N turns the
+floor(N * drop_low) least and the floor(N * drop_high) most surprising ones stay as context and are not learned. Of the
+right episodes of a problem those with the best path score are kept, that of the paper's best-first search, where log p
+of a turn is the sum over its tokens and L the number of turns:
+
+    score = (sum over turns of log p(turn)) / L^alpha
+
+Golden numbers: one turn with log p = -2 and two turns with -1 and -3 score -2 and -4 with alpha 0, -2 and -2 with alpha
+1, -2 and -1 with alpha 2. Of the perplexities 1, 2, ..., 10 the default learns 2 to 9. The paper shows the two tails;
+the shares are our own, as are ``alpha`` and ``per_problem``. Of equal conversations one is kept. Not covered: proofs
+found by search; any episodes of a model do.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rstar2_env.core.episode import Message
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.core.run_folder import read_run
+from rstar2_env.evaluation.policy_crew import policy_options
+
+from ...cold_start import read_traces
+from ..base import STAGES, Figures, Output, Work
+from ..cost import About, Cost
+from ..likelihood import Likelihood
+from ..plan import plain_options
+from ..traces import write_traces
+
+FILE = "traces.jsonl"
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeepRight(CheckedOptions):
+    """Right episodes as traces, filtered by the perplexity of their turns (BFS-Prover-V2, arXiv 2509.06493).
+
+    Attributes:
+        episodes: The episodes.
+        model: Whose perplexity counts: the model that played them.
+        earlier: Traces that are learned from again: those of the round before, or of a cold start.
+        drop_low: Share of the turns, the most expected ones, that are not learned.
+        drop_high: Share of the turns, the most surprising ones, that are not learned.
+        per_problem: Right episodes of a problem that are kept at most, the best path scores first.
+        alpha: Power of the number of turns in the path score; 0 prefers short paths, 1 takes the mean.
+        engine: What scores.
+        engine_options: Its options.
+        model_options: How the model is loaded, as ``rstar2 eval`` takes it.
+    """
+
+    episodes: str
+    model: str
+    earlier: str | list[str] | None = None
+    drop_low: float = option(0.1, least=0, below=1)
+    drop_high: float = option(0.1, least=0, below=1)
+    per_problem: int = option(1, least=1)
+    alpha: float = option(0.5, least=0)
+    engine: str = "transformers"
+    engine_options: dict[str, Any] = field(default_factory=dict)
+    model_options: dict[str, Any] = field(default_factory=dict)
+
+    inputs: ClassVar[Mapping[str, str]] = {"episodes": "episodes", "model": "model", "earlier": "traces"}
+    outputs: ClassVar[Mapping[str, Output]] = {"traces": Output("traces", FILE)}
+
+    def resolved(self) -> Mapping[str, Any]:
+        """See ``Stage``."""
+        if self.drop_low + self.drop_high >= 1:
+            raise ConfigurationError("drop_low and drop_high leave nothing: together they must be less than 1.")
+        return {**plain_options(self), "model_options": policy_options(self.model_options).sampled()}
+
+    def cost(self, about: About) -> Cost:
+        """See ``Stage``."""
+        return Cost(notes=["how many episodes will be right is not known"])
+
+    def run(self, work: Work) -> Figures:
+        """See ``Stage``."""
+        right = _right(Path(self.episodes))
+        with Likelihood(
+            self.model,
+            engine=self.engine,
+            engine_options=self.engine_options,
+            model_options=self.model_options,
+        ) as model:
+            scored = model.each([partial(model.turns, messages) for _, messages in right], work.report)
+        kept = best(right, scored, self.per_problem, self.alpha)
+        perplexities = {place: [float(np.exp(-np.mean(turn))) for turn in scored[place]] for place in kept}
+        low, high = tails([one for turns in perplexities.values() for one in turns], self.drop_low, self.drop_high)
+        made = [_trace(*right[place], perplexities[place], low, high) for place in kept]
+        earlier = [self.earlier] if isinstance(self.earlier, str) else self.earlier or []
+        records = {_text(record): record for path in earlier for record in read_traces(path)}
+        before = len(records)
+        records.update({_text(record): record for record in made})
+        if not records:
+            raise ConfigurationError(
+                f"None of the episodes in {self.episodes} is right, and there are no earlier traces: there is nothing "
+                "to learn from. Begin with a model that solves some of the problems, or give easier ones."
+            )
+        write_traces(work.folder / FILE, records.values())
+        turns = [one for own in perplexities.values() for one in own]
+        return {
+            "right": float(len(right)),
+            "kept": float(len(kept)),
+            "new": float(len(records) - before),
+            "traces": float(len(records)),
+            "turns": float(len(turns)),
+            "turns_dropped_low": float(sum(one < low for one in turns)),
+            "turns_dropped_high": float(sum(one > high for one in turns)),
+            "perplexity": float(np.median(turns)) if turns else None,
+        }
+
+
+def path_score(logps: Sequence[float], alpha: float) -> float:
+    """The score of a path in nats: the sum of the log-probabilities of its turns over a power of their number."""
+    return sum(logps) / math.pow(len(logps), alpha)
+
+
+def best(
+    right: Sequence[tuple[str, Sequence[Message]]], scored: Sequence[Sequence[Sequence[float]]], most: int, alpha: float
+) -> list[int]:
+    """The places of the episodes that are kept: of each problem those with the best path scores, none of them twice."""
+    problems: dict[str, dict[tuple[str, ...], tuple[float, int]]] = {}
+    for place, ((problem, messages), turns) in enumerate(zip(right, scored, strict=True)):
+        said = tuple(message.content for message in messages)
+        problems.setdefault(problem, {}).setdefault(said, (path_score([sum(turn) for turn in turns], alpha), place))
+    kept = [sorted(own.values(), key=lambda one: (-one[0], one[1]))[:most] for own in problems.values()]
+    return sorted(place for own in kept for _, place in own)
+
+
+def tails(perplexities: Sequence[float], low: float, high: float) -> tuple[float, float]:
+    """The perplexities between which turns are learned, both included."""
+    if not perplexities:
+        return 0.0, float("inf")
+    ranked = sorted(perplexities)
+    return ranked[int(low * len(ranked))], ranked[len(ranked) - 1 - int(high * len(ranked))]
+
+
+def _right(folder: Path) -> list[tuple[str, list[Message]]]:
+    """The right episodes of an evaluation, each with what names its problem, in the order of their numbers."""
+    found = []
+    for entry in read_run(folder).held_out():
+        episode = entry.episode
+        if episode.correct and episode.available and any(one.role == "assistant" for one in episode.messages):
+            messages = list(episode.messages)
+            while messages[-1].role != "assistant":  # what the environment said last is answered by nobody
+                messages.pop()
+            found.append((episode.problem_id or str(entry.more.get("start", episode.group)), messages))
+    return found
+
+
+def _trace(problem: str, messages: Sequence[Message], perplexities: Sequence[float], low: float, high: float) -> Any:
+    turns = iter(perplexities)
+    shown = []
+    for message in messages:
+        learned = message.role != "assistant" or low <= next(turns) <= high
+        shown.append({**message.record(), **({} if learned else {"train": False})})
+    return {"problem_id": problem, "messages": shown, "perplexities": list(perplexities)}
+
+
+def _text(record: Mapping[str, Any]) -> str:
+    return json.dumps([[message["role"], message["content"]] for message in record["messages"]])
+
+
+STAGES.register("keep_right", KeepRight)

@@ -1,0 +1,78 @@
+"""``prepare``: problems to train on, from named sources, filtered, decontaminated, mixed and split, with a report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from rstar2_env.core.lines import write_json
+from rstar2_env.core.options import option
+from rstar2_env.problems.files.write import write_jsonl
+from rstar2_env.problems.prepare import PrepareOptions, prepare
+
+from ..base import STAGES, Figures, Output, Work
+from ..cost import About, Cost
+from ..shelves import LOCKED, Shelved
+
+REPORT, REMOVED = "report.json", "removed.jsonl"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepare(PrepareOptions, Shelved):
+    """Prepare problems to train on; see docs/pipelines.md and ``rstar2_env.problems.prepare``.
+
+    The outputs are the splits: ``train``, and whatever else ``splits`` names. ``report.json`` counts what each filter
+    left out, with examples; ``removed.jsonl`` holds all of it, with the reasons.
+
+    Attributes:
+        expect: How many problems are expected to be left, for costs before anything was loaded.
+    """
+
+    expect: int | None = option(None, least=1)
+
+    inputs: ClassVar[Mapping[str, str]] = LOCKED
+
+    @cached_property
+    def outputs(self) -> Mapping[str, Output]:
+        """A file for each split."""
+        return {name: Output("problems", f"{name}.jsonl") for name in self.splits}
+
+    def resolved(self) -> Mapping[str, Any]:
+        """See ``Stage``."""
+        # The seed is the pipeline's where the stage has none, and the runner keeps it.
+        return {field.name: asdict(self)[field.name] for field in fields(PrepareOptions) if field.name != "seed"}
+
+    def named_sources(self) -> Iterator[str | Mapping[str, Any]]:
+        """See ``NamesSources``."""
+        yield from (source.problems for source in self.sources.values())
+        yield from self.against
+
+    def cost(self, about: About) -> Cost:
+        """See ``Stage``."""
+        left = self.total or self.expect
+        if left is None:
+            return Cost()
+        notes = [] if self.total else [f"{left:,} problems are expected to be left"]
+        return Cost(count={name: round(left * share) for name, share in self.splits.items()}, notes=notes)
+
+    def run(self, work: Work) -> Figures:
+        """See ``Stage``."""
+        with self.shelf(work) as shelf:
+            found = prepare(self.with_seed(work.seed), shelf, report=work.report)
+        removed = work.folder / REMOVED
+        removed.write_text("".join(json.dumps(one.to_dict()) + "\n" for one in found.removed), "utf-8")
+        write_json(work.folder / REPORT, found.report())
+        for name, problems in found.splits.items():
+            write_jsonl(problems, Path(work.folder, f"{name}.jsonl"), overwrite=True)
+        for filter, told in found.report()["removed"].items():
+            work.say(f"{filter}: {told['problems']} left out, such as {told['examples'][0]['why']}")
+        return {name: float(len(problems)) for name, problems in found.splits.items()} | {
+            "left_out": float(len(found.removed))
+        }
+
+
+STAGES.register("prepare", Prepare)

@@ -1,0 +1,98 @@
+"""``sft``: a cold start, the supervised fine-tuning of a model on traces."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+from rstar2_env.core.config_file import read_mapping
+from rstar2_env.core.lines import begin_lines, write_json
+from rstar2_env.core.options import CheckedOptions, call_with_options, option
+from rstar2_env.core.run_folder import read_run
+
+from ...api import sft
+from ...cold_start import SftOptions, read_traces
+from ..base import STAGES, Figures, Output, Work
+from ..cost import About, Cost
+from ..launched import run_launched
+from ..places import HOME
+from ..resuming import is_finished, newest_unfinished
+from ..spread import spread_of
+
+_NOT_LEARNED = ("model", "output_dir", "resume", "save_every", "threads", "report_to", "progress", "seed")
+
+
+@dataclass(frozen=True)
+class Sft(CheckedOptions):
+    """Fine-tune a model on traces, as ``rstar2 sft`` does.
+
+    Attributes:
+        model: The model to begin with.
+        traces: File of traces, or several.
+        config: File of options of the cold start.
+        steps: Optimizer steps; ``None`` is what ``config`` or the epochs say.
+        launch: Starts it in processes of its own, as of ``train``.
+        options: Further options of ``rstar2 sft``, over those of ``config``.
+        seed: Seed of the order of the traces; ``None`` is the pipeline's.
+    """
+
+    model: str
+    traces: str | list[str]
+    config: str | None = None
+    steps: int | None = option(None, least=1)
+    launch: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    seed: int | None = option(None, least=0)
+
+    inputs: ClassVar[Mapping[str, str]] = {"model": "model", "traces": "traces", "config": "config"}
+    outputs: ClassVar[Mapping[str, Output]] = {"model": Output("model")}
+
+    @cached_property
+    def _options(self) -> SftOptions:
+        steps = {} if self.steps is None else {"steps": self.steps}
+        options = {**(read_mapping(self.config) if self.config else {}), **self.options, **steps, "model": self.model}
+        return call_with_options("cold start", SftOptions, options)
+
+    def resolved(self) -> Mapping[str, Any]:
+        """See ``Stage``."""
+        return {name: value for name, value in asdict(self._options).items() if name not in _NOT_LEARNED}
+
+    def cost(self, about: About) -> Cost:
+        """See ``Stage``."""
+        options, traces, spread = self._options, about.counts.get("traces"), spread_of(self.launch)
+        batch = options.batch_size * (spread.train or about.machine.gpus)  # each process has one of its own
+        steps = options.steps or (-(-round(options.epochs * traces) // batch) if traces else None)
+        if steps is None:
+            return Cost(notes=["how many traces there are is not known yet"])
+        return Cost.of_tuning(steps * batch, steps, options.max_length, about, spread, lora_rank=options.lora_rank)
+
+    def run(self, work: Work) -> Figures:
+        """See ``Stage``."""
+        if not is_finished(work.folder):
+            self._train(work)
+        metrics = read_run(work.folder).metrics()
+        last = metrics[-1] if metrics else {}
+        return {name: last[name] for name in ("step", "loss") if name in last}
+
+    def _train(self, work: Work) -> None:
+        paths = [self.traces] if isinstance(self.traces, str) else self.traces
+        resumed = newest_unfinished(work.folder) is not None
+        given = asdict(self._options)
+        given |= {"output_dir": str(work.folder), "seed": work.seed, "progress": work.progress}
+        given.pop("resume")
+        if self.launch is None:
+            sft([trace for path in paths for trace in read_traces(path)], **given, resume=resumed)
+            return
+        beside = work.folder.with_suffix(".launched")
+        beside.mkdir(exist_ok=True)
+        file, traces = beside / "sft.json", beside / "traces.jsonl"
+        write_json(file, given)
+        begin_lines(traces, (f"{json.dumps(trace)}\n" for path in paths for trace in read_traces(path))).close()
+        words = ["sft", "--config", str(file), "--traces", str(traces)]
+        run_launched(self.launch, [*words, "--resume"] if resumed else words, work, HOME)
+
+
+STAGES.register("sft", Sft)

@@ -1,0 +1,169 @@
+"""``train``: a stage of reinforcement learning with any recipe.
+
+Each stage is a run of its own, which begins with the weights that it is given: with a fresh optimizer, and with those
+weights as the reference of a recipe that has one.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from rstar2_env.core.lines import write_json
+from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.core.run_folder import layout, read_run
+
+from ...api import find_recipe, layers_of, make_trainer
+from ...config import TrainConfig
+from ...config_files import RUN_FILE
+from ...criterion import read_criterion
+from ...layers import merged
+from ...resume import MAY_CHANGE
+from ..base import STAGES, Figures, Output, Work
+from ..cost import About, Cost
+from ..launched import run_launched
+from ..places import HOME
+from ..resuming import is_finished, newest_unfinished
+from ..spread import spread_of
+
+_NOT_LEARNED = tuple(name for name in MAY_CHANGE if name != "run.steps")
+
+
+@dataclass(frozen=True)
+class Train(CheckedOptions):
+    """Train a model with a recipe, as ``rstar2 train`` does.
+
+    Attributes:
+        model: The model to begin with.
+        recipe: A trainer, as ``rstar2 train`` takes it; empty where ``config`` names one.
+        config: File of training options.
+        problems: Problems to train on; ``None`` are the environment's own.
+        held_out: Held-out problems; ``None`` are the environment's own.
+        steps: Optimizer steps; ``None`` is what ``config`` or the recipe says.
+        launch: Starts it in processes of its own: ``"accelerate launch --config_file FILE"``, ``"torchrun ..."``,
+            ``"rstar2 launch --serve 0-3 --train 4-7 --"``, or ``"python"``; ``None`` trains in the runner's process.
+        until: Ends the stage before its steps: ``"eval/pass_rate >= 0.9"``.
+        options: Further options of ``rstar2 train``, over those of ``config``.
+        seed: Seed of every random choice; ``None`` is the pipeline's.
+    """
+
+    model: str
+    recipe: str = ""
+    config: str | None = None
+    problems: str | None = None
+    held_out: str | None = None
+    steps: int | None = option(None, least=1)
+    launch: str | None = None
+    until: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    seed: int | None = option(None, least=0)
+
+    inputs: ClassVar[Mapping[str, str]] = {
+        "model": "model",
+        "config": "config",
+        "problems": "problems",
+        "held_out": "problems",
+    }
+
+    @property
+    def outputs(self) -> Mapping[str, Output]:
+        """The last weights and, with evaluation on held-out problems, the best."""
+        best = {"best": Output("model", "best")} if self._configured[1].eval.every else {}
+        return {"model": Output("model", "final"), **best}
+
+    @cached_property
+    def _layers(self) -> tuple[str, list[Mapping[str, Any]]]:
+        name, layers = layers_of(self.recipe or None, self.config)
+        return name, [*layers, *self.below(), self.options, *self._own()]
+
+    @cached_property
+    def _configured(self) -> tuple[str, TrainConfig]:
+        recipe, of_file = find_recipe(self._layers[0])
+        return recipe.name, recipe.configure(of_file, *self._layers[1])
+
+    def below(self) -> list[Mapping[str, Any]]:
+        """What a kind of stage that trains is, below the options that it is given; nothing here."""
+        return []
+
+    def _own(self) -> list[Mapping[str, Any]]:
+        """What the fields say, over the options."""
+        own: dict[str, Any] = {"model": self.model}
+        if self.steps is not None:
+            own["steps"] = self.steps
+        if self.problems is not None:
+            own["env"] = {"problems": self.problems}
+        if self.held_out is not None:
+            own["eval"] = {"env": {"problems": self.held_out, "holdout": 0.0}}
+        hooks = [] if self.until is None else [{"parts": {"hook": {"until": {"criterion": self.until}}}}]
+        return [own, *hooks]
+
+    def resolved(self) -> Mapping[str, Any]:
+        """See ``Stage``."""
+        if self.until is not None:
+            read_criterion(self.until)
+        name, config = self._configured
+        record = config.record()
+        for dotted in (*_NOT_LEARNED, "run.seed", "model.path"):
+            group, option = dotted.split(".")
+            record[group].pop(option, None)
+        if self.problems is not None:
+            record["rollout"]["env_options"].pop("problems", None)
+        if self.held_out is not None:
+            record["eval"]["env_options"].pop("problems", None)
+        return {"trainer": name, **record}
+
+    def cost(self, about: About) -> Cost:
+        """See ``Stage``."""
+        return Cost.of_training(self._configured[1], about, spread_of(self.launch))
+
+    def run(self, work: Work) -> Figures:
+        """See ``Stage``."""
+        if not is_finished(work.folder):
+            self._train(work)
+        evaluations = read_run(work.folder).evaluations
+        figures: dict[str, float | None] = {"steps": float(max(read_run(work.folder).steps, default=0))}
+        if evaluations:
+            figures["pass_rate_before"] = evaluations[0].figures.get("pass_rate")
+            figures |= evaluations[-1].figures
+        return figures
+
+    def _train(self, work: Work) -> None:
+        checkpoint = newest_unfinished(work.folder, self._ended_at(work.folder))
+        if checkpoint is None and (work.folder / layout.RUN_FILE).exists():
+            # What it was doing before its first checkpoint is lost; a run refuses a folder that holds another.
+            shutil.rmtree(work.folder)
+            work.folder.mkdir()
+        if self.launch is not None:
+            self._launch(self.launch, work, resumed=checkpoint is not None)
+            return
+        name, layers = self._layers
+        run = {"output_dir": str(work.folder), "seed": work.seed, "progress": work.progress}
+        trainer = make_trainer(name, *layers, merged(run, {"resume": checkpoint is not None}))
+        try:
+            trainer.train()
+        finally:
+            trainer.close()
+
+    def _launch(self, launch: str, work: Work, *, resumed: bool) -> None:
+        name, config = self._configured
+        config.run.seed, config.run.progress = work.seed, work.progress
+        # As a run writes its options, which says all of them and every part.
+        file = work.folder.with_suffix(".launched") / RUN_FILE
+        file.parent.mkdir(exist_ok=True)
+        write_json(file, {"trainer": name, **config.record()})
+        words = ["train", "--config", str(file), "--holdout", "0", "--out", str(work.folder)]
+        run_launched(launch, [*words, "--resume"] if resumed else words, work, HOME)
+
+    def _ended_at(self, folder: Path) -> Any:
+        if self.until is None or not (folder / layout.RUN_FILE).exists():
+            return lambda step: False
+        criterion, run = read_criterion(self.until), read_run(folder)
+        met = {int(figures["step"]) for figures in run.metrics() if criterion.met(figures)}
+        return lambda step: any(one <= step for one in met)
+
+
+STAGES.register("train", Train)

@@ -1,0 +1,90 @@
+"""What a pipeline's folder says of its stages: which began, which ended, from what they were made.
+
+It is read from the events of the folder, which only grow; docs/run-folder.md lists them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+BEGAN, ENDED, TAKEN, ROUNDS_ENDED, REPLACED = (
+    "stage_began",
+    "stage_ended",
+    "stage_taken",
+    "rounds_ended",
+    "stage_replaced",
+)
+STOPPED = ("interrupted", "failed")
+"""How the pipeline's run ended without being done; such an event names the stage that ran, and its seconds."""
+
+
+@dataclass(slots=True)
+class StageState:
+    """What is known of a stage.
+
+    Attributes:
+        fingerprint: Of what it was begun from; empty where it was not.
+        made_from: What that was.
+        ended: Whether it got to its end.
+        outputs: Digests of its outputs, by name: at its end, or as it was taken since.
+        figures: What it measured.
+        seconds: How long it took, over all its runs that said so.
+        running_since: When its last run began, as events have times; empty once that has said how it ended.
+    """
+
+    fingerprint: str = ""
+    made_from: Mapping[str, Any] = field(default_factory=dict)
+    ended: bool = False
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    figures: Mapping[str, float | None] = field(default_factory=dict)
+    seconds: float = 0.0
+    running_since: str = ""
+
+    def seconds_of_kill(self, folder: Path) -> float:
+        """Seconds of a run that was killed, until it last wrote into the stage's folder; 0 where the last one was not.
+
+        Args:
+            folder: The stage's folder.
+        """
+        if not self.running_since:
+            return 0.0
+        began = datetime.fromisoformat(self.running_since).timestamp()
+        last = max((path.lstat().st_mtime for path in folder.rglob("*")), default=began)
+        return round(max(0.0, last - began), 3)
+
+
+def states_of(events: Iterable[Mapping[str, Any]]) -> dict[str, StageState]:
+    """The state of every stage that the events of a pipeline speak of, by its id."""
+    found: dict[str, StageState] = {}
+    for event in events:
+        what = event.get("event")
+        if what == BEGAN:
+            before = found.get(event["stage"])
+            again = before is not None and before.fingerprint == event["fingerprint"] and not before.ended
+            if not again:
+                found[event["stage"]] = StageState(event["fingerprint"], event.get("made_from", {}))
+            _count(found, event, running_since=event.get("time", ""))
+        elif what == ENDED:
+            state = found.setdefault(event["stage"], StageState())
+            state.fingerprint, state.ended = event["fingerprint"], True
+            state.outputs, state.figures = event["outputs"], event.get("figures", {})
+            _count(found, event)
+        elif what in STOPPED:
+            _count(found, event)
+        elif what == TAKEN and (state_there := found.get(event["stage"])):
+            state_there.fingerprint, state_there.made_from = event["fingerprint"], event.get("made_from", {})
+            state_there.outputs = event.get("outputs", state_there.outputs)
+        elif what == REPLACED:
+            found.pop(event["stage"], None)
+    return found
+
+
+def _count(found: Mapping[str, StageState], event: Mapping[str, Any], *, running_since: str = "") -> None:
+    """Add the seconds of an event to those of its stage."""
+    if (state := found.get(event.get("stage", ""))) is not None:
+        state.seconds += event.get("seconds", 0.0)
+        state.running_since = running_since

@@ -1,0 +1,87 @@
+"""The plan of a pipeline as a table: inputs, outputs, exit conditions, what is up to date, and costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .cost import Cost
+from .plan import Made, costs_of
+from .progress import duration, seconds_of
+from .run import PipelineRun, look_at, tasks_of
+
+STAGES = ("stage", "state", "takes", "leaves", "ends after")
+COSTS = ("stage", "kind", "episodes", "tokens", "rows trained", "time", "assumed")
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """A plan to print.
+
+    Attributes:
+        stages: A row for each stage: the columns ``STAGES``.
+        costs: A row for each stage: the columns ``COSTS``.
+        notes: Sentences below the tables.
+    """
+
+    stages: Sequence[Sequence[str]]
+    costs: Sequence[Sequence[str]]
+    notes: Sequence[str]
+
+
+_NOTHING_LEFT = ("done", "skipped", "taken", "later")
+
+
+def plan_table(run: PipelineRun, *, begin: str | None = None, until: str | None = None) -> Tables:
+    """The plan, of the whole or from a stage to another; nothing runs, nothing is written."""
+    outlooks = list(look_at(run, begin=begin, until=until))
+    costs = costs_of(run.plan, [one.made for one in outlooks])
+    tasks = tasks_of(run)
+    stages, taken, left, used, unknown = [], [], 0.0, 0.0, []
+    for one, cost in zip(outlooks, costs, strict=True):
+        made, task = one.made, tasks.get(one.made.step.id)
+        seconds = None if task is None else seconds_of(task, list(tasks.values()))
+        takes = [f"{option}: {given}" for option, many in made.given.items() for given in many]
+        state = f"{one.state}: {one.why}" if one.why else one.state
+        stages.append((made.step.id, state, "\n".join(takes), "\n".join(made.stage.outputs), _ends(made, cost)))
+        numbers = [_number(cost.episodes), _number(cost.tokens), _number(cost.rows), duration(seconds)]
+        taken.append((made.step.id, made.step.spec.kind, *numbers, "; ".join(cost.notes)))
+        if one.state not in _NOTHING_LEFT:
+            left += seconds or 0.0
+            used += (seconds or 0.0) * cost.devices
+            if seconds is None:
+                unknown.append(made.step.id)
+    machine = run.plan.pipeline.machine
+    notes = []
+    if left:
+        by = "by what stages of the same kind took in this folder, or else " if any(run.states.values()) else ""
+        least = "At least " if unknown else ""
+        notes.append(
+            f"{least}{duration(left)} are left on {machine.gpus} x {machine.device.name}, "
+            f"{used / 3600:,.1f} device hours of those that the stages use, {by}by the assumptions of `rstar2 plan`; "
+            "docs/scaling.md says how far they can be trusted."
+        )
+    if unknown:
+        notes.append(f"How long these take is not known: {', '.join(unknown)}.")
+    return Tables(stages, taken, notes)
+
+
+def _ends(made: Made, cost: Cost) -> str:
+    ends = [f"{cost.steps} steps"] if cost.steps else []
+    until: Any = getattr(made.stage, "until", None)
+    if until is not None:
+        ends.insert(0, str(until))
+    group = made.step.rounds
+    if group is not None and made.step.last:
+        ends.append(f"round {made.step.round} of {group.times}")
+        if group.until is not None:
+            ends.append(f"rounds end at {group.of}.{group.until}")
+    return ", or ".join(ends)
+
+
+def _number(number: int) -> str:
+    for size, unit in ((10**9, "G"), (10**6, "M")):
+        if number >= 10 * size:
+            return f"{number / size:,.0f} {unit}"
+    return f"{number:,}" if number else ""
