@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .config import TrainConfig
     from .config_files import read_config
     from .demonstration.start import demo
+    from .export.export import export_model
     from .hooks.base import HOOKS
     from .hooks.state import Limits, RunState
     from .losses.base import AGGREGATIONS, CORRECTIONS, LOSSES
@@ -66,6 +67,7 @@ __all__ = [
     "Trainer",
     "Uniform",
     "demo",
+    "export_model",
     "find_recipe",
     "make",
     "read_config",
@@ -104,6 +106,7 @@ _WHERE = {
     "Trainer": "base",
     "Uniform": "samplers.uniform",
     "demo": "demonstration.start",
+    "export_model": "export.export",
     "find_recipe": "api",
     "make": "api",
     "read_config": "config_files",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import stdev
 
@@ -27,6 +28,7 @@ class Group:
             ones of its tokens.
         copies: How often it trains besides, in place of groups that are missing.
         apart: Positions of episodes that train besides those, without an advantage.
+        weighed: By position, the numbers by which the selector chose, where it tells them.
     """
 
     number: int
@@ -38,6 +40,7 @@ class Group:
     advantages: list[float] = field(default_factory=list)
     copies: int = 0
     apart: list[int] = field(default_factory=list)
+    weighed: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def chosen(self) -> list[Episode]:
@@ -66,8 +69,16 @@ class Group:
         """What became of each episode."""
         advantages = {**dict.fromkeys(self.apart, 0.0), **dict(zip(self.kept, self.advantages, strict=False))}
         trained = {*self.kept, *self.apart}
+        copied = set(self.kept) if self.copies else set()
         return [
-            Decision(position in trained, reason, self.round, advantages.get(position))
+            Decision(
+                kept=position in trained,
+                reason=reason,
+                round=self.round,
+                advantage=advantages.get(position),
+                weighed=self.weighed.get(position, {}),
+                copies=self.copies if position in copied else 0,
+            )
             for position, reason in enumerate(self.reasons)
         ]
 

@@ -38,9 +38,9 @@ from .left_off import MOST_STEPS, LeftOff
 from .play import GroupPlay, Place, Player
 from .ranks import ONE, Ranks, Together
 from .rollouts.base import Apart, Learns, MakesRows, check_manner
-from .samplers.base import Sampler, Start
+from .samplers.base import Sampler, Start, told_by
 from .scoring import Scorer, paid_by_turn
-from .selection import select
+from .selection import select, weigh
 from .selectors.base import Observes, Settles
 from .step_figures import step_figures, words_of
 
@@ -84,7 +84,7 @@ class Collector:
             ``player.max_in_flight`` for each.
         patience_s: Seconds that a process waits for a word of the others while episodes are played.
         on_groups: Called with the groups of this process and the round, whenever a round has been played and scored.
-        judge: For reward components that need one.
+        judge: For reward components and rollout parts that need one.
         measure: Measures the policy, for an advantage that needs it.
         problems: The environment's source of problems, for rollout parts and rewards that look at them.
 
@@ -146,7 +146,7 @@ class Collector:
             self._begin = math.ceil(problems_per_step * (1 + spare))
         self._left: list[LeftOff] = []
         self._enough = problems_per_step if replace is None else replace * problems_per_step
-        self._on_groups, self._measure, self._problems = on_groups, measure, problems
+        self._on_groups, self._measure, self._problems, self._judge = on_groups, measure, problems, judge
         self._scorer = Scorer(parts.rewards, judge, None if problems is None else problems.get)
         self._counts = dict.fromkeys(("steps", "groups", "rejected", "refilled"), 0)
         self._words: set[tuple[str, str]] = set()
@@ -164,6 +164,7 @@ class Collector:
             OtherProcessError: Another process failed.
         """
         clock = Clock()
+        stands = told_by(self.sampler)
         with Together(self._ranks) as ranks, self._failing():
             groups, missing = self._play_rounds(step, ranks, clock)
             with clock.of("advantage"):
@@ -174,7 +175,6 @@ class Collector:
                     for _ in range(1 + group.copies)
                     for row in self._rows(group, values)
                 ]
-            left = len(self._left)
             refilled = sum(group.round > 0 for group in groups)
             said = told_of(self.parts.rollout, groups)
             told = ranks.gather(([group.outcome() for group in groups], words_of(groups), refilled, said))
@@ -189,6 +189,9 @@ class Collector:
             self._counts["groups"] += len(outcomes)
             self._counts["rejected"] += sum(not outcome.kept for outcome in outcomes)
             self._counts["refilled"] += sum(of_one for *_, of_one, _ in told)
+            figures = step_figures(groups, missing, self._words, first=ranks.rank == 0, left=len(self._left))
+            once = float(ranks.rank == 0)
+            figures |= {name: (value * once, once) for name, value in stands.items()}
             return Batch(
                 rows=rows,
                 groups=[group.episodes for group in groups],
@@ -197,7 +200,7 @@ class Collector:
                 refilled=refilled,
                 missing=missing,
                 seconds=clock.seconds,
-                figures=step_figures(groups, missing, self._words, first=ranks.rank == 0, left=left),
+                figures=figures,
                 outcomes=outcomes,
             )
 
@@ -308,6 +311,7 @@ class Collector:
                 queue=queue,
                 carries=self._tail == "carry",
                 problems=self._problems,
+                judge=self._judge,
             )
             with clock.of("rollout"):
                 played = [list(group) for group in await self.parts.rollout(starts, self._size, play)]
@@ -355,7 +359,8 @@ class Collector:
         rollout = self.parts.rollout
         apart = rollout.apart(group) if isinstance(rollout, Apart) else []
         kept, reasons = select(group, self.parts.selector, self._keep, rng, least, apart)
-        return Group(begun.place.number, number, begun.start, group, kept, reasons, apart=apart)
+        weighed = weigh(group, self.parts.selector, self._keep, apart)
+        return Group(begun.place.number, number, begun.start, group, kept, reasons, apart=apart, weighed=weighed)
 
     def _advantages(self, groups: Sequence[Group], missing: int, ranks: Together) -> list[list[float | FloatArray]]:
         """The advantages of each group's kept episodes; every process computes them, one without a group too."""

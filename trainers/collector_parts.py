@@ -68,6 +68,14 @@ def check_parts(parts: CollectorParts, *, group_size: int, early_stop: bool, tai
             f"The advantage {type(parts.advantage).__name__} needs {', '.join(sorted(needs))} of the policy, which "
             "this trainer does not measure."
         )
+    known = sorted({component.name for component in parts.rewards})
+    named = (name.removeprefix("turns/") for name in getattr(parts.advantage, "components", ()))
+    if unknown := sorted(set(named) - set(known)):
+        raise ConfigurationError(
+            f"The advantage {type(parts.advantage).__name__} names {', '.join(unknown)}, and the components of the "
+            f"reward are {', '.join(known)}: name those, or add {', '.join(unknown)} to reward.",
+            option="advantage",
+        )
     check_waits(parts.rollout, early_stop=early_stop, tail=tail)
 
 

@@ -191,7 +191,7 @@ class RolloutOptions:
         adaptive_in_flight: Play as many as the caches of the vLLM engines have room for, over all processes together;
             see docs/rollout.md.
         one_queue: Let any process of a run play episodes that another has no room for; see docs/rollout.md.
-        judge: Model that reward components ask which need one: ``model:url=http://localhost:8000/v1,model=NAME``, or
+        judge: Model that parts ask which need one: ``model:url=http://localhost:8000/v1,model=NAME``, or
             your own code; see docs/trainers.md#judges.
         max_failed: Largest share of a step's episodes that may end as ``unavailable``; a larger share stops the run.
         max_staleness: Hand-overs of weights by which those that draw a turn may be older than those that first train on

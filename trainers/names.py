@@ -140,7 +140,9 @@ def _nearest(name: str, groups: Groups, group: str = "") -> str:
     if hint:
         return hint
     listing = ", ".join(groups[group]) if group else ", ".join(groups)
-    return f" {group} has: {listing}." if group else f" The groups are {listing}; `rstar2 train --help` names a page."
+    if group:
+        return f" {group} has: {listing}."
+    return f" The groups are {listing}; `rstar2 trainers NAME` lists their options."
 
 
 def _slots_of(name: str) -> list[str]:

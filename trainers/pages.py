@@ -28,6 +28,7 @@ from .layers import read_slot
 from .slots import FIELDS, GIVEN, part_info
 
 RECIPES = "recipes.md"
+INDEX = "parts.md"
 _OURS = "rstar2_env."
 _MADE = "<!-- Made by `python -m rstar2_env.trainers.pages docs/trainers`. Change the docstrings instead. -->"
 _PAPER = re.compile(r"arXiv[: ](\d{4}\.\d{4,5})")
@@ -124,7 +125,7 @@ def pages() -> dict[str, str]:
     """Every page by the name of its file."""
     recipes = _recipes()
     made = {family.file: _family(family, recipes) for family in FAMILIES}
-    return {RECIPES: _recipe_page(recipes), **made}
+    return {INDEX: _index(recipes), RECIPES: _recipe_page(recipes), **made}
 
 
 def own_parts(slot: str) -> dict[str, Callable[..., Any]]:
@@ -138,6 +139,22 @@ def _recipes() -> dict[str, tuple[Recipe, Any]]:
     folder = importlib.import_module(f"{_OURS}trainers.recipes")
     files = {path.stem for path in Path(str(folder.__path__[0])).glob("[a-z]*.py")}
     return {name: (TRAINERS.get(name), sys.modules[f"{folder.__name__}.{name}"]) for name in TRAINERS if name in files}
+
+
+def _index(recipes: Mapping[str, tuple[Recipe, Any]]) -> str:
+    """How many parts each slot has, and which."""
+    rows, total = [], 0
+    for family in FAMILIES:
+        names = list(own_parts(family.slot))
+        total += len(names)
+        linked = ", ".join(f"[`{name}`]({family.file}#{name})" for name in names)
+        rows.append([f"`{family.slot}`", f"[{family.title}]({family.file})", str(len(names)), linked])
+    rows.append(["", "all slots", str(total), ""])
+    told = (
+        f"{len(recipes)} [recipes]({RECIPES}) choose among {total} parts of {len(FAMILIES)} slots. "
+        "[systems.md](../systems.md) has the published systems that they make, each with its file and its test."
+    )
+    return "\n\n".join([_MADE, "# Parts by slot", told, _table(["slot", "page", "parts", "which"], rows)]) + "\n"
 
 
 def _family(family: Family, recipes: Mapping[str, tuple[Recipe, Any]]) -> str:

@@ -18,6 +18,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.manner import OPEN, PLAIN, Manner
 from rstar2_env.problems import Problem, ProblemSource, UnknownProblemError
+from rstar2_env.rewards.base import Judge
 
 from .episode_queue.job import Job, Unfinished, perform
 from .episode_queue.job import Player as PlaysEpisodes
@@ -123,6 +124,7 @@ class GroupPlay:
         queue: Where episodes wait until they are played; ``None`` plays them in this process.
         carries: Keep what was played of an episode that has to stop.
         problems: The environment's source of problems, where it has one.
+        judge: See ``Play``.
     """
 
     def __init__(
@@ -138,8 +140,9 @@ class GroupPlay:
         queue: Queue | None = None,
         carries: bool = False,
         problems: ProblemSource | None = None,
+        judge: Judge | None = None,
     ) -> None:
-        self.step = step
+        self.step, self.judge = step, judge
         self.rng = np.random.default_rng(np.random.SeedSequence([seed, step, first], spawn_key=(1,)))
         self._player, self._seed, self._first, self._size, self._settled = player, seed, first, size, settled
         self._places, self._queue, self._carries = places, queue or OwnQueue(player), carries

@@ -39,7 +39,7 @@ def launch_two(script: Path, *arguments: str, beside: Path | None = None) -> str
         start_new_session=True,
     )
     try:
-        stdout, stderr = launcher.communicate(timeout=240)
+        stdout, stderr = launcher.communicate(timeout=500)
     finally:
         # The launcher's children are in its session: none may outlive the test.
         with contextlib.suppress(ProcessLookupError):

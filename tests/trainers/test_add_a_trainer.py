@@ -49,7 +49,7 @@ def command(line, model, folder, site=None):
         env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", **path},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=800,
         check=False,
     )
     assert done.returncode == 0, f"{line}\n{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
@@ -147,7 +147,7 @@ def test_the_programs_of_the_page_print_what_they_say(installed, written, tiny_m
         env={**os.environ, "PYTHONPATH": str(installed)},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=800,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

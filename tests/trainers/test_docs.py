@@ -42,5 +42,5 @@ def test_the_rewards_of_the_page_are_read(tmp_path):
     assert [(one.name, one.weight, one.gate) for one in components] == [
         ("return", 1.0, "always"),
         ("overlong", 0.5, "always"),
-        ("tool_use", 1.0, "correct"),
+        ("answer_format", 0.1, "wrong"),
     ]

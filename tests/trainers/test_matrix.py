@@ -7,19 +7,20 @@ import math
 import zlib
 
 import pytest
+from recipe_run import train_recipe
 from safetensors.torch import load_file
-from scripted_policy import WORLDS, engine_kind
+from scripted_policy import WORLDS
 
 from rstar2_env import trainers
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder import read_run
-from rstar2_env.rollout.engines.registry import ENGINES
 from rstar2_env.trainers.demonstration.tiny import make_tiny_model
 
 pytestmark = pytest.mark.train
 
 REFUSED: dict[tuple[str, str], str] = dict.fromkeys(
-    ((recipe, "game") for recipe in ("acereason", "dump", "envgen", "saturn")), "chooses between kinds of problems"
+    ((recipe, "game") for recipe in ("acereason", "dump", "envgen", "policy_refresh", "saturn")),
+    "chooses between kinds of problems",
 ) | dict.fromkeys((("ruscarl", world) for world in WORLDS), "'rubric' needs a judge")
 REFUSED |= dict.fromkeys((("general_reasoner", world) for world in WORLDS), "needs a judge")
 REFUSED |= dict.fromkeys((("alphamed", world) for world in WORLDS), "needs a gold answer that is a letter")
@@ -45,31 +46,14 @@ def train(recipe, world, tiny_model, folder):
     taught = {}
     if recipe in TAUGHT:
         taught["teacher"] = str(make_tiny_model(folder.parent / "teacher", hidden=32, layers=1, seed=1))
-    trainer = trainers.make(
-        recipe,
-        model=str(tiny_model),
-        env=world.env,
-        env_options=dict(world.options),
-        engine="scripted",
-        output_dir=str(folder),
-        steps=2,
-        problems_per_step=2,
-        group_size=4,
-        max_episode_tokens=world.tokens,
-        learning_rate=1e-3,
-        save_every=0,
-        threads=1,
-        progress=False,
-        **taught,
-    )
-    try:
-        return trainer.train()
-    finally:
-        trainer.close()
+    return train_recipe(recipe, world, tiny_model, folder, **taught)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _collected_once():
+    import rstar2_env.trainers.backends.trl.run  # noqa: F401 - before it is frozen, since the first run would import it
+
+    gc.collect()
     gc.freeze()  # accelerate collects garbage after every run, and all of TRL would be looked through each time
     yield
     gc.unfreeze()
@@ -77,13 +61,11 @@ def _collected_once():
 
 def check(recipe, world, tiny_model, folder):
     """Train, and see that both steps were taken and the weights moved, or that the refusal is the one that is known."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(ENGINES._parts, "scripted", engine_kind(WORLDS[world].script))
-        if (recipe, world) in REFUSED:
-            with pytest.raises(ConfigurationError, match=REFUSED[recipe, world]):
-                train(recipe, WORLDS[world], tiny_model, folder)
-            return
-        result = train(recipe, WORLDS[world], tiny_model, folder)
+    if (recipe, world) in REFUSED:
+        with pytest.raises(ConfigurationError, match=REFUSED[recipe, world]):
+            train(recipe, world, tiny_model, folder)
+        return
+    result = train(recipe, world, tiny_model, folder)
     steps = [line for line in result.history if "loss" in line]
     assert [line["step"] for line in steps] == [1, 2]
     assert [name for line in steps for name, value in line.items() if not math.isfinite(value)] == []

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import sys
+from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from places import DOCS, ROOT
 
 from rstar2_env.trainers.docstrings import words_of
-from rstar2_env.trainers.pages import FAMILIES, RECIPES, own_parts, pages
+from rstar2_env.trainers.pages import FAMILIES, INDEX, RECIPES, own_parts, pages
 from rstar2_env.trainers.slots import FIELDS, GIVEN, part_info
 
 FOLDER = DOCS / "trainers"
@@ -39,6 +42,43 @@ def test_every_part_says_what_it_is_and_what_each_option_means(slot, name):
     assert [one.name for one in options if not words.meanings.get(one.name)] == []
 
 
+OURS = {
+    ("advantage", "quality_ties"),
+    ("correction", "none"),
+    ("hook", "guard"),
+    ("hook", "until"),
+    ("reward", "answer_format"),
+    ("reward", "outcome"),
+    ("reward", "return"),
+    ("rollout", "plain"),
+    ("sampler", "uniform"),
+    ("selector", "quality_ties"),
+}
+"""Parts that nobody published: plain ones, and this package's own."""
+UNNUMBERED = r"Ionides 2008|NeMo-RL|Polaris, 2025|prime-rl|SkyRL|tinker-cookbook|Williams 1992"
+"""Sources that are no paper of arXiv."""
+
+
+@pytest.mark.parametrize(("slot", "name"), [part for part in PARTS if part not in OURS])
+def test_every_part_names_the_paper_or_the_code_that_it_is_from(slot, name):
+    made_by = FIELDS[slot].get(name)
+    told = f"{made_by.__doc__}\n{sys.modules[made_by.__module__].__doc__}"
+    assert part_info(name, made_by, given=GIVEN.get(slot, ())).paper or re.search(UNNUMBERED, told)
+
+
+def files_of_one_part():
+    """The modules that hold one part alone."""
+    found = Counter(FIELDS[slot].get(name).__module__ for slot, name in PARTS)
+    return [module for module, parts in found.items() if parts == 1]
+
+
+@pytest.mark.parametrize("module", files_of_one_part())
+def test_a_part_of_more_than_80_lines_says_why(module):
+    module = sys.modules[module]
+    lines = Path(module.__file__).read_text("utf-8").count("\n")
+    assert lines <= 80 or re.search(r"Longer\s+than\s+(most|other)\s+parts", module.__doc__), lines
+
+
 def test_every_part_and_recipe_has_a_section_and_its_options_are_there():
     for family in FAMILIES:
         sections = dict(re.findall(r"^## `(\w+)`\n(.*?)(?=^## |\Z)", MADE[family.file], re.MULTILINE | re.DOTALL))
@@ -57,6 +97,14 @@ def test_links_lead_to_files_and_sections(file):
         assert path.exists(), target
         if section and path.parent == FOLDER:
             assert f"\n## `{section}`\n" in MADE[path.name], (target, section)
+
+
+def test_the_index_counts_what_the_registries_hold():
+    page = MADE[INDEX]
+    counted = {slot: int(number) for slot, number in re.findall(r"^\| `(\w+)` \| .*? \| (\d+) \|", page, re.MULTILINE)}
+    assert counted == {slot: sum(part[0] == slot for part in PARTS) for slot in FIELDS}
+    assert f"| all slots | {len(PARTS)} |" in page
+    assert f"{MADE[RECIPES].count(chr(10) + '## ')} [recipes]" in page
 
 
 def test_recipes_are_named_by_the_parts_that_they_use():

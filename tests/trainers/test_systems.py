@@ -6,18 +6,24 @@ import re
 
 import pytest
 from places import DOCS, ROOT
+from said import said
 
 from rstar2_env.cli._options import layers_of
+from rstar2_env.rewards import RewardContext
 from rstar2_env.trainers import TRAINERS
 from rstar2_env.trainers.layers import read_slot
 from rstar2_env.trainers.pages import own_parts
+from rstar2_env.trainers.parts import make_parts
+from rstar2_env.trainers.pipeline.file import read_pipeline
 from rstar2_env.trainers.slots import FIELDS
 
 PAGE = (DOCS / "systems.md").read_text("utf-8")
-SYSTEMS, _, RECIPES = PAGE.partition("\n## Recipes\n")
+SYSTEMS, _, REST = PAGE.partition("\n## Recipes\n")
+RECIPES, _, PIPELINES = REST.partition("\n## Pipelines\n")
 LEFT_OUT = {
     "rollout": {"plain"},
     "reward": {"answer_format", "return"},
+    "hook": {"until"},
 }
 """Parts that are no published system."""
 
@@ -60,6 +66,34 @@ def test_the_system_is_made_as_it_is_written_in_the_file_and_with_the_test_it_na
         assert re.search(rf"\b({names[-1]}|{made_by.__name__})\b", text), "the test does not name the part"
 
 
+LESS = {
+    "Linear length penalty (prime-rl)": "only the penalty, which is added to a reward",
+    "Exploration (RLSP)": "a price on reasoning that is short",
+    "Router by domain (Guru)": "scores mixtures alone",
+}
+"""Rewards under which a right answer may earn less than 1, and why."""
+
+
+def components_of(row):
+    """The components of a reward."""
+    config = TRAINERS.get("grpo").configure({"model": "m"}, *layers_of([row[1].strip("`")]))
+    return make_parts(config, shares_weights=True).rewards
+
+
+def scores_alone(row):
+    """Whether a reward looks at nothing but episodes."""
+    return not any(component.needs & {"judge", "lm", "play", "problem"} for component in components_of(row))
+
+
+REWARDS = [row for row in ROWS if row[1].startswith("`reward=") and row[0] not in LESS and scores_alone(row)]
+
+
+@pytest.mark.parametrize("row", REWARDS, ids=[row[0] for row in REWARDS])
+def test_a_right_answer_in_one_short_turn_earns_at_least_1(row):
+    right = said("It is 4.", correct=True, reward=1.0, prompt_ids=[1], completion_ids=[7] * 4, mask=[1] * 4)
+    assert sum(component.value(right, RewardContext(group=[right])) for component in components_of(row)) > 0.999
+
+
 def test_every_part_is_there():
     shown = {}
     for row in ROWS:
@@ -76,3 +110,12 @@ def test_every_recipe_is_there_with_its_source_its_file_and_a_test_that_names_it
         assert TRAINERS.get(name).paper == source
         assert target(file) == f"trainers/recipes/{name}.py"
         assert f'"{name}"' in (ROOT / target(test)).read_text("utf-8"), name
+
+
+def test_every_pipeline_has_its_source_its_file_and_a_test_that_runs_it():
+    listed = {row[0].strip("`"): row[1:] for row in rows(PIPELINES)}
+    assert list(listed) == ["expert_iteration", "ra3", "relift"]
+    for name, (source, file, test) in listed.items():
+        assert target(file) == f"pipelines/{name}.yaml"
+        assert read_pipeline(ROOT / target(file)).paper == source
+        assert f'find_pipeline("{name}")' in (ROOT / target(test)).read_text("utf-8"), name

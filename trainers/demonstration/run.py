@@ -2,8 +2,8 @@
 
 Stages: create the model, write tool-use traces that contain deliberate mistakes, cold-start the model on them, run the
 trainers, each from that cold start, then evaluate the cold start and what each trainer made of it, several samples of
-each problem, and compare them. Finished stages are skipped. Not covered: real models; run each stage yourself
-(``rstar2 traces``, ``rstar2 sft``, ``rstar2 train``, ``rstar2 eval``, ``rstar2 compare``).
+each problem, and compare them. Finished stages are skipped, and one that was stopped goes on. Not covered: real models;
+run each stage yourself (``rstar2 traces``, ``rstar2 sft``, ``rstar2 train``, ``rstar2 eval``, ``rstar2 compare``).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import check_options, option
 from rstar2_env.core.run_folder import read_run
+from rstar2_env.core.run_folder.layout import RUN_FILE
 from rstar2_env.evaluation.comparison.compare import Comparison, compare
 from rstar2_env.evaluation.comparison.picture import draw
 from rstar2_env.evaluation.run import evaluate
@@ -31,6 +32,7 @@ from rstar2_env.wrappers.make import make_env
 from ..api import make, sft
 from ..backends.trl.model import be_quiet
 from ..base import TrainResult
+from ..checkpoints import newest_checkpoint
 from ..cold_start import read_traces
 from .plot import plot_runs
 from .tiny import make_tiny_model
@@ -139,17 +141,46 @@ def run_demo(options: DemoOptions, *, fresh: bool = False) -> DemoResult:
 
 def _cold_start(folder: Path, options: DemoOptions, seconds: dict[str, float]) -> Path:
     start, traces = folder / "cold-start", folder / "traces.jsonl"
-    done = folder / "cold-start.json"
+    begun = folder / "cold-start.json"
     asked = {
         name: value
         for name, value in asdict(options).items()
         if name in ("traces", "error_rate", "wrong_rate", "sft_steps", "seed")
     }
-    if done.exists() and json.loads(done.read_text()) == asked:
+    same = begun.exists() and json.loads(begun.read_text()) == asked
+    if same and (start / RUN_FILE).exists() and read_run(start).finished:
         _say(options, f"The cold start in {start} is already finished; --fresh starts over.")
         return start
-    folder.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(_evaluation_of(start), ignore_errors=True)
+    if not same:
+        begun.unlink(missing_ok=True)
+        _write_traces(traces, options, seconds)
+        begun.write_text(json.dumps(asked))
+    began = time.monotonic()
+    be_quiet()
+    resume = same and newest_checkpoint(start) is not None
+    if not resume:
+        shutil.rmtree(start, ignore_errors=True)
+        make_tiny_model(start, seed=options.seed)
+    sft(
+        read_traces(traces),
+        model=str(start),
+        output_dir=str(start),
+        steps=options.sft_steps,
+        batch_size=32,
+        rows_per_device=32,
+        learning_rate=3e-3,
+        seed=options.seed,
+        resume=resume,
+        threads=options.threads,
+        progress=options.progress,
+    )
+    seconds["cold start"] = time.monotonic() - began
+    return start
+
+
+def _write_traces(file: Path, options: DemoOptions, seconds: dict[str, float]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     _say(options, f"Writing {options.traces} traces, each replayed through the environment ...")
     written = generate_traces(
@@ -161,27 +192,9 @@ def _cold_start(folder: Path, options: DemoOptions, seconds: dict[str, float]) -
         wrong_rate=options.wrong_rate,
         call_mistakes=("undefined_name", "misspelt", "division_by_zero", "syntax"),
     )
-    with open(traces, "w", encoding="utf-8") as file:
-        file.writelines(json.dumps(trace.record()) + "\n" for trace in written)
+    with open(file, "w", encoding="utf-8") as opened:
+        opened.writelines(json.dumps(trace.record()) + "\n" for trace in written)
     seconds["traces"] = time.monotonic() - began
-    began = time.monotonic()
-    be_quiet()
-    make_tiny_model(start, seed=options.seed)
-    sft(
-        read_traces(traces),
-        model=str(start),
-        output_dir=str(start),
-        steps=options.sft_steps,
-        batch_size=32,
-        rows_per_device=32,
-        learning_rate=3e-3,
-        seed=options.seed,
-        threads=options.threads,
-        progress=options.progress,
-    )
-    seconds["cold start"] = time.monotonic() - began
-    done.write_text(json.dumps(asked))
-    return start
 
 
 def _train(name: str, folder: Path, start: Path, options: DemoOptions) -> TrainResult:
@@ -195,6 +208,9 @@ def _train(name: str, folder: Path, start: Path, options: DemoOptions) -> TrainR
             return TrainResult(folder, Path(kept.pop("model_dir")), history=history, **kept)
         shutil.rmtree(folder)
     shutil.rmtree(_evaluation_of(folder), ignore_errors=True)
+    resume = newest_checkpoint(folder) is not None
+    if not resume:
+        shutil.rmtree(folder, ignore_errors=True)
     trainer = make(
         name,
         model=str(start),
@@ -211,7 +227,7 @@ def _train(name: str, folder: Path, start: Path, options: DemoOptions) -> TrainR
         max_turn_tokens=MAX_TURN_TOKENS,
         eval={"every": max(1, options.steps // 5), "episodes": options.eval_episodes},
         save_every=max(1, options.steps // 2),
-        resume=folder.exists(),
+        resume=resume,
         threads=options.threads,
         progress=options.progress,
     )

@@ -7,6 +7,7 @@ is in Qwen's own vocabulary, so that a turn is some fifty tokens long.
 from __future__ import annotations
 
 import string
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -46,13 +47,18 @@ _WORDS = (
 )
 
 
-def tiny_tokenizer() -> PreTrainedTokenizerFast:
-    """Make a tokenizer of printable ASCII characters and the dialect's fixed words, with the ChatML template."""
+def tiny_tokenizer(words: Sequence[str] = ()) -> PreTrainedTokenizerFast:
+    """Make a tokenizer of printable ASCII characters and the dialect's fixed words, with the ChatML template.
+
+    Args:
+        words: Further texts that are a token each. Where several fit, the longest that begins first is taken.
+    """
     vocabulary = {token: number for number, token in enumerate([*_SPECIAL, *_CHARACTERS])}
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token="<|unk|>"))
     tokenizer.decoder = decoders.Fuse()
     tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in _SPECIAL])
-    tokenizer.add_tokens([AddedToken(word, special=False, normalized=False) for word in _WORDS])
+    every = dict.fromkeys((*_WORDS, *words))
+    tokenizer.add_tokens([AddedToken(word, special=False, normalized=False) for word in every])
     fast = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         pad_token="<|pad|>",
@@ -65,7 +71,9 @@ def tiny_tokenizer() -> PreTrainedTokenizerFast:
     return fast
 
 
-def make_tiny_model(folder: str | Path, *, hidden: int = 128, layers: int = 3, seed: int = 0) -> Path:
+def make_tiny_model(
+    folder: str | Path, *, hidden: int = 128, layers: int = 3, seed: int = 0, words: Sequence[str] = ()
+) -> Path:
     """Write an untrained model and its tokenizer to ``folder``, in the usual format of transformers.
 
     Args:
@@ -73,11 +81,12 @@ def make_tiny_model(folder: str | Path, *, hidden: int = 128, layers: int = 3, s
         hidden: Width of the residual stream, a multiple of 32.
         layers: Number of layers.
         seed: Seed of the initial weights.
+        words: Further tokens, as in ``tiny_tokenizer``.
 
     Returns:
         The folder.
     """
-    tokenizer = tiny_tokenizer()
+    tokenizer = tiny_tokenizer(words)
     config = Qwen3Config(
         vocab_size=len(tokenizer),
         hidden_size=hidden,

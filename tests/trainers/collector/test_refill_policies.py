@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from small_run import SmallPlayer, collector
 
+from rstar2_env.core.run_folder import RunWriter, read_run
 from rstar2_env.testing.training.processes import in_processes
 from rstar2_env.trainers.advantages.group import GroupMeanBatchStd
 from rstar2_env.trainers.samplers.uniform import Uniform
@@ -108,3 +109,12 @@ def test_refill_stops_at_its_bound_and_says_how_many_are_missing():
     whole = collector(earning(0, 4, 5, 6), refill=9).collect(0)
     assert (len(whole.rows), whole.missing) == (16, 0)
     assert len(whole.groups) == 7
+
+
+def test_the_folder_hears_how_often_an_episode_trains_besides(tmp_path):
+    batch = collector(earning(0, 2), replace=0.5).collect(0)
+    writer = RunWriter(tmp_path / "run")
+    writer.begin({})
+    writer.train(1, batch.groups, batch.decisions)
+    copies = [[entry.decision.copies for entry in group] for group in read_run(tmp_path / "run").groups(1)]
+    assert copies == [[1] * 4, [0] * 4, [1] * 4, [0] * 4]

@@ -11,6 +11,8 @@ from small_run import MIXED, SmallPlayer, by_group, collector
 from rstar2_env.core.errors import ConfigurationError, ServiceError
 from rstar2_env.problems import FixedSource, Problem
 from rstar2_env.rewards import Component, EnvironmentReturn, OnTurns, ToolUse
+from rstar2_env.trainers.advantages.call_penalty import CallPenalty
+from rstar2_env.trainers.advantages.gdpo import Gdpo
 from rstar2_env.trainers.selectors.keep_all import KeepAll
 
 
@@ -101,6 +103,16 @@ def test_a_judge_is_asked_or_asked_for():
 def test_a_reward_that_a_trainer_cannot_pay_is_refused(rewards, said):
     with pytest.raises(ConfigurationError, match=said):
         collector(rewards=rewards)
+
+
+@pytest.mark.parametrize("of", ["gdpo", "call_penalty:of=gdpo"])
+def test_an_advantage_that_names_a_component_which_is_not_there_is_refused_before_the_first_step(of):
+    own = Gdpo(weights={"a": 2, "turns/b": 1, "tols": 1})
+    part = own if of == "gdpo" else CallPenalty(of={"name": "gdpo", "weights": dict(own.weights)})
+    rewards = [Component("a", ToolUse()), Component("b", ToolUse())]
+    with pytest.raises(ConfigurationError, match=r"names tols, and the components of the reward are a, b"):
+        collector(rewards=rewards, advantage=part)
+    collector(rewards=[*rewards, Component("tols", ToolUse())], advantage=part)
 
 
 def test_what_a_component_gives_to_turns_is_added_to_the_advantage_of_their_tokens_and_to_no_reward():

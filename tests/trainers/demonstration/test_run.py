@@ -1,10 +1,14 @@
 """The demonstration runs from nothing, and does not do again what is done."""
 
 import json
+import os
+import signal
 
 import pytest
 
 from rstar2_env import trainers
+from rstar2_env.core.run_folder import read_run
+from rstar2_env.trainers.backends.trl.callbacks import Console
 
 pytestmark = pytest.mark.train
 
@@ -50,3 +54,34 @@ def test_the_demonstration_goes_from_nothing_to_a_table_and_a_picture(tmp_path):
     assert json.dumps(again.runs["grpo_roc"].after) == json.dumps(first.runs["grpo_roc"].after)
     assert [one.record() for one in again.comparisons] == [one.record() for one in first.comparisons]
     assert json.dumps(again.runs["grpo_roc"].history) == json.dumps(first.runs["grpo_roc"].history)
+
+
+def test_a_cold_start_that_was_stopped_goes_on_by_the_same_call(tmp_path, monkeypatch):
+    options = {
+        "output_dir": str(tmp_path / "demo"),
+        "traces": 64,
+        "sft_steps": 12,
+        "steps": 1,
+        "eval_episodes": 8,
+        "eval_problems": 2,
+        "eval_samples": 2,
+        "threads": 1,
+        "progress": False,
+    }
+    logged = Console.on_log
+
+    def stopped(self, *args, **kwargs):
+        os.kill(os.getpid(), signal.SIGINT)
+        return logged(self, *args, **kwargs)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Console, "on_log", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            trainers.demo(**options)
+    start = tmp_path / "demo" / "cold-start"
+    assert not read_run(start).finished
+    result = trainers.demo(**options)
+    assert "cold start" in result.seconds
+    assert "traces" not in result.seconds, "they were whole"
+    assert "resumed" in [event["event"] for event in read_run(start).events]
+    assert read_run(start).finished
