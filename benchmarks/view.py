@@ -1,0 +1,179 @@
+"""How fast the viewer is over many episodes: the table of docs/viewer.md.
+
+    python benchmarks/view.py [--episodes 100000] [--run FOLDER] [--browser] [--json FILE] [--write]
+
+Makes a run of so many episodes in a temporary folder (or takes one), indexes it in a fresh process, and times questions
+as the page asks them, through the server. ``first`` is a question that was not asked before, ``again`` the same one, as
+when somebody pages through its answer. ``--browser`` opens the page in Chromium too, and adds when it shows a curve and
+rows (``view_page.py``; the page must be built, ``make view``). ``--write`` puts the table into docs/viewer.md.
+
+What it does not show: disks that others share.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+from urllib.parse import quote
+
+from view_page import measure_pages, page_table
+
+ROOT = Path(__file__).resolve().parents[1]
+SUPPORT = ROOT / "tests" / "support"
+PAGE = ROOT / "docs" / "viewer.md"
+BEGIN, END = "<!-- figures: benchmarks/view.py -->", "<!-- end of figures -->"
+QUESTIONS = {
+    "list of runs": "runs",
+    "overview of the run": "runs/{run}",
+    "its figures by step": "runs/{run}/metrics",
+    "statuses by step": "runs/{run}/statuses?split=train",
+    "table of episodes": "runs/{run}/episodes?limit=100",
+    "row 50,000 of it": "runs/{run}/episodes?offset=50000&limit=100",
+    "sorted by reward": "runs/{run}/episodes?sort=-reward&limit=100",
+    "dropped and right": "runs/{run}/episodes?split=train&kept=0&correct=1&limit=100",
+    "with a failed call, by tokens": "runs/{run}/episodes?status=error&sort=-policy_tokens&limit=100",
+    "search of a common word": "runs/{run}/episodes?q=answer&limit=100",
+    "search of a phrase": "runs/{run}/episodes?q=" + quote('"the final answer"') + "&limit=100",
+    "one episode": "runs/{run}/episodes/{key}",
+    "groups": "runs/{run}/groups?limit=100",
+    "problems by success": "runs/{run}/problems?sort=success&limit=100",
+    "sampler": "runs/{run}/sampler",
+}
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--episodes", type=int, default=100_000)
+    parser.add_argument("--run", type=Path)
+    parser.add_argument("--browser", action="store_true", help="also measure what Chromium shows, and when")
+    parser.add_argument("--row", type=int, default=50_000, help="the row to scroll to, with --browser")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--measure", nargs=2, type=Path, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.measure:
+        print(json.dumps(measure(*asked.measure)))
+        return
+    with tempfile.TemporaryDirectory() as base:
+        run = asked.run or make(Path(base) / "runs" / "many", asked.episodes)
+        command = [sys.executable, __file__, "--measure", str(run), base]
+        first = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        again = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        page = measure_pages(run, Path(base), asked.row) if asked.browser else None
+    figures = {**first, "reopened": again["started"], "reopened_peak_mb": again["peak_mb"], "machine": machine()}
+    figures["browser"] = page
+    if asked.json:
+        asked.json.write_text(json.dumps(figures, indent=2) + "\n")
+    text = table(figures)
+    print(text)
+    if asked.write:
+        page = PAGE.read_text()
+        before, rest = page.split(BEGIN)
+        PAGE.write_text(f"{before}{BEGIN}\n{text}{END}{rest.split(END)[1]}")
+
+
+def make(folder: Path, episodes: int) -> Path:
+    """A run of so many episodes."""
+    sys.path.insert(0, str(SUPPORT))
+    from made_runs import write_many
+
+    write_many(folder, episodes)
+    return folder
+
+
+def measure(run: Path, base: Path) -> dict[str, object]:
+    """Index a run while it is asked, then ask everything twice."""
+    sys.path.insert(0, str(SUPPORT))
+    from viewed import write_page
+
+    from rstar2_env.view.server import ViewServer
+
+    begun, cpu = time.perf_counter(), time.process_time()
+    server = ViewServer([run], cache=base / "cache", static=write_page(base / "page"))
+
+    def ask(path: str) -> dict[str, object]:
+        with contextlib.closing(urllib.request.urlopen(f"{server.address}api/{path}", timeout=120)) as answer:
+            found: dict[str, object] = json.loads(answer.read())
+        return found
+
+    with server:
+        name = ask("runs")["runs"][0]["run"]
+        listed = time.perf_counter() - begun
+        ask(f"runs/{name}")
+        ask(f"runs/{name}/metrics")
+        painted = time.perf_counter() - begun
+        table_s = search_s = None
+        while search_s is None:
+            row = ask("runs")["runs"][0]
+            now = time.perf_counter() - begun
+            if row["indexing"] is None and sum(row["episodes"].values()):
+                table_s = table_s or (now, time.process_time() - cpu)
+                search_s = (now, time.process_time() - cpu) if row["searchable"] is None else None
+            time.sleep(0.05)
+        key = ask(f"runs/{name}/episodes?limit=1&sort=-policy_tokens")["rows"][0]["key"]
+        times = {}
+        for label, path in QUESTIONS.items():
+            path, taken = path.format(run=name, key=key), []
+            for _ in range(2):
+                at = time.perf_counter()
+                ask(path)
+                taken.append(round(1000 * (time.perf_counter() - at), 1))
+            times[label] = taken
+        episodes = sum(row["episodes"].values())
+    size = sum(file.stat().st_size for file in (base / "cache").iterdir())
+    return {
+        "episodes": episodes,
+        "run_mb": round(sum(file.stat().st_size for file in run.rglob("*") if file.is_file()) / 1e6, 1),
+        "index_mb": round(size / 1e6, 1),
+        "started": {"list": round(listed, 2), "first_page": round(painted, 2)},
+        "table": [round(one, 1) for one in table_s],
+        "search": [round(one, 1) for one in search_s],
+        "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+        "milliseconds": times,
+    }
+
+
+def machine() -> str:
+    """What it ran on."""
+    load = os.getloadavg()[0]
+    return f"{os.cpu_count()} cores, Python {platform.python_version()}, load {load:.1f} when it ended"
+
+
+def table(figures: dict[str, object]) -> str:
+    """The figures as Markdown."""
+    started, reopened = figures["started"], figures["reopened"]
+    lines = [
+        f"{figures['episodes']:,} episodes, {figures['run_mb']} MB of compressed files; {figures['machine']}.",
+        "",
+        "| | |",
+        "|---|---|",
+        f"| list of runs after the start, nothing indexed yet | {started['list']} s |",
+        f"| overview of the run after the start, nothing indexed yet | {started['first_page']} s |",
+        f"| the same with the index that is there | {reopened['first_page']} s |",
+        f"| every episode in the table | {figures['table'][0]} s ({figures['table'][1]} s of CPU) |",
+        f"| every word searchable | {figures['search'][0]} s ({figures['search'][1]} s of CPU) |",
+        f"| index on disk | {figures['index_mb']} MB |",
+        f"| peak memory while indexing and asked | {figures['peak_mb']} MB |",
+        f"| peak memory with the index that is there | {figures['reopened_peak_mb']} MB |",
+        "",
+        "| question, through the server | first, ms | again, ms |",
+        "|---|---|---|",
+        *(f"| {label} | {first:g} | {again:g} |" for label, (first, again) in figures["milliseconds"].items()),
+        *(["", *page_table(figures["browser"])] if figures["browser"] else []),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""The page of an export: the built page with its script, its style and the data put into it.
+
+Data is base64, so that no text of a model stands in the page itself. A policy in the page allows its own script and
+style by their digests, and no request at all.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.view.built_page import INDEX, not_built
+from rstar2_env.view.plain_json import dumped
+
+_SCRIPT = re.compile(r'\s*<script\b[^>]*\bsrc="([^"]+)"[^>]*>\s*</script>')
+_STYLE = re.compile(r'<link\b(?=[^>]*\brel="stylesheet")[^>]*\bhref="([^"]+)"[^>]*>')
+_ICON = re.compile(r'\s*<link\b(?=[^>]*\brel="icon")[^>]*>')
+_CHARSET = re.compile(r"<meta\b[^>]*\bcharset[^>]*>", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyPage:
+    """The page without data, as ``make view`` builds it.
+
+    Attributes:
+        page: Its ``index.html``.
+        script: Its script, so that nothing in it ends an element.
+        style: Its style, so too.
+    """
+
+    page: str
+    script: str
+    style: str
+
+
+def empty_page(static: Path) -> EmptyPage:
+    """Read the built page.
+
+    Args:
+        static: Folder of the built page.
+
+    Raises:
+        ConfigurationError: The page has not been built, or is built otherwise than this version expects.
+    """
+    index = static / INDEX
+    try:
+        page = index.read_text("utf-8")
+        script = "".join(_script_text(_inside(static, name)) for name in _SCRIPT.findall(page))
+        style = "".join(_style_text(_inside(static, name)) for name in _STYLE.findall(page))
+    except OSError as error:
+        raise ConfigurationError(not_built(Path(error.filename))) from error
+    if not script or "</body>" not in page or _CHARSET.search(page) is None:
+        raise ConfigurationError(f"{index} is not the viewer's page: build it again with `make view`.")
+    return EmptyPage(page, script, style)
+
+
+def page_of(data: Mapping[str, Any], empty: EmptyPage) -> str:
+    """The page with data put into it.
+
+    Args:
+        data: What it is to show (``packed``).
+        empty: The page without data.
+    """
+    page, script, style = empty.page, empty.script, empty.style
+    policy = (
+        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+    body = f'<script type="application/json" id="embedded">{_packed(data)}</script>\n<script>{script}</script>\n</body>'
+    page = _ICON.sub("", _SCRIPT.sub("", page))
+    page = _replaced(_STYLE, f"<style>{style}</style>", page)
+    page = _replaced(_CHARSET, f'<meta charset="utf-8">\n    {meta}', page)
+    before, _, after = page.rpartition("</body>")
+    return before + body + after
+
+
+def _inside(static: Path, name: str) -> str:
+    return (static / name).read_text("utf-8")
+
+
+def _replaced(pattern: re.Pattern[str], by: str, page: str) -> str:
+    """The page with the first match replaced and further ones removed; ``by`` is taken as it is."""
+    first = pattern.search(page)
+    if first is None:
+        return page
+    return page[: first.start()] + by + pattern.sub("", page[first.end() :])
+
+
+def _script_text(text: str) -> str:
+    """A script that nothing in it ends: a ``<`` by its number is the same in strings and regular expressions."""
+    return re.sub(r"<(?=/script|!--|script)", r"\\x3c", text, flags=re.IGNORECASE)
+
+
+def _style_text(text: str) -> str:
+    return re.sub(r"</(?=style)", r"<\\/", text, flags=re.IGNORECASE)
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode()
+
+
+def _packed(data: Mapping[str, Any]) -> str:
+    return base64.b64encode(gzip.compress(dumped(data).encode("utf-8", "replace"), 9, mtime=0)).decode()

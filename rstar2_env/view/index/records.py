@@ -1,0 +1,88 @@
+"""The records of a small file of lines that grows (metrics, events), kept in memory and read on from where they end."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.core.errors import RecordFormatError
+from rstar2_env.view.index.facts import parsed
+from rstar2_env.view.index.growing import grown
+from rstar2_env.view.index.sources import prints_of
+
+MOST_RECORDS = 200_000
+
+
+class GrowingRecords:
+    """The records of a file; any thread.
+
+    Args:
+        path: The file; it need not be there.
+
+    Attributes:
+        notes: What could not be read.
+        changes: Grows whenever the records are others than before.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self.changes = 0
+        self._forget()
+
+    def _forget(self) -> None:
+        self.changes += 1
+        self._records: list[dict[str, Any]] = []
+        self._state: tuple[int, int, int] | None = None
+        self._offset, self._lines, self._prints = 0, 0, (b"", b"")
+        self.notes: list[str] = []
+
+    def read(self) -> list[dict[str, Any]]:
+        """Everything that the file holds now."""
+        with self._lock:
+            try:
+                stat = self._path.stat()
+                state = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
+                if state != self._state:
+                    if self._state is not None and not self._is_same(stat.st_ino, stat.st_size):
+                        self._forget()
+                    self._read_on()
+                    self._state = state
+            except FileNotFoundError:
+                if self._records or self._state is not None:
+                    self._forget()
+            except OSError as error:
+                self._forget()
+                self.notes = [f"{self._path.name} cannot be read: {error.strerror or error}."]
+            return list(self._records)
+
+    def _is_same(self, inode: int, size: int) -> bool:
+        known = self._state
+        return (
+            known is not None
+            and known[0] == inode
+            and size >= self._offset
+            and prints_of(self._path, self._offset) == self._prints
+        )
+
+    def _read_on(self) -> None:
+        self.changes += 1
+        for piece in grown(self._path, self._offset):
+            for _, line in piece.lines:
+                self._lines += 1
+                if line is None or line.strip():
+                    self._add(line)
+            if piece.after is not None:
+                self._offset = piece.after
+        self._prints = prints_of(self._path, self._offset)
+
+    def _add(self, line: bytes | None) -> None:
+        try:
+            if line is None:
+                raise RecordFormatError("it is too long")
+            if len(self._records) < MOST_RECORDS:
+                self._records.append(parsed(line))
+        except RecordFormatError as error:
+            if len(self.notes) < 20:
+                self.notes.append(f"{self._path.name}, line {self._lines}: {error}; it is left out.")

@@ -1,0 +1,191 @@
+"""The runs that a viewer shows: found below the folders that it was given, each with a short name and its index."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.run_folder.layout import EPISODES, FORMAT, RUN_FILE, TOKENS, VERSION
+from rstar2_env.view.index import RunIndex
+
+_DEPTH = 5
+_MOST_FOLDERS = 20_000
+_SKIPPED = re.compile(rf"\..*|checkpoint-\d+|{EPISODES}|{TOKENS}|best|final|node_modules|__pycache__")
+_MOST_OPEN = 24
+"""Indexes that are open at once."""
+_IDENTITY_BYTES = 1 << 20
+
+
+@dataclass(slots=True)
+class ViewedRun:
+    """A run of the library.
+
+    Attributes:
+        name: Its short name, unique in the library: what addresses call ``run``.
+        path: Its folder, or the single file of an evaluation.
+        kind: ``training``, ``sft``, ``evaluation`` or ``pipeline``.
+        parent: Name of the run (a pipeline) that it is a part of.
+    """
+
+    name: str
+    path: Path
+    kind: str
+    parent: str | None = None
+
+
+class Library:
+    """The runs below some paths.
+
+    Args:
+        roots: Folders of runs, folders with such folders below them, and single files of evaluations.
+        cache: Folder of indexes; by default the user's.
+
+    Raises:
+        ConfigurationError: A path is not there, or is neither.
+    """
+
+    def __init__(self, roots: Iterable[str | os.PathLike[str]], cache: Path | None = None) -> None:
+        self.roots = [Path(os.path.abspath(root)) for root in roots]
+        self._cache = cache
+        self._lock = threading.RLock()
+        self._runs: dict[str, ViewedRun] = {}
+        self._names: dict[Path, str] = {}
+        self._open: dict[str, RunIndex] = {}
+        for root in self.roots:
+            check_root(root)
+        self.scan()
+
+    def scan(self) -> bool:
+        """Look for runs anew; returns whether there are others than before."""
+        found: dict[Path, str] = {}
+        for root in self.roots:
+            for path, kind in runs_below(root):
+                found.setdefault(path, kind)
+        with self._lock:
+            before = {name: run.kind for name, run in self._runs.items()}
+            runs: dict[str, ViewedRun] = {}
+            for path, kind in sorted(found.items()):
+                name = self._names.get(path) or self._name(path)
+                self._names[path] = name
+                runs[name] = ViewedRun(name, path, kind)
+            for run in runs.values():
+                above = [
+                    other for other in runs.values() if other.kind == "pipeline" and other.path in run.path.parents
+                ]
+                run.parent = max(above, key=lambda other: len(other.path.parts)).name if above else None
+            for name in self._open.keys() - runs.keys():
+                self._open.pop(name).close()
+            self._runs = runs
+            return before != {name: run.kind for name, run in runs.items()}
+
+    @property
+    def runs(self) -> list[ViewedRun]:
+        """The runs, by their paths."""
+        with self._lock:
+            return list(self._runs.values())
+
+    def run(self, name: str) -> ViewedRun:
+        """A run by its short name.
+
+        Raises:
+            KeyError: There is none of that name.
+        """
+        with self._lock:
+            return self._runs[name]
+
+    def index(self, name: str) -> RunIndex:
+        """The index of a run, opened.
+
+        Raises:
+            KeyError: There is none of that name.
+        """
+        with self._lock:
+            run = self._runs[name]
+            index = self._open.pop(name, None)
+            if index is None:
+                index = RunIndex(run.path, self._cache)
+            self._open[name] = index  # the last used is the last to be closed
+            while len(self._open) > _MOST_OPEN:
+                self._open.pop(next(iter(self._open))).close()
+            return index
+
+    def close(self) -> None:
+        """Close the indexes."""
+        with self._lock:
+            while self._open:
+                self._open.popitem()[1].close()
+
+    def _name(self, path: Path) -> str:
+        root = next((one for one in self.roots if one == path or one in path.parents), path)
+        near = path.relative_to(root) if path != root else Path(path.name)
+        base = re.sub(r"[^a-z0-9_.]+", "-", str(near).removesuffix(".jsonl").lower()).strip("-.") or "run"
+        taken, name, number = set(self._names.values()), base, 2
+        while name in taken:
+            name, number = f"{base}-{number}", number + 1
+        return name
+
+
+def check_root(root: Path) -> None:
+    """Reject a path in which no run can be.
+
+    Raises:
+        ConfigurationError: It is not there, or is a file that is no evaluation's.
+    """
+    if root.is_file():
+        if root.suffix != ".jsonl":
+            raise ConfigurationError(
+                f"{root} is not a run: expected the folder of one (with a {RUN_FILE} in it), a folder with such "
+                "folders below it, or the .jsonl file of an evaluation."
+            )
+    elif not root.is_dir():
+        raise ConfigurationError(f"{root} is not there: name the folder of a run, or one with runs below it.")
+
+
+def runs_below(root: Path) -> Iterator[tuple[Path, str]]:
+    """The runs in and below a folder, with their kinds; of a file itself.
+
+    Weights, episodes and hidden folders are passed over; below a run only stages of a pipeline are looked for.
+    """
+    if root.is_file():
+        yield root, "evaluation"
+        return
+    waiting, seen = [(root, 0)], 0
+    while waiting and seen < _MOST_FOLDERS:
+        folder, depth = waiting.pop(0)
+        seen += 1
+        kind = kind_of(folder)
+        if kind:
+            yield folder, kind
+            if kind != "pipeline" and folder != root:
+                continue
+        if depth == _DEPTH:
+            continue
+        try:
+            inside = sorted(
+                Path(entry.path)
+                for entry in os.scandir(folder)
+                if entry.is_dir(follow_symlinks=False) and not _SKIPPED.fullmatch(entry.name)
+            )
+        except OSError:
+            continue
+        waiting += [(one, depth + 1) for one in inside]
+
+
+def kind_of(folder: Path) -> str | None:
+    """The kind of run that a folder is; ``None`` where it is none that this version reads."""
+    try:
+        with (folder / RUN_FILE).open("rb") as file:
+            identity: Any = json.loads(file.read(_IDENTITY_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(identity, dict) or identity.get("format") != FORMAT:
+        return None
+    version = identity.get("version")
+    return str(identity.get("kind", "")) if isinstance(version, int) and version <= VERSION else None

@@ -1,0 +1,222 @@
+"""Filters and orders of episodes: read from an address, and as SQL with its values apart.
+
+Every value reaches SQLite as a bound parameter, and every name of a column comes from a table below.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.view.index.facts import ERROR_BITS, STATUSES, bits_of
+
+RANGES: Mapping[str, str] = {
+    "step": "e.step",
+    "reward": "e.reward",
+    "advantage": "e.advantage",
+    "turns": "e.turns",
+    "policy_tokens": "e.tokens",
+    "calls": "e.calls",
+    "errors": "e.errors",
+    "seconds": "e.seconds",
+    "version": "e.version",
+}
+"""Columns that ``min_X`` and ``max_X`` bound."""
+SORTS: Mapping[str, str] = {
+    **RANGES,
+    "group": "e.grp",
+    "member": "e.member",
+    "round": "e.round",
+    "correct": "e.correct",
+    "kept": "e.kept",
+    "end": "e.end",
+    "reason": "e.reason",
+    "source": "e.source",
+    "answer": "e.answer",
+    "statuses": "e.statuses",
+    "injected": "e.injected",
+    "problem_id": "p.name",
+    "problem": "p.name",
+    "task": "p.task",
+    "problem_source": "p.source",
+    "difficulty": "p.difficulty",
+    "question": "p.question",
+    "split": "e.split",
+}
+_TEXTS: Mapping[str, str] = {
+    "end": "e.end",
+    "reason": "e.reason",
+    "source": "e.source",
+    "task": "p.task",
+    "problem_source": "p.source",
+    "difficulty": "p.difficulty",
+    "split": "e.split",
+}
+_NUMBERS: Mapping[str, str] = {"group": "e.grp", "member": "e.member", "round": "e.round", "turns": "e.turns"}
+_FLAGS: Mapping[str, str] = {"kept": "e.kept", "correct": "e.correct"}
+_YES, _NO = frozenset({"1", "true", "yes"}), frozenset({"0", "false", "no"})
+WORD = re.compile(r'"([^"]*)"?|(\S+)')
+"""One part of a search: a phrase in quotes, or a word."""
+MOST_WORDS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which episodes are meant.
+
+    Attributes:
+        where: The condition in SQL, over the tables ``e`` (episodes), ``f`` (files) and ``p`` (problems).
+        values: Its values.
+        q: What the conversation must hold; empty if it does not matter.
+    """
+
+    where: str
+    values: tuple[Any, ...]
+    q: str = ""
+
+
+def read_filter(asked: Mapping[str, str]) -> Filter:
+    """The filter of an address; parameters that are empty or of something else are passed over.
+
+    Raises:
+        ConfigurationError: A value is of another form.
+    """
+    parts: list[str] = []
+    values: list[Any] = []
+
+    def add(part: str, *bound: Any) -> None:
+        parts.append(part)
+        values.extend(bound)
+
+    for name, text in asked.items():
+        if not text:
+            continue
+        if name in _TEXTS:
+            several = text.split(",")
+            add(f"{_TEXTS[name]} IN ({','.join('?' * len(several))})", *several)
+        elif name in _NUMBERS:
+            numbers = [_whole(name, one) for one in text.split(",")]
+            add(f"{_NUMBERS[name]} IN ({','.join('?' * len(numbers))})", *numbers)
+        elif name in _FLAGS:
+            add(f"{_FLAGS[name]} = ?", flag(name, text))
+        elif name == "step":
+            low, high = _steps(text)
+            add("e.step BETWEEN ? AND ?", low, high)
+        elif name == "problem":
+            add("p.name = ?", text)
+        elif name == "problem_q":
+            like = f"%{_escaped(text)}%"
+            add(r"(p.name LIKE ? ESCAPE '\' OR p.question LIKE ? ESCAPE '\')", like, like)
+        elif name == "status":
+            add("(e.status_bits & ?) != 0", _statuses(text))
+        elif name == "injected":
+            if text in _NO:
+                add("e.injected = ''")
+            elif text in _YES or text == "any":
+                add("e.injected != ''")
+            else:
+                add("(e.injected_bits & ?) != 0", _statuses(text))
+        elif name[:4] in ("min_", "max_") and name[4:] in RANGES:
+            add(f"{RANGES[name[4:]]} {'>=' if name.startswith('min_') else '<='} ?", _number(name, text))
+    return Filter(" AND ".join(parts) or "1", tuple(values), asked.get("q", "").strip())
+
+
+def read_sort(text: str, columns: Mapping[str, str], default: str) -> str:
+    """The order of an address, as SQL: a column's name, after ``-`` the largest first; what has no value comes last.
+
+    Raises:
+        ConfigurationError: There is no such column to sort by.
+    """
+    name = text.removeprefix("-")
+    if not name or name == "key":
+        return ", ".join(f"{one.strip()} DESC" for one in default.split(",")) if text.startswith("-") else default
+    if name not in columns:
+        raise ConfigurationError(f"There is no column {name[:40]!r} to sort by; there are {', '.join(columns)}.")
+    return f"{columns[name]} IS NULL, {columns[name]} {'DESC' if text.startswith('-') else 'ASC'}, {default}"
+
+
+def known_names() -> list[str]:
+    """The names of all filters."""
+    bounds = [f"{end}_{name}" for name in RANGES for end in ("min", "max")]
+    return [*_TEXTS, *_NUMBERS, *_FLAGS, "step", "problem", "problem_q", "status", "injected", "q", *bounds]
+
+
+def words_query(q: str) -> str:
+    """A search as FTS5 reads it: all words, those in quotes together, one that ends in ``*`` by its beginning.
+
+    Raises:
+        ConfigurationError: It has no word.
+    """
+    parts = []
+    for phrase, word in WORD.findall(q):
+        text = phrase or word
+        if not any(_searchable(letter) for letter in text):
+            continue
+        text = text.replace("\0", " ")
+        end = "*" if word.endswith("*") and any(_searchable(letter) for letter in word[:-1]) else ""
+        parts.append('"' + text.removesuffix("*").replace('"', '""') + '"' + end)
+    if not parts:
+        raise ConfigurationError("Search for at least one word: letters or digits.")
+    return " AND ".join(parts[:MOST_WORDS])
+
+
+def _searchable(letter: str) -> bool:
+    """Whether the tokenizer of the index keeps a character: letters, numbers, ``_`` and characters of private use."""
+    return letter == "_" or unicodedata.category(letter)[0] in "LN" or unicodedata.category(letter) == "Co"
+
+
+def _whole(name: str, text: str) -> int:
+    try:
+        found = int(text)
+    except ValueError:
+        raise ConfigurationError(f"{name} must be a whole number, not {text[:40]!r}.") from None
+    if abs(found) >= 2**62:
+        raise ConfigurationError(f"{name} is out of range.")
+    return found
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if math.isnan(found):
+        raise ConfigurationError(f"{name} must be a number, not {text[:40]!r}.")
+    return found
+
+
+def flag(name: str, text: str) -> int:
+    """A yes or no of an address as 1 or 0.
+
+    Raises:
+        ConfigurationError: It is neither.
+    """
+    if text.lower() in _YES:
+        return 1
+    if text.lower() in _NO:
+        return 0
+    raise ConfigurationError(f"{name} must be 1 or 0, not {text[:40]!r}.")
+
+
+def _steps(text: str) -> tuple[int, int]:
+    low, dash, high = text.partition("-")
+    most = 2**62
+    if not dash:
+        return _whole("step", low), _whole("step", low)
+    return _whole("step", low) if low else 0, _whole("step", high) if high else most
+
+
+def _statuses(text: str) -> int:
+    names = text.split(",")
+    if unknown := [name for name in names if name not in (*STATUSES, "error")]:
+        raise ConfigurationError(f"There is no status {unknown[0][:40]!r}; there are error, {', '.join(STATUSES)}.")
+    return bits_of(names) | (ERROR_BITS if "error" in names else 0)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

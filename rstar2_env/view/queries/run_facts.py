@@ -1,0 +1,288 @@
+"""What a run is and how far it is: from its small files, each read again only when it has changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.core.errors import RecordFormatError
+from rstar2_env.core.run_folder.layout import (
+    CARD_FILE,
+    CONFIG_FILE,
+    EVENTS_FILE,
+    METRICS_FILE,
+    RUN_FILE,
+    SUMMARY_FILE,
+    TOKENS,
+)
+from rstar2_env.view.index.facts import parsed, real, whole
+from rstar2_env.view.index.growing import grown
+from rstar2_env.view.index.records import GrowingRecords
+
+STILL_S = 600.0
+"""Seconds without a word after which a run that has not ended counts as stopped."""
+MOST_BYTES = 16 << 20
+"""Bytes of the largest small file (options, summary, model card) that is read."""
+_ENDS = {"finished": "finished", "interrupted": "interrupted", "failed": "failed"}
+_PLACES = frozenset({"seed", "output_dir", "name", "run_name", "port", "resume", "logging_dir"})
+"""Options in which runs of one group may differ."""
+
+
+class RunFacts:
+    """The small files of a run.
+
+    Args:
+        path: The run's folder, or the single file of an evaluation.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._file = path, path.is_file()
+        self._events = GrowingRecords(path / EVENTS_FILE)
+        self._metrics = GrowingRecords(path / METRICS_FILE)
+        self._merged: tuple[tuple[int, int], dict[int, dict[str, float | None]]] | None = None
+        self._objects: dict[str, tuple[tuple[int, int, int], Any, str]] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """Everything that happened, in order."""
+        return [] if self._file else self._events.read()
+
+    @property
+    def lasting(self) -> list[dict[str, Any]]:
+        """The events without those that a resumed run took back: see docs/run-folder.md, rule 4."""
+        kept: list[dict[str, Any]] = []
+        for event in self.events:
+            step = _step(event)
+            if event.get("event") == "resumed":
+                kept = [one for one in kept if str(one.get("event")) not in _TAKEN_BACK or _step(one) <= step]
+            kept.append(event)
+        return kept
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The options of the run; empty where they cannot be read."""
+        if self._file:
+            options = (self._known("", _first_record, most=None) or {}).get("run")
+            return options if isinstance(options, dict) else {}
+        identity = self.object(RUN_FILE) or {}
+        name = str(identity.get("config") or CONFIG_FILE)
+        # The name comes from a file: it must not lead out of the folder.
+        return (self.object(name) if Path(name).name == name else None) or {}
+
+    @property
+    def metrics(self) -> dict[int, dict[str, float | None]]:
+        """Figures by step; lines of one step are merged, the later one wins. Of an evaluation its figures, at 0."""
+        lines = [] if self._file else self._metrics.read()
+        lasting = self.lasting
+        state = (self._metrics.changes, self._events.changes)
+        if self._merged is not None and self._merged[0] == state:
+            return self._merged[1]
+        steps: dict[int, dict[str, float | None]] = {}
+        for line in lines:
+            if isinstance(line.get("step"), (int, float)):
+                steps.setdefault(_step(line), {}).update(_figures(line))
+        for event in lasting:
+            if event.get("event") == "evaluation" and isinstance(event.get("figures"), dict):
+                figures = steps.setdefault(_step(event), {})
+                for name, value in _figures(event["figures"]).items():
+                    figures.setdefault(f"eval/{name.removeprefix('eval/')}", value)
+        merged = {step: steps[step] for step in sorted(steps)}
+        self._merged = (state, merged)
+        return merged
+
+    @property
+    def notes(self) -> list[str]:
+        """What could not be read of the small files."""
+        self.metrics  # noqa: B018  # files that nobody asked for yet have no notes
+        with self._lock:
+            found = [note for _, _, note in self._objects.values() if note]
+        return found + self._events.notes + self._metrics.notes
+
+    def object(self, name: str) -> dict[str, Any] | None:
+        """A file of one JSON object; ``None`` where it is not there or cannot be read."""
+        value = self._known(name, lambda path: json.loads(_text_of(path)))
+        return value if isinstance(value, dict) else None
+
+    @property
+    def summary(self) -> dict[str, Any] | None:
+        """The figures of an evaluation that is a run of its own."""
+        return None if self._file else self.object(SUMMARY_FILE)
+
+    @property
+    def card(self) -> str | None:
+        """The model card."""
+        found = None if self._file else self._known(CARD_FILE, _text_of)
+        return found if isinstance(found, str) else None
+
+    def _known(self, name: str, read: Callable[[Path], Any], *, most: int | None = MOST_BYTES) -> Any:
+        """What is read of a file of the run, read again once the file is another one; of no name of the run itself."""
+        path = self._path / name
+        with self._lock:
+            try:
+                stat = path.stat()
+                state = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
+                known = self._objects.get(name)
+                if known is not None and known[0] == state:
+                    return known[1]
+                value, note = None, ""
+                if most is not None and stat.st_size > most:
+                    note = f"{path.name} is larger than {most >> 20} MiB; it is left out."
+                else:
+                    value = read(path)
+            except FileNotFoundError:
+                self._objects.pop(name, None)
+                return None
+            except (OSError, ValueError, RecursionError) as error:
+                state, value, note = (0, 0, 0), None, f"{path.name} cannot be read: {error}."
+            self._objects[name] = (state, value, note)
+            return value
+
+    def row(self) -> dict[str, Any]:
+        """What a list of runs shows, without what only the index knows."""
+        events, config, lasting = self.events, self.config, self.lasting
+        steps = [_step(event) for event in lasting] + list(self._steps())
+        state, error = self._state(events)
+        return {
+            "path": str(self._path),
+            "recipe": str(config.get("trainer") or ""),
+            "group": group_of(config),
+            "seed": seed_of(config),
+            "figures": self._last_figures(),
+            "started": _time(events[0].get("time")) if events else None,
+            "updated": self._updated(ended=state in _ENDS),
+            "state": state,
+            "error": error,
+            "steps": max(steps, default=0),
+            "planned_steps": _planned(config),
+            "evaluations": len({_step(one) for one in lasting if one.get("event") == "evaluation"}),
+            "checkpoints": len({_step(one) for one in lasting if one.get("event") == "checkpoint"}),
+            "has_tokens": not self._file and (self._path / TOKENS).is_dir(),
+        }
+
+    def _steps(self) -> list[int]:
+        return [] if self._file else [_step(line) for line in self._metrics.read()]
+
+    def _last_figures(self) -> dict[str, float | None] | None:
+        """The last known pass rate, reward and share of tool errors: held out where there are any, else played."""
+        metrics = self.metrics
+        found: dict[str, float | None] = {}
+        for name in ("pass_rate", "reward", "tool_error_share"):
+            for prefix in ("eval", "rollout"):
+                for figures in reversed(metrics.values()):
+                    value = figures.get(f"{prefix}/{name}")
+                    if value is not None:
+                        found.setdefault(name, value)
+                        break
+            found.setdefault(name, None)
+        return found if any(value is not None for value in found.values()) else None
+
+    def _state(self, events: list[dict[str, Any]]) -> tuple[str, str | None]:
+        if self._file:
+            return "finished" if time.time() - self._mtime(self._path) > STILL_S else "running", None
+        last = events[-1] if events else {}
+        if (end := _ENDS.get(str(last.get("event")))) is not None:
+            return end, str(last["error"])[:2000] if last.get("error") else None
+        return ("stopped" if time.time() - self._last_written() > STILL_S else "running"), None
+
+    def _updated(self, *, ended: bool) -> str | None:
+        if self._file:
+            written = self._mtime(self._path)
+        else:
+            written = self._mtime(self._path / EVENTS_FILE) if ended else self._last_written()
+        return datetime.fromtimestamp(written, UTC).isoformat(timespec="seconds") if written else None
+
+    def _last_written(self) -> float:
+        names = (RUN_FILE, EVENTS_FILE, METRICS_FILE, SUMMARY_FILE)
+        found = [self._mtime(self._path / name) for name in names]
+        try:
+            newest = [entry.stat().st_mtime for entry in os.scandir(self._path / "episodes")]
+        except OSError:
+            newest = []
+        return max([*found, *newest], default=0.0)
+
+    @staticmethod
+    def _mtime(path: Path) -> float:
+        try:
+            return path.stat().st_mtime
+        except OSError:
+            return 0.0
+
+    def signature(self) -> tuple[Any, ...]:
+        """Something that differs once one of the small files has changed."""
+        names = (RUN_FILE, EVENTS_FILE, METRICS_FILE, SUMMARY_FILE, CARD_FILE)
+        found = []
+        for path in [self._path] if self._file else [self._path / name for name in names]:
+            try:
+                stat = path.stat()
+                found.append((stat.st_ino, stat.st_size, stat.st_mtime_ns))
+            except OSError:
+                found.append((0, 0, 0))
+        return tuple(found)
+
+
+def _text_of(path: Path) -> str:
+    return path.read_text("utf-8", "replace")
+
+
+def _first_record(path: Path) -> dict[str, Any]:
+    """The first line of a file of records; empty where it is none, of which the index has a note."""
+    line = next((line for piece in grown(path, 0) for _, line in piece.lines if line), None)
+    try:
+        return parsed(line) if line else {}
+    except RecordFormatError:
+        return {}
+
+
+_TAKEN_BACK = frozenset({"checkpoint", "evaluation", "saved"})
+
+
+def group_of(config: Mapping[str, Any]) -> str:
+    """What runs share that differ in their seed and their places alone; for bands over seeds."""
+    try:
+        text = json.dumps(_without_places(config), sort_keys=True, default=str)
+    except RecursionError:
+        text = ""  # nested too deeply for options that anybody wrote
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
+
+
+def _without_places(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _without_places(one) for name, one in value.items() if name not in _PLACES}
+    return value
+
+
+def seed_of(config: Mapping[str, Any]) -> int | None:
+    """The seed of a run."""
+    run = config.get("run")
+    seed = run.get("seed") if isinstance(run, Mapping) else config.get("seed")
+    return seed if isinstance(seed, int) else None
+
+
+def _planned(config: Mapping[str, Any]) -> int | None:
+    run = config.get("run")
+    steps = run.get("steps") if isinstance(run, Mapping) else config.get("steps")
+    return steps if isinstance(steps, int) and steps > 0 else None
+
+
+def _step(record: Mapping[str, Any]) -> int:
+    return whole(record.get("step"))
+
+
+def _figures(line: Mapping[str, Any]) -> dict[str, float | None]:
+    return {
+        name: real(value)
+        for name, value in line.items()
+        if name != "step" and (value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)))
+    }
+
+
+def _time(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,63 @@
+"""The files of the page: read once, served by name, never by a path of the request."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.view.built_page import FOLDER, INDEX, not_built
+
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".woff2": "font/woff2",
+    ".json": "application/json",
+    ".txt": "text/plain; charset=utf-8",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    data: bytes
+    kind: str
+    tag: str
+
+
+class PageFiles:
+    """The files of the page.
+
+    Args:
+        folder: Where they are.
+
+    Raises:
+        ConfigurationError: The page has not been built.
+    """
+
+    def __init__(self, folder: Path = FOLDER) -> None:
+        if not (folder / INDEX).is_file():
+            raise ConfigurationError(not_built(folder / INDEX))
+        self._files: dict[str, _File] = {}
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and path.suffix in _TYPES:
+                data = path.read_bytes()
+                tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
+                self._files[path.relative_to(folder).as_posix()] = _File(data, _TYPES[path.suffix], tag)
+
+    def answer(self, request: Request) -> Response:
+        """A file, or 304 where the browser has it."""
+        # The path as it came, and a name of a table: nothing of it reaches the file system.
+        file = self._files.get(request.scope["path"].removeprefix("/") or INDEX)
+        if file is None:
+            return JSONResponse({"error": "There is nothing here."}, 404)
+        headers = {"Cache-Control": "no-cache", "ETag": file.tag}
+        if request.headers.get("if-none-match") == file.tag:
+            return Response(status_code=304, headers=headers)
+        return Response(file.data, headers={**headers, "Content-Type": file.kind})

@@ -1,0 +1,145 @@
+"""``ViewServer``: the viewer's server in a thread, for the command line, tests and notebooks."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+import threading
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from rstar2_env.core.errors import ConfigurationError, MissingExtraError
+from rstar2_env.view.answers import Answers
+from rstar2_env.view.following import Follower
+from rstar2_env.view.index.schema import cache_folder, remove_old
+from rstar2_env.view.library import Library
+from rstar2_env.view.server.options import ViewOptions
+
+_STOP_S = 3
+_OF_THE_PORT = frozenset({errno.EADDRINUSE, errno.EACCES})
+"""What is wrong with a port rather than with the address."""
+
+
+class ViewServer:
+    """Serves a page over runs until it is closed; it listens once it is made.
+
+    Args:
+        roots: Folders of runs, or with runs below them, and single files of evaluations.
+        options: Of the server; by default loopback and a free port.
+        cache: Folder of indexes; by default the user's.
+        static: Folder of the built page; by default the one that ``make view`` builds.
+
+    Attributes:
+        address: Where it listens, without the token.
+        answers: What it answers.
+
+    Raises:
+        MissingExtraError: The extra ``view`` is not installed.
+        ConfigurationError: The page has not been built, a path is no run, or the address cannot be listened on.
+    """
+
+    def __init__(
+        self,
+        roots: Iterable[str | os.PathLike[str]],
+        options: ViewOptions | None = None,
+        *,
+        cache: Path | None = None,
+        static: Path | None = None,
+    ) -> None:
+        options = options or ViewOptions(port=0)
+        try:
+            import starlette  # noqa: F401
+            import uvicorn
+        except ImportError as error:
+            raise MissingExtraError("view", "The viewer's page") from error
+        from rstar2_env.sandbox.serve.connections import bounded
+        from rstar2_env.view.server.app import build_app
+        from rstar2_env.view.server.page import PageFiles
+
+        library = Library(roots, cache)
+        files = PageFiles(static) if static else PageFiles()
+        self._follower = Follower(library)
+        self.answers = Answers(self._follower)
+        self._listener = _listen(options)
+        self._options = options.at(self._listener.getsockname()[1])
+        config = uvicorn.Config(
+            build_app(self.answers, self._follower, files, self._options),
+            lifespan="off",
+            http=bounded(options.connections, options.header_s),
+            ws="none",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=_STOP_S,
+        )
+
+        class Server(uvicorn.Server):
+            """A server inside a program that has signals of its own."""
+
+            @contextlib.contextmanager
+            def capture_signals(self) -> Iterator[None]:
+                yield
+
+        self._server: Any = Server(config)
+        self._thread = threading.Thread(target=self._serve, name="rstar2-view", daemon=True)
+        remove_old(cache or cache_folder())
+        self._follower.start()
+        self._thread.start()
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        host = self._options.host
+        return f"http://{f'[{host}]' if ':' in host and not host.startswith('[') else host}:{self._options.port}/"
+
+    @property
+    def link(self) -> str:
+        """What to open: the address, with the token if one is asked for."""
+        return self.address + (f"?token={self._options.token}" if self._options.token else "")
+
+    def wait(self) -> None:
+        """Serve until it is closed, or Ctrl-C."""
+        while self._thread.is_alive():
+            self._thread.join(0.5)
+
+    def close(self) -> None:
+        """End it."""
+        self._follower.close()  # first, so that requests which wait for a change are answered
+        self._server.should_exit = True
+        self._thread.join(_STOP_S + 5)
+        self._follower.library.close()
+        self._listener.close()
+
+    def _serve(self) -> None:
+        self._server.run(sockets=[self._listener])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _listen(options: ViewOptions) -> socket.socket:
+    host = options.host.strip("[]")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        socket.getaddrinfo(host, options.port, family, socket.SOCK_STREAM)
+        return socket.create_server((host, options.port), family=family)
+    except (OSError, UnicodeError) as error:  # the latter of a name that is too long
+        said = str(getattr(error, "strerror", None) or error)
+        if isinstance(error, OSError) and error.errno in _OF_THE_PORT:
+            raise ConfigurationError(
+                f"Cannot listen on {options.host}:{options.port}: {said}. Choose another port.", option="port"
+            ) from None
+        raise ConfigurationError(
+            f"Cannot listen on {options.host}: {said}. Name an address that this machine has, such as 127.0.0.1, or "
+            "0.0.0.0 for all of them.",
+            option="host",
+        ) from None

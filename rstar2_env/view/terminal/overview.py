@@ -1,0 +1,183 @@
+"""The overview of runs in a terminal: how far each is, its figures as small curves, how calls and episodes went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from rstar2_env.view.terminal.harmless import one_line, shown
+from rstar2_env.view.terminal.sparkline import sparkline
+
+_FIGURES = (
+    "eval/pass_rate",
+    "eval/reward",
+    "eval/tool_error_share",
+    "rollout/pass_rate",
+    "rollout/reward",
+    "rollout/tool_error_share",
+    "rollout/tool_error_share_correct",
+    "kept/tool_error_share_correct",
+    "rollout/tokens",
+    "rollout/turns",
+    "rollout/groups_rejected",
+    "tokens/share_trained",
+    "loss",
+    "grad_norm",
+    "kl",
+    "policy/entropy",
+    "seconds/rollout",
+    "seconds/tool",
+    "seconds/hand_over",
+    "seconds/train",
+)
+_EVENTS = 8
+_CURVE = 40
+
+
+def run_list(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
+    """A table of runs.
+
+    Args:
+        rows: As ``Answers.runs`` has them.
+    """
+    table = Table()
+    for heading in ("run", "kind", "recipe", "state", "steps", "episodes", "pass rate", "updated"):
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        figures = row["figures"] or {}
+        planned = f"/{row['planned_steps']}" if row["planned_steps"] else ""
+        table.add_row(
+            shown(row["run"]),
+            shown(row["kind"]),
+            shown(row["recipe"]),
+            Text(row["state"], style=_style(row["state"])),
+            f"{row['steps']}{planned}",
+            f"{row['episodes']['train'] + row['episodes']['eval']:,}",
+            number(figures.get("pass_rate")),
+            shown(row["updated"] or ""),
+        )
+    return table
+
+
+def run_overview(run: Mapping[str, Any], metrics: Mapping[str, Any]) -> RenderableType:
+    """The overview of one run.
+
+    Args:
+        run: As ``Answers.run`` has it.
+        metrics: As ``Answers.metrics`` has them.
+    """
+    parts: list[RenderableType] = [_head(run)]
+    parts += [shown(f"Note: {note}", "yellow") for note in run["notes"]]
+    if metrics["series"]:
+        parts.append(_curves(metrics))
+    for split, figures in run["episode_figures"].items():
+        if figures:
+            title = "episodes of training" if split == "train" else "held-out episodes of the last evaluation"
+            parts.append(_figures(title, figures))
+    if run["stages"]:
+        parts.append(_stages(run["stages"]))
+    if run["events"]:
+        parts.append(_events(run["events"]))
+    return Group(*parts)
+
+
+def _head(run: Mapping[str, Any]) -> RenderableType:
+    planned = f" of {run['planned_steps']}" if run["planned_steps"] else ""
+    line = Text.assemble(
+        (one_line(run["name"]), "bold"),
+        f"  {one_line(run['kind'])}  {one_line(run['recipe'])}  ",
+        (run["state"], _style(run["state"])),
+        f"  step {run['steps']}{planned}  {run['episodes']['train']:,} episodes of training, "
+        f"{run['episodes']['eval']:,} held out",
+    )
+    return Group(line, shown(run["error"], "red")) if run["error"] else line
+
+
+def _curves(metrics: Mapping[str, Any]) -> RenderableType:
+    series = metrics["series"]
+    names = [name for name in _FIGURES if name in series] or sorted(series)[:20]
+    table = Table(title="figures by step", title_justify="left")
+    table.add_column("figure")
+    for heading in ("first", "last", "least", "most"):
+        table.add_column(heading, justify="right")
+    table.add_column(f"steps {metrics['steps'][0]} to {metrics['steps'][-1]}")
+    for name in names:
+        known = [value for value in series[name] if value is not None]
+        if known:
+            ends = (known[0], known[-1], min(known), max(known))
+            # Of a figure that only some steps have, the others are no gaps.
+            curve = sparkline(known if len(known) < len(series[name]) / 2 else series[name], _CURVE)
+            table.add_row(shown(name), *map(number, ends), curve)
+    return table
+
+
+def _figures(title: str, figures: Mapping[str, Any]) -> RenderableType:
+    table = Table(title=title, show_header=False, title_justify="left")
+    names = ("episodes", "problems", "success", "reward", "tool_error_share", "tool_error_share_correct", "tokens")
+    for name in (*names, "turns"):
+        table.add_row(name.replace("_", " "), number(figures[name]))
+    for name in ("ends", "statuses", "injected"):
+        if figures[name]:
+            table.add_row(name, shown(", ".join(f"{key} {count:,}" for key, count in figures[name].items())))
+    return table
+
+
+def _stages(stages: Sequence[Mapping[str, Any]]) -> RenderableType:
+    table = Table(title="stages", title_justify="left")
+    for heading in ("stage", "kind", "state", "run"):
+        table.add_column(heading, overflow="fold")
+    for stage in stages:
+        state = str(stage["state"])
+        table.add_row(
+            shown(stage["name"]), shown(stage["kind"]), shown(state, _style(state)), shown(stage["run"] or "")
+        )
+    return table
+
+
+def _events(events: Sequence[Mapping[str, Any]]) -> RenderableType:
+    table = Table(title=f"the last of {len(events):,} events", title_justify="left")
+    for heading in ("time", "step", "event", ""):
+        table.add_column(heading, overflow="fold")
+    for event in events[-_EVENTS:]:
+        more = {name: value for name, value in event.items() if name not in ("event", "time", "step", "versions")}
+        told = ", ".join(f"{name}={value}" for name, value in more.items())
+        table.add_row(
+            shown(one_line(event.get("time", ""), 40)),
+            shown(one_line(event.get("step", ""), 20)),
+            shown(one_line(event.get("event", ""), 40)),
+            shown(one_line(told)),
+        )
+    return table
+
+
+def number(value: float | None) -> str:
+    """A figure as a table shows it."""
+    if value is None:
+        return "–"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+
+
+def _style(state: str) -> str:
+    return {"running": "cyan", "finished": "green", "failed": "red"}.get(state, "yellow")
+
+
+def print_all(console: Console, parts: Sequence[RenderableType], *, pager: bool) -> None:
+    """Print, through a pager where a terminal is.
+
+    Args:
+        console: Where to.
+        parts: What.
+        pager: Whether a pager may be used.
+    """
+    import os
+
+    if pager and console.is_terminal:
+        os.environ.setdefault("LESS", "-RFX")
+        with console.pager(styles=True):
+            console.print(*parts, sep="\n")
+    else:
+        console.print(*parts, sep="\n")

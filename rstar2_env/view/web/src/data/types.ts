@@ -1,0 +1,248 @@
+/* What the server and the export answer: the HTTP interface of docs/viewer.md as types. */
+
+export type Query = Record<string, string | number | undefined>;
+
+export interface Figures {
+  pass_rate?: number | null;
+  reward?: number | null;
+  tool_error_share?: number | null;
+}
+
+export interface Progress {
+  done: number;
+  total: number;
+}
+
+export interface RunRow {
+  run: string;
+  name: string;
+  path: string;
+  kind: "training" | "sft" | "evaluation" | "pipeline";
+  recipe: string;
+  parent: string | null;
+  group: string;
+  seed: number | null;
+  figures: Figures | null;
+  started: string | null;
+  updated: string | null;
+  state: "running" | "finished" | "interrupted" | "failed" | "stopped";
+  error: string | null;
+  steps: number;
+  planned_steps: number | null;
+  episodes: { train: number; eval: number };
+  evaluations: number;
+  checkpoints: number;
+  has_tokens: boolean;
+  indexing: Progress | null;
+  searchable: Progress | null;
+  notes: string[];
+}
+
+export interface Runs {
+  runs: RunRow[];
+  roots: string[];
+  exported: boolean;
+  version: string;
+}
+
+export interface RunEvent {
+  event: string;
+  time: string;
+  step: number;
+  [key: string]: unknown;
+}
+
+export interface Stage {
+  name: string;
+  kind: string;
+  /** That of a run, or `waiting`. */
+  state: string;
+  seconds: number | null;
+  run: string | null;
+  figures: Record<string, number | null>;
+  error: string | null;
+  started: string | null;
+  updated: string | null;
+}
+
+export interface Column {
+  name: string;
+  label: string;
+  type: "number" | "text" | "flag" | "counts";
+  filter: "range" | "values" | "flag" | "text" | null;
+  sortable: boolean;
+  values: { value: string; count: number }[] | null;
+  min: number | null;
+  max: number | null;
+}
+
+export type Counts = Record<string, number>;
+
+export interface EpisodeFigures {
+  episodes: number;
+  problems: number;
+  success: number | null;
+  reward: number | null;
+  tool_error_share: number | null;
+  tool_error_share_correct: number | null;
+  tokens: number | null;
+  turns: number | null;
+  calls: number | null;
+  ends: Counts;
+  statuses: Counts;
+  injected: Counts;
+}
+
+export interface RunDetail extends RunRow {
+  config: Record<string, unknown>;
+  recipe_parts: Record<string, unknown> | null;
+  events: RunEvent[];
+  summary: Record<string, unknown> | null;
+  stages: Stage[];
+  model_card: string | null;
+  metric_names: string[];
+  episode_figures: { train: EpisodeFigures | null; eval: EpisodeFigures | null };
+  columns: Column[];
+}
+
+export type Numbers = (number | null)[];
+
+export interface Metrics {
+  steps: number[];
+  series: Record<string, Numbers>;
+}
+
+/** Counts by step, one list for each name. */
+export interface Statuses {
+  steps: number[];
+  episodes: number[];
+  statuses: Record<string, number[]>;
+  ends: Record<string, number[]>;
+  reasons: Record<string, number[]>;
+  injected: Record<string, number[]>;
+  /** Groups of each round: 0 is the first, then those of refill. */
+  rounds: Record<string, number[]>;
+}
+
+export interface Page<Row> {
+  total: number;
+  rows: Row[];
+  partial?: boolean;
+}
+
+export interface EpisodeRow {
+  key: string;
+  split: "train" | "eval";
+  step: number;
+  group: number;
+  member: number;
+  round: number;
+  kept: boolean | null;
+  reason: string;
+  advantage: number | null;
+  reward: number | null;
+  correct: boolean | null;
+  end: string;
+  turns: number;
+  policy_tokens: number;
+  calls: number;
+  errors: number;
+  statuses: Counts;
+  injected: Counts;
+  problem_id: string;
+  task: string;
+  source: string;
+  problem_source: string;
+  difficulty: string | null;
+  seconds: number | null;
+  answer: string | null;
+  question: string;
+  version: number;
+}
+
+export interface Message {
+  role: string;
+  content: string;
+}
+
+export interface ToolCall {
+  name?: string;
+  status: string;
+  error_type?: string | null;
+  exit_code?: number | null;
+  truncated?: boolean;
+  injected?: boolean;
+  [key: string]: unknown;
+}
+
+export interface Turn {
+  start: number;
+  stop: number;
+  reward: number | null;
+  statuses: string[];
+  version: number;
+  info: { tool_calls?: ToolCall[]; [key: string]: unknown };
+  observation?: string;
+  entropy?: number;
+  stale?: boolean;
+}
+
+export interface Mate {
+  key: string;
+  member: number;
+  kept: boolean | null;
+  reward: number | null;
+  correct: boolean | null;
+}
+
+/** What the verifier said of the answer; `method` is empty where it does not say. */
+export interface VerdictOfLine {
+  reason: string;
+  method: string;
+}
+
+/** A whole line of the run's folder, and what the index adds to it. A file may lack any key of the line. */
+export interface EpisodeLine {
+  key: string;
+  row: EpisodeRow;
+  question: string;
+  mates: Mate[];
+  next: string | null;
+  previous: string | null;
+  has_tokens: boolean;
+  gold: string | null;
+  verdict: VerdictOfLine | null;
+  notes: string[];
+  messages?: Message[];
+  steps?: Turn[];
+  rewards?: Record<string, number | null>;
+  statuses?: string[];
+  injected?: string[];
+  [key: string]: unknown;
+}
+
+export interface Token {
+  text: string;
+  id: number;
+  mask: number;
+  logprob: number | null;
+  advantage: number | null;
+  ratio: number | null;
+}
+
+export interface Tokens {
+  tokens: Token[];
+  prompt: string | null;
+  prompt_ids: number;
+  note: string | null;
+}
+
+export interface Difference {
+  options: { path: string; a: unknown; b: unknown }[];
+}
+
+export interface Changes {
+  cursor: string | number;
+  changed: string[];
+  runs?: boolean;
+}

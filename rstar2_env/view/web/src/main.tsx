@@ -1,0 +1,44 @@
+/* The page's start: theme, data, shell. */
+import { render } from "preact";
+import { DataContext } from "./data/hooks";
+import { Live } from "./data/live";
+import { openSource } from "./data/source";
+import { App } from "./shell/app";
+import { applyTheme } from "./shell/theme";
+import { Failed } from "./ui/states";
+import "./styles/base.css";
+import "./styles/shell.css";
+import "./styles/ui.css";
+import "./styles/table.css";
+import "./styles/plots.css";
+import "./styles/episode.css";
+import "./styles/tokens.css";
+import "./styles/groups.css";
+import "./styles/pages.css";
+
+async function start(): Promise<void> {
+  applyTheme();
+  const place = document.getElementById("app");
+  if (!place) return;
+  // The cookie holds the token from now on; the address that is shared does not.
+  const url = new URL(location.href);
+  if (url.searchParams.has("token")) {
+    url.searchParams.delete("token");
+    history.replaceState(null, "", url);
+  }
+  try {
+    const source = await openSource();
+    const live = new Live(source);
+    live.start();
+    render(
+      <DataContext.Provider value={{ source, live }}>
+        <App />
+      </DataContext.Provider>,
+      place,
+    );
+  } catch (error) {
+    render(<Failed error={error instanceof Error ? error : new Error(String(error))} />, place);
+  }
+}
+
+void start();

@@ -1,0 +1,182 @@
+/* Two runs problem by problem: the paired difference, what was gained and lost, both episodes beside each other. */
+import { path } from "../../data/address";
+import { useLoad } from "../../data/hooks";
+import type { ComparePage as Answer, CompareRow, Side } from "../../data/group-types";
+import type { RunRow, Runs } from "../../data/types";
+import { count, isNumber, many, number, percent, signed } from "../../format";
+import { href, setQuery } from "../../shell/router";
+import { Choose, TextField } from "../../ui/fields";
+import { Empty, Notes, Shown } from "../../ui/states";
+import { Table, type TableColumn } from "../../ui/table";
+import { useWindowed } from "../../ui/windowed";
+import { DifferenceTable } from "../overview/difference";
+import type { PageProps } from "../registry";
+import { Figure } from "../../ui/figure";
+
+export function ComparePage({ query }: PageProps) {
+  const load = useLoad<Runs>(path("runs"));
+  return (
+    <Shown load={load} what="Reading the runs">
+      {({ runs }) => {
+        const known = runs.filter((row) => row.episodes.train + row.episodes.eval > 0);
+        const of = (run: string | undefined) => known.find((row) => row.run === run);
+        const [a, b] = [of(query["a"]), of(query["b"])];
+        return (
+          <>
+            <div class="page-head">
+              <h1>Two runs, problem by problem</h1>
+            </div>
+            <Choice runs={known} a={query["a"] ?? ""} b={query["b"] ?? ""} />
+            {a && b ? <Compared a={a} b={b} query={query} /> : <Empty title="Choose two runs">Each must have episodes; problems that both played are compared.</Empty>}
+          </>
+        );
+      }}
+    </Shown>
+  );
+}
+
+function Choice({ runs, a, b }: { runs: RunRow[]; a: string; b: string }) {
+  const options = [{ value: "", label: "choose…" }, ...runs.map((row) => ({ value: row.run, label: row.name }))];
+  return (
+    <div class="toolbar compare-choice">
+      <Choose label="First run" value={a} options={options} onChange={(run) => setQuery({ a: run })} />
+      <button type="button" class="button" onClick={() => setQuery({ a: b, b: a })} disabled={!a && !b}>
+        <span aria-hidden="true">⇄</span> Swap
+      </button>
+      <Choose label="Second run" value={b} options={options} onChange={(run) => setQuery({ b: run })} />
+    </div>
+  );
+}
+
+function Compared({ a, b, query }: { a: RunRow; b: RunRow; query: Record<string, string> }) {
+  const both = { train: a.episodes.train > 0 && b.episodes.train > 0, eval: a.episodes.eval > 0 && b.episodes.eval > 0 };
+  const split = query["split"] ?? (both.eval || !both.train ? "eval" : "train");
+  const asked = { a: a.run, b: b.run, split, q: query["q"] ?? "", change: query["change"] ?? "", sort: query["sort"] ?? "difference" };
+  const rows = useWindowed<CompareRow>("api/compare", asked);
+  const load = useLoad<Answer>("api/compare", { a: a.run, b: b.run, split, limit: 1 });
+  return (
+    <>
+      <Shown load={load} what="Comparing">
+        {(answer) => <Figures answer={answer} names={[a.name, b.name]} />}
+      </Shown>
+      <form class="toolbar" role="search" aria-label="Filter problems" onSubmit={(event) => event.preventDefault()}>
+        <TextField label="Problem" type="search" wide value={query["q"] ?? ""} placeholder="part of a question or id" onChange={(q) => setQuery({ q })} />
+        <Choose
+          label="Change"
+          value={query["change"] ?? ""}
+          options={[
+            { value: "", label: "any" },
+            { value: "gained", label: "gained" },
+            { value: "lost", label: "lost" },
+            { value: "same", label: "the same" },
+          ]}
+          onChange={(change) => setQuery({ change })}
+        />
+        {both.train && both.eval && (
+          <Choose
+            label="Episodes"
+            value={split}
+            options={[
+              { value: "eval", label: "held out, last" },
+              { value: "train", label: "training, all" },
+            ]}
+            onChange={(value) => setQuery({ split: value })}
+          />
+        )}
+        <p class="quiet toolbar-hint" role="status">
+          {rows.total === null ? "…" : many(rows.total, "problem")}
+        </p>
+      </form>
+      <Table
+        label="Problems that both runs played"
+        rows={rows}
+        columns={columns(a.name, b.name)}
+        rowKey={(row) => row.problem_id}
+        to={(row) => href(["pair"], { a: `${a.run}/${row.a.keys[0] ?? ""}`, b: `${b.run}/${row.b.keys[0] ?? ""}` })}
+        sort={asked.sort}
+        onSort={(sort) => setQuery({ sort })}
+        empty="No problem that both runs played fits these filters."
+      />
+      <details class="further">
+        <summary>
+          <h2>Options that differ</h2>
+        </summary>
+        <DifferenceTable a={a.run} b={b.run} names={[a.name, b.name]} />
+      </details>
+    </>
+  );
+}
+
+function Figures({ answer, names }: { answer: Answer; names: [string, string] }) {
+  const { figures } = answer;
+  const at = (which: number) => (answer.steps[which] ? `after step ${count(answer.steps[which])}` : "");
+  const surely = isNumber(figures.low) && isNumber(figures.high) && (figures.low > 0 || figures.high < 0);
+  const alone = figures.only_a + figures.only_b;
+  return (
+    <>
+      <dl class="figures" aria-label="Figures of both runs">
+        <Figure name={names[0]} value={percent(figures.a)} note={at(0)} />
+        <Figure name={names[1]} value={percent(figures.b)} note={at(1)} />
+        <Figure
+          name="Difference"
+          value={signed(figures.difference, percent)}
+          note={isNumber(figures.low) ? `95%: ${signed(figures.low, percent)} to ${signed(figures.high, percent)}${surely ? "" : ", may be chance"}` : ""}
+        />
+        <Figure name="Gained" value={`▲ ${count(figures.gained)}`} note="problems" />
+        <Figure name="Lost" value={`▼ ${count(figures.lost)}`} note="problems" />
+        <Figure name="The same" value={count(figures.same)} note={`of ${count(figures.problems)}`} />
+      </dl>
+      {alone > 0 && (
+        <Notes notes={[`${many(alone, "problem")} ${alone === 1 ? "was" : "were"} played by one run alone, and ${alone === 1 ? "is" : "are"} not compared: ${count(figures.only_a)} by ${names[0]}, ${count(figures.only_b)} by ${names[1]}.`]} />
+      )}
+    </>
+  );
+}
+
+function columns(a: string, b: string): TableColumn<CompareRow>[] {
+  const side = (name: "a" | "b", label: string, rank: number): TableColumn<CompareRow> => ({
+    name,
+    label,
+    title: `Right answers of ${label}`,
+    width: 120,
+    align: "right",
+    sortable: true,
+    rank,
+    cell: (row) => <Share side={row[name]} />,
+  });
+  return [
+    { name: "problem_id", label: "Problem", width: 110, grow: true, sortable: true, rank: 0, cell: (row) => row.problem_id || "(no name)" },
+    { name: "question", label: "Question", width: 220, grow: true, rank: 4, cell: (row) => row.question },
+    side("a", a, 1),
+    side("b", b, 1),
+    { name: "difference", label: "Difference", width: 176, sortable: true, rank: 0, cell: (row) => <Change value={row.difference} /> },
+    { name: "errors", label: "Tool errors", title: "Share of failed calls, first and second run", width: 136, align: "right", rank: 6, cell: (row) => `${percent(row.a.tool_error_share)} → ${percent(row.b.tool_error_share)}` },
+    { name: "tokens", label: "Tokens", title: "Tokens of an episode, first and second run", width: 116, align: "right", rank: 7, cell: (row) => `${number(row.a.tokens)} → ${number(row.b.tokens)}` },
+  ];
+}
+
+function Share({ side }: { side: Side }) {
+  if (!isNumber(side.success)) return <span class="quiet">–</span>;
+  return (
+    <span class="number">
+      {percent(side.success)} <span class="quiet">of {side.n}</span>
+    </span>
+  );
+}
+
+/** A difference as a bar to the left or the right of nothing, with its sign in words. */
+function Change({ value }: { value: number | null }) {
+  if (!isNumber(value)) return <span class="quiet">–</span>;
+  const part = Math.min(1, Math.abs(value)) * 30;
+  return (
+    <span class="bar">
+      <svg width="64" height="10" aria-hidden="true">
+        <line class="spark-base" x1="32" x2="32" y1="0" y2="10" />
+        <rect class={value < 0 ? "change-lost" : "change-gained"} x={value < 0 ? 32 - part : 32} y="1" width={part} height="8" rx="1" />
+      </svg>
+      <span class="number">
+        {value > 0 ? "▲" : value < 0 ? "▼" : "="} {signed(value, percent)}
+      </span>
+    </span>
+  );
+}

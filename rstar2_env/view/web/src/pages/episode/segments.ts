@@ -1,0 +1,103 @@
+/* Where a turn's text has calls, code, answers and results: for display alone, by what dialects write. Nothing is graded here. */
+
+export interface Segment {
+  kind: "text" | "call" | "code" | "think" | "answer" | "output";
+  /** The text as it was written, marks included. */
+  raw: string;
+  /** The text inside the marks. */
+  text: string;
+  language: string;
+  /** Of a call: the tool's name, and its further arguments as JSON. */
+  name: string;
+  more: string;
+}
+
+interface Mark {
+  kind: Segment["kind"];
+  open: string;
+  close: string;
+}
+
+const POLICY: Mark[] = [
+  { kind: "call", open: "<tool_call>", close: "</tool_call>" },
+  { kind: "code", open: "```", close: "```" },
+  { kind: "think", open: "<think>", close: "</think>" },
+  { kind: "think", open: "<reason>", close: "</reason>" },
+  { kind: "answer", open: "<answer>", close: "</answer>" },
+];
+const SHOWN: Mark[] = [
+  { kind: "output", open: "<tool_response>", close: "</tool_response>" },
+  { kind: "code", open: "```", close: "```" },
+];
+
+/** The segments of a message, in order; joined, their `raw` is the text. */
+export function segments(text: string, role: string): Segment[] {
+  const marks = role === "assistant" ? POLICY : SHOWN;
+  const found: Segment[] = [];
+  // Where a mark is next; Infinity once there is none, so that a text of a thousand open marks is read once.
+  const next = marks.map((mark) => at(text, mark.open, 0));
+  const closed = marks.map(() => true);
+  let start = 0;
+  while (start < text.length) {
+    let best = -1;
+    for (let index = 0; index < marks.length; index++) {
+      const mark = marks[index];
+      if (!mark || !closed[index]) continue;
+      if ((next[index] ?? 0) < start) next[index] = at(text, mark.open, start);
+      if ((next[index] ?? Infinity) < (next[best] ?? Infinity)) best = index;
+    }
+    const mark = marks[best];
+    const begin = next[best] ?? Infinity;
+    if (!mark || begin === Infinity) break;
+    const stop = at(text, mark.close, begin + mark.open.length);
+    if (stop === Infinity) {
+      closed[best] = false;
+      continue;
+    }
+    const end = stop + mark.close.length;
+    if (begin > start) found.push(plain(text.slice(start, begin)));
+    found.push(marked(mark.kind, text.slice(begin, end), text.slice(begin + mark.open.length, stop)));
+    start = end;
+  }
+  if (start < text.length) found.push(plain(text.slice(start)));
+  return found.filter((segment) => segment.kind !== "text" || segment.text.trim());
+}
+
+function at(text: string, word: string, from: number): number {
+  const found = text.indexOf(word, from);
+  return found < 0 ? Infinity : found;
+}
+
+function plain(raw: string): Segment {
+  return { kind: "text", raw, text: raw, language: "", name: "", more: "" };
+}
+
+function marked(kind: Segment["kind"], raw: string, inside: string): Segment {
+  const segment = { ...plain(raw), kind, text: trimmed(inside) };
+  if (kind === "code") {
+    const [, language = "", text = ""] = /^([\w+-]*)[ \t]*\n?([\s\S]*)$/.exec(inside) ?? [];
+    return { ...segment, language: language.toLowerCase() || "text", text: trimmed(text) };
+  }
+  return kind === "call" ? call(segment) : segment;
+}
+
+/** A call's code apart from its JSON. One that is not well formed stays as it was written. */
+function call(segment: Segment): Segment {
+  try {
+    const written = JSON.parse(segment.text) as { name?: unknown; arguments?: unknown };
+    const given = written.arguments;
+    const name = String(written.name ?? "");
+    if (typeof given !== "object" || given === null) return { ...segment, language: "json", name };
+    const { code, ...rest } = given as Record<string, unknown>;
+    const more = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== "" && value !== null));
+    const others = Object.keys(more).length ? JSON.stringify(more, null, 2) : "";
+    if (typeof code === "string") return { ...segment, language: "python", name, text: code, more: others };
+    return { ...segment, language: "json", name, text: JSON.stringify(given, null, 2) };
+  } catch {
+    return { ...segment, language: "text" };
+  }
+}
+
+function trimmed(text: string): string {
+  return text.replace(/^\n+|\s+$/g, "");
+}

@@ -1,0 +1,75 @@
+/* The columns of the table of episodes; what has no room goes by rank. */
+import type { EpisodeRow } from "../../data/types";
+import { count, number, seconds, signed, visible } from "../../format";
+import { Chip, CorrectChip, endTone, KeptChip, StatusChips } from "../../ui/chip";
+import type { TableColumn } from "../../ui/table";
+
+/** The columns; `skip` characters of every problem are the same prompt, which is left out. */
+const columns = (skip: number): TableColumn<EpisodeRow>[] => [
+  {
+    name: "key",
+    label: "Episode",
+    title: "Split and step, then group and member",
+    width: 108,
+    sortable: true,
+    rank: 0,
+    cell: (row) => <span class="number">{place(row)}</span>,
+  },
+  { name: "correct", label: "Answer", width: 84, sortable: true, rank: 0, cell: (row) => <CorrectChip correct={row.correct} /> },
+  {
+    name: "question",
+    label: "Problem",
+    width: 130,
+    wish: 320,
+    grow: true,
+    rank: 0,
+    cell: (row) => <span title={row.problem_id}>{visible(row.question.slice(skip) || row.problem_id)}</span>,
+  },
+  { name: "reward", label: "Reward", width: 72, align: "right", sortable: true, rank: 1, cell: (row) => number(row.reward) },
+  {
+    name: "errors",
+    label: "Calls",
+    title: "Statuses of the calls; sorted by how many are errors",
+    width: 200,
+    grow: true,
+    sortable: true,
+    rank: 2,
+    cell: (row) => <StatusChips counts={row.statuses} injected={row.injected} />,
+  },
+  {
+    name: "kept",
+    label: "Selection",
+    width: 138,
+    sortable: true,
+    rank: 3,
+    cell: (row) => <KeptChip kept={row.kept} reason={row.reason} />,
+  },
+  { name: "end", label: "End", width: 112, sortable: true, rank: 4, cell: (row) => row.end && <Chip tone={endTone(row.end)} sign="">{row.end}</Chip> },
+  { name: "policy_tokens", label: "Tokens", width: 74, align: "right", sortable: true, rank: 5, cell: (row) => count(row.policy_tokens) },
+  { name: "turns", label: "Turns", width: 66, align: "right", sortable: true, rank: 6, cell: (row) => count(row.turns) },
+  { name: "advantage", label: "Advantage", width: 92, align: "right", sortable: true, rank: 7, cell: (row) => signed(row.advantage) },
+  { name: "problem_id", label: "Problem id", width: 190, sortable: true, rank: 8, cell: (row) => <span class="mono">{visible(row.problem_id)}</span> },
+  { name: "task", label: "Task", width: 150, rank: 9, cell: (row) => visible(row.task) },
+  { name: "seconds", label: "Time", width: 80, align: "right", sortable: true, rank: 10, cell: (row) => seconds(row.seconds) },
+];
+
+/** Where an episode stands: `train 3 · 4.1` is member 1 of group 4 of step 3. */
+export function place(row: Pick<EpisodeRow, "split" | "step" | "group" | "member">): string {
+  return row.split === "eval" ? `eval ${row.step} · ${row.group}` : `${row.step} · ${row.group}.${row.member}`;
+}
+
+/** The columns that some episode of the run has something in. */
+export function columnsOf(names: Set<string>, skip: number): TableColumn<EpisodeRow>[] {
+  const always = new Set(["key", "question", "reward", "correct"]);
+  return columns(skip).filter((column) => always.has(column.name) || !names.size || names.has(column.name) || (column.name === "errors" && names.has("statuses")));
+}
+
+/** How many characters problems have in common at their beginning, whole sentences alone: a prompt that says nothing of them. */
+export function sharedPrompt(questions: string[]): number {
+  const [first = "", ...rest] = [...new Set(questions)];
+  if (rest.length < 2) return 0;
+  let length = 0;
+  while (length < first.length && rest.every((question) => question[length] === first[length])) length++;
+  const sentences = /^[\s\S]*[.:!?\n]\s+/.exec(first.slice(0, length))?.[0].length ?? 0;
+  return sentences >= 6 ? sentences : 0;
+}

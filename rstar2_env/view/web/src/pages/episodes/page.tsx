@@ -1,0 +1,51 @@
+/* The episodes of a run as a table. */
+import { useMemo } from "preact/hooks";
+import { path } from "../../data/address";
+import type { EpisodeRow, RunDetail } from "../../data/types";
+import { many } from "../../format";
+import { href, setQuery } from "../../shell/router";
+import { Table } from "../../ui/table";
+import { useWindowed } from "../../ui/windowed";
+import type { PageProps } from "../registry";
+import { RunFrame } from "../run-frame";
+import { columnsOf, sharedPrompt } from "./columns";
+import { Filters, filtersOf } from "./filters";
+
+export function EpisodesPage({ values, query }: PageProps) {
+  return (
+    <RunFrame run={values["run"] ?? ""} tab="episodes">
+      {(detail) => <Episodes detail={detail} query={query} />}
+    </RunFrame>
+  );
+}
+
+function Episodes({ detail, query }: { detail: RunDetail; query: Record<string, string> }) {
+  const filters = filtersOf(query);
+  const sort = query["sort"] ?? "";
+  const rows = useWindowed<EpisodeRow>(path("runs", detail.run, "episodes"), { ...filters, sort }, detail.run);
+  const first = Array.from({ length: 60 }, (_, at) => rows.row(at)?.question ?? "").filter(Boolean);
+  const skip = sharedPrompt(first);
+  const columns = useMemo(() => columnsOf(new Set(detail.columns.map((column) => column.name)), skip), [detail.columns, skip]);
+  const filtered = Object.keys(filters).length > 0;
+  return (
+    <>
+      <Filters detail={detail} query={query} />
+      <p class="table-count" role="status">
+        {rows.total === null ? "Counting…" : many(rows.total, "episode")}
+        {filtered && rows.total !== null && " found"}
+        {rows.partial && ", still being read"}
+      </p>
+      <Table
+        label="Episodes"
+        rows={rows}
+        columns={columns}
+        rowKey={(row) => row.key}
+        to={(row, index) => href(["runs", detail.run, "episodes", row.key], { ...filters, sort, at: index })}
+        sort={sort}
+        onSort={(next) => setQuery({ sort: next })}
+        rowClass={(row) => (row.kept === false ? "dropped" : "")}
+        empty={filtered ? "No episode passes these filters." : "Episodes appear here as they are written."}
+      />
+    </>
+  );
+}

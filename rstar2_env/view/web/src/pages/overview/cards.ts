@@ -1,0 +1,207 @@
+/* The plots of the overview: which metrics share a card, in which order, and how their values are written. */
+import { number, percent, seconds } from "../../format";
+
+export interface Card {
+  title: string;
+  section: string;
+  help?: string;
+  /** Names of metrics with their labels; a name that ends in `/` stands for every metric below it. */
+  metrics: [string, string][];
+  form: (value: number) => string;
+  /** Areas on one another, for parts of one whole. */
+  stack?: boolean;
+}
+
+const SUCCESS = "How well it does";
+const TOOLS = "Tools";
+const SHAPE = "Shape of the episodes";
+const TRAINS = "What trains";
+const OPTIMIZER = "Optimizer";
+const TIME = "Time";
+
+export const CARDS: Card[] = [
+  {
+    title: "Success",
+    section: SUCCESS,
+    help: "Share of right answers: of held-out problems, of all episodes played, of those that train.",
+    metrics: [
+      ["eval/pass_rate", "held out"],
+      ["rollout/pass_rate", "played"],
+      ["kept/pass_rate", "kept"],
+    ],
+    form: percent,
+  },
+  {
+    title: "Reward",
+    section: SUCCESS,
+    help: "Mean reward of all episodes played, of those that train, of held-out problems.",
+    metrics: [
+      ["eval/reward", "held out"],
+      ["rollout/reward", "played"],
+      ["kept/reward", "kept"],
+    ],
+    form: number,
+  },
+  { title: "Parts of the reward", section: SUCCESS, metrics: [["rollout/reward/", ""]], form: number },
+  {
+    title: "Tool errors",
+    section: TOOLS,
+    help: "Share of the policy's calls that are errors: in all episodes, in those that were right, in those that train.",
+    metrics: [
+      ["rollout/tool_error_share", "all episodes"],
+      ["rollout/tool_error_share_correct", "right episodes"],
+      ["kept/tool_error_share", "kept episodes"],
+    ],
+    form: percent,
+  },
+  {
+    title: "Tool errors, held out",
+    section: TOOLS,
+    metrics: [
+      ["eval/tool_error_share", "all episodes"],
+      ["eval/tool_error_share_correct", "right episodes"],
+    ],
+    form: percent,
+  },
+  {
+    title: "Calls and turns",
+    section: SHAPE,
+    help: "Means over the episodes played.",
+    metrics: [
+      ["rollout/turns", "turns"],
+      ["rollout/tool_calls", "calls"],
+    ],
+    form: number,
+  },
+  {
+    title: "Length",
+    section: SHAPE,
+    help: "Tokens that the policy wrote in an episode, on average.",
+    metrics: [
+      ["eval/tokens", "held out"],
+      ["rollout/tokens", "played"],
+      ["kept/tokens", "kept"],
+    ],
+    form: number,
+  },
+  {
+    title: "Broken format",
+    section: SHAPE,
+    help: "Share of episodes that do not mark exactly one answer.",
+    metrics: [
+      ["eval/broken_format", "held out"],
+      ["rollout/broken_format", "played"],
+      ["kept/broken_format", "kept"],
+    ],
+    form: percent,
+  },
+  {
+    title: "Groups rejected and refilled",
+    section: TRAINS,
+    help: "Share of groups of which nothing trains; groups of the rounds of refill, missing, carried over.",
+    metrics: [
+      ["rollout/groups_rejected", "rejected (share)"],
+      ["rollout/groups_refilled", "refilled"],
+      ["rollout/groups_replaced", "replaced"],
+      ["rollout/groups_missing", "missing"],
+      ["rollout/groups_carried", "carried over"],
+    ],
+    form: number,
+  },
+  { title: "Why episodes were dropped", section: TRAINS, help: "Share of all episodes.", metrics: [["dropped/", ""]], form: percent, stack: true },
+  {
+    title: "Share of tokens that train",
+    section: TRAINS,
+    help: "Tokens of rows with an advantage, as a share of those computed, padding included.",
+    metrics: [["tokens/share_trained", "trained"]],
+    form: percent,
+  },
+  {
+    title: "Advantage",
+    section: TRAINS,
+    help: "Mean absolute advantage of the episodes that train.",
+    metrics: [["kept/advantage", "advantage"]],
+    form: number,
+  },
+  { title: "Loss", section: OPTIMIZER, metrics: [["loss", "loss"]], form: number },
+  { title: "Gradient norm", section: OPTIMIZER, metrics: [["grad_norm", "norm"]], form: number },
+  { title: "Learning rate", section: OPTIMIZER, metrics: [["learning_rate", "rate"]], form: number },
+  {
+    title: "Entropy",
+    section: OPTIMIZER,
+    help: "In nats a token.",
+    metrics: [
+      ["policy/entropy", "policy"],
+      ["entropy", "term of the loss"],
+    ],
+    form: number,
+  },
+  { title: "KL divergence", section: OPTIMIZER, metrics: [["kl", "KL"]], form: number },
+  {
+    title: "Probability ratio",
+    section: OPTIMIZER,
+    metrics: [["policy/ratio", "ratio"]],
+    form: number,
+  },
+  { title: "Clipped", section: OPTIMIZER, metrics: [["clip/", ""]], form: percent },
+  { title: "Engine against trainer", section: OPTIMIZER, help: "How far the engine's probabilities are from the trainer's.", metrics: [["mismatch/", ""]], form: number },
+  {
+    title: "Where a step's time goes",
+    section: TIME,
+    metrics: [
+      ["seconds/rollout", "rollout"],
+      ["seconds/train", "training"],
+      ["seconds/hand_over", "hand-over"],
+      ["seconds/reward", "reward"],
+      ["seconds/select", "selection"],
+      ["seconds/advantage", "advantage"],
+      ["seconds/wait", "waiting"],
+    ],
+    form: seconds,
+    stack: true,
+  },
+  {
+    title: "Seconds of an episode",
+    section: TIME,
+    help: "Spent in the environment, tools included, and waiting for the engine.",
+    metrics: [
+      ["seconds/tool", "tools"],
+      ["seconds/engine_wait", "engine"],
+    ],
+    form: seconds,
+  },
+  {
+    title: "Tokens per second",
+    section: TIME,
+    metrics: [
+      ["speed/train_tokens_per_second", "training"],
+      ["speed/generated_tokens_per_second", "generation"],
+    ],
+    form: number,
+  },
+];
+
+export interface Metric {
+  name: string;
+  label: string;
+  /** Index of its colour: its place in the card, whether or not a run has those before it. */
+  color: number;
+}
+
+/** The metrics of a card that some run has. */
+export function present(card: Card, names: Set<string>): Metric[] {
+  return card.metrics.flatMap(([name, label], color): Metric[] => {
+    if (!name.endsWith("/")) return names.has(name) ? [{ name, label, color }] : [];
+    const below = [...names].filter((one) => one.startsWith(name)).sort();
+    return below.map((one, at) => ({ name: one, label: one.slice(name.length), color: at }));
+  });
+}
+
+/** The metrics that no card has, one card each. */
+export function others(names: Set<string>): Card[] {
+  const used = new Set(CARDS.flatMap((card) => present(card, names).map(({ name }) => name)));
+  return [...names]
+    .filter((name) => !used.has(name))
+    .sort()
+    .map((name) => ({ title: name, section: "Further metrics", metrics: [[name, name]], form: number }));
+}

@@ -1,0 +1,82 @@
+/* The lines of a card: metrics of runs, runs of one group as a mean with a band, smoothed. */
+import type { Metrics, RunRow } from "../../data/types";
+import type { Metric } from "./cards";
+import { type Line, type Points, smooth, type Spread, spread } from "../../plots/lines";
+
+/** Runs that are drawn as one line: seeds of the same configuration, or a single run. */
+export interface Set {
+  label: string;
+  runs: string[];
+}
+
+/** Puts runs of one group together, unless each is to be drawn alone. */
+export function sets(rows: RunRow[], how: Spread): Set[] {
+  if (how === "each") return rows.map((row) => ({ label: row.name, runs: [row.run] }));
+  const groups = new Map<string, RunRow[]>();
+  for (const row of rows) {
+    const key = row.group || row.run;
+    groups.set(key, [...(groups.get(key) ?? []), row]);
+  }
+  return [...groups.values()].map((group) => ({
+    label: group.length === 1 ? (group[0]?.name ?? "") : `${common(group.map((row) => row.name))} (${group.length} seeds)`,
+    runs: group.map((row) => row.run),
+  }));
+}
+
+/** What names have in common at their beginning, without a loose end such as `-seed`. */
+export function common(names: string[]): string {
+  let length = 0;
+  const [first = "", ...rest] = names;
+  while (length < first.length && rest.every((name) => name[length] === first[length])) length++;
+  return first.slice(0, length).replace(/[-_./ ]*(seed|s)?[-_./ =]*$/i, "") || first;
+}
+
+export interface Drawing {
+  how: Spread;
+  weight: number;
+}
+
+/** The lines of some metrics: of one set, a colour for each metric; of several, for each set. A metric has its dash either way. */
+export function lines(
+  metrics: Metric[],
+  sets: Set[],
+  values: Map<string, Metrics>,
+  drawing: Drawing,
+): Line[] {
+  const several = sets.length > 1;
+  return sets.flatMap((set, nth) =>
+    metrics.flatMap(({ name, label, color }, at): Line[] => {
+      const runs = set.runs.flatMap((run) => points(values.get(run), name));
+      if (!runs.length) return [];
+      const smoothed = runs.map((run) => ({ x: run.x, y: smooth(run.y, drawing.weight) }));
+      const look = {
+        id: `${set.label} ${name}`,
+        label: several ? (metrics.length > 1 ? `${set.label}: ${label}` : set.label) : label,
+        color: several ? nth : color,
+        dash: at,
+      };
+      const [only] = smoothed;
+      if (smoothed.length === 1 && only) {
+        const raw = runs[0]?.y;
+        return [{ ...look, ...only, ...(drawing.weight > 0 && raw ? { raw } : {}) }];
+      }
+      const { x, y, low, high } = spread(smoothed, drawing.how === "deviation" ? "deviation" : "range");
+      return [{ ...look, x, y, band: { low, high } }];
+    }),
+  );
+}
+
+/** The steps at which a run has a metric. */
+export function points(metrics: Metrics | null | undefined, name: string): Points[] {
+  const series = metrics?.series[name];
+  if (!metrics || !series?.some((value) => value !== null)) return [];
+  const x: number[] = [];
+  const y: (number | null)[] = [];
+  series.forEach((value, at) => {
+    const step = metrics.steps[at];
+    if (value === null || step === undefined) return;
+    x.push(step);
+    y.push(value);
+  });
+  return [{ x, y }];
+}

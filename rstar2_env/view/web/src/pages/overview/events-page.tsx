@@ -1,0 +1,86 @@
+/* What happened to a run, the newest first, and its model card. */
+import type { RunEvent } from "../../data/types";
+import { moment, number, plain, short } from "../../format";
+import { Chip, type Tone } from "../../ui/chip";
+import { Empty } from "../../ui/states";
+import type { PageProps } from "../registry";
+import { RunFrame } from "../run-frame";
+
+const TONES: Record<string, Tone> = { finished: "good", failed: "bad", interrupted: "warn", note: "warn", resumed: "info", started: "info" };
+
+export function EventsPage({ values }: PageProps) {
+  return (
+    <RunFrame run={values["run"] ?? ""} tab="events">
+      {(detail) => (
+        <>
+          {detail.events.length ? <Events events={detail.events} /> : <Empty title="Nothing has happened yet" />}
+          {detail.model_card && (
+            <section aria-labelledby="card">
+              <h2 class="section-title" id="card">
+                Model card
+              </h2>
+              <pre class="card model-card" tabIndex={0} aria-label="Model card">
+                {detail.model_card}
+              </pre>
+            </section>
+          )}
+        </>
+      )}
+    </RunFrame>
+  );
+}
+
+function Events({ events }: { events: RunEvent[] }) {
+  return (
+    <div class="card scroll-x" tabIndex={0} role="region" aria-label="Events">
+      <table class="plain-table">
+        <thead>
+          <tr>
+            <th scope="col">When</th>
+            <th scope="col" class="right">
+              Step
+            </th>
+            <th scope="col">What</th>
+            <th scope="col">More</th>
+          </tr>
+        </thead>
+        <tbody>
+          {[...events].reverse().map((event, at) => (
+            <tr key={at}>
+              <td class="number no-wrap">{moment(event.time)}</td>
+              <td class="right">{event.step}</td>
+              <td>
+                <Chip tone={TONES[event.event] ?? "quiet"}>{event.event}</Chip>
+              </td>
+              <td>{more(event)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** The figures of an evaluation that a line of events names; the plots have the others. */
+const TOLD = ["pass_rate", "reward", "tool_error_share", "broken_format", "turns", "tokens", "episodes"];
+
+function more(event: RunEvent): string {
+  const figures = event["figures"];
+  if (event.event === "evaluation" && typeof figures === "object" && figures !== null) {
+    const known = Object.entries(figures).filter(([name]) => TOLD.includes(name));
+    if (known.length) return written(Object.fromEntries(known.sort(([a], [b]) => TOLD.indexOf(a) - TOLD.indexOf(b))));
+  }
+  return Object.entries(event)
+    .filter(([name]) => !["event", "time", "step"].includes(name))
+    .map(([name, value]) => `${name}: ${written(value)}`)
+    .join("; ");
+}
+
+function written(value: unknown): string {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) {
+    return Object.entries(value)
+      .map(([name, inner]) => `${name} ${typeof inner === "number" ? number(inner) : plain(inner)}`)
+      .join(", ");
+  }
+  return short(plain(value), 2000);
+}

@@ -1,0 +1,204 @@
+/* The tool bar and the plot cards of one run or several. */
+import { useMemo, useState } from "preact/hooks";
+import { path } from "../../data/address";
+import { useLoadAll } from "../../data/hooks";
+import type { Metrics, RunRow, Statuses } from "../../data/types";
+import { many } from "../../format";
+import type { Axes } from "../../plots/canvas";
+import type { Spread } from "../../plots/lines";
+import { PlotCard } from "../../plots/plot-card";
+import { setQuery } from "../../shell/router";
+import { Choose, Switch, TextField } from "../../ui/fields";
+import { Empty, Loading, Notes } from "../../ui/states";
+import { type Card, CARDS, others, present } from "./cards";
+import { type Drawing, lines, type Set as RunSet, sets } from "./curves";
+import { StatusCards } from "./status-cards";
+
+const HOW: { value: Spread; label: string }[] = [
+  { value: "range", label: "Mean and range" },
+  { value: "deviation", label: "Mean ± deviation" },
+  { value: "each", label: "Each run" },
+];
+
+/** More metrics than this in one card are chosen from, when several runs are drawn. */
+const MOST_TOGETHER = 2;
+
+export function Plots({ rows, query }: { rows: RunRow[]; query: Record<string, string> }) {
+  const runs = rows.map((row) => row.run);
+  const metrics = useLoadAll<Metrics>(runs, (run) => path("runs", run, "metrics"));
+  const train = useLoadAll<Statuses>(runs, (run) => path("runs", run, "statuses"), { split: "train" });
+  const how = (query["seeds"] as Spread | undefined) ?? "range";
+  const weight = Math.min(0.99, Math.max(0, Number(query["smooth"] ?? 0) || 0));
+  const axes: Axes = useMemo(
+    () => ({ logX: query["logx"] === "1", logY: query["logy"] === "1", from: end(query["from"]), to: end(query["to"]) }),
+    [query["logx"], query["logy"], query["from"], query["to"]],
+  );
+  const drawn = useMemo(() => sets(rows, how), [runs.join("\n"), how]);
+  const names = useMemo(
+    () => new Set([...(metrics.values?.values() ?? [])].flatMap((one) => Object.keys(one.series))),
+    [metrics.values],
+  );
+  if (!metrics.values) return <Loading what="Reading the metrics" />;
+  const seeds = sets(rows, "range").length < rows.length;
+  const only = query["metric"];
+  const cards = only
+    ? [...CARDS, ...others(names)].filter((card) => present(card, names).some(({ name }) => name === only))
+    : CARDS.filter((card) => present(card, names).length > 0);
+  return (
+    <>
+      <Tools query={query} weight={weight} how={how} seeds={seeds} />
+      <Notes notes={[...metrics.errors].map(([run, reason]) => `${run}: ${reason}`)} />
+      {only && (
+        <p class="only">
+          Only plots with <code>{only}</code>.{" "}
+          <button type="button" class="button small" onClick={() => setQuery({ metric: null })}>
+            Show all
+          </button>
+        </p>
+      )}
+      {cards.length === 0 && train.values && ![...train.values.values()].some((one) => one.steps.length) && (
+        <Empty title="No metrics yet">They appear here with the first step that is written.</Empty>
+      )}
+      {sections(cards).map(([section, list]) => (
+        <section key={section} aria-label={section}>
+          <h2 class="section-title">{section}</h2>
+          <div class="plot-grid">
+            {list.map((card) => (
+              <MetricCard
+                key={card.title}
+                card={card}
+                names={names}
+                drawn={drawn}
+                values={metrics.values ?? new Map()}
+                drawing={{ how, weight }}
+                axes={axes}
+              />
+            ))}
+            {section === "Tools" && !only && <StatusCards rows={rows} values={train.values} kind="statuses" axes={axes} />}
+            {section === "Shape of the episodes" && !only && (
+              <StatusCards rows={rows} values={train.values} kind="ends" axes={axes} />
+            )}
+          </div>
+        </section>
+      ))}
+      {!only && <Further names={names} drawn={drawn} values={metrics.values} drawing={{ how, weight }} axes={axes} />}
+    </>
+  );
+}
+
+function Tools({ query, weight, how, seeds }: { query: Record<string, string>; weight: number; how: Spread; seeds: boolean }) {
+  const zoomed = query["from"] || query["to"];
+  return (
+    <div class="toolbar" role="group" aria-label="How the plots are drawn">
+      <div class="field">
+        <label for="smooth">Smoothing {weight > 0 ? weight.toFixed(2) : "off"}</label>
+        <input
+          id="smooth"
+          type="range"
+          min="0"
+          max="0.98"
+          step="0.02"
+          value={weight}
+          onChange={(event) => setQuery({ smooth: Number(event.currentTarget.value) || null })}
+        />
+      </div>
+      {seeds && (
+        <Choose label="Seeds" value={how} options={HOW} onChange={(value) => setQuery({ seeds: value === "range" ? null : value })} />
+      )}
+      <TextField label="From step" type="number" value={query["from"] ?? ""} onChange={(from) => setQuery({ from })} />
+      <TextField label="To step" type="number" value={query["to"] ?? ""} onChange={(to) => setQuery({ to })} />
+      <Switch label="Log steps" on={query["logx"] === "1"} onChange={(on) => setQuery({ logx: on ? 1 : null })} />
+      <Switch label="Log values" on={query["logy"] === "1"} onChange={(on) => setQuery({ logy: on ? 1 : null })} />
+      {zoomed ? (
+        <button type="button" class="button" onClick={() => setQuery({ from: null, to: null })}>
+          Reset zoom
+        </button>
+      ) : (
+        <p class="quiet toolbar-hint">Drag over a plot to zoom all of them.</p>
+      )}
+    </div>
+  );
+}
+
+interface MetricCardProps {
+  card: Card;
+  names: Set<string>;
+  drawn: RunSet[];
+  values: Map<string, Metrics>;
+  drawing: Drawing;
+  axes: Axes;
+}
+
+function MetricCard({ card, names, drawn, values, drawing, axes }: MetricCardProps) {
+  const [chosen, setChosen] = useState("");
+  const metrics = present(card, names);
+  const choose = drawn.length > 1 && metrics.length > MOST_TOGETHER;
+  const stack = (card.stack ?? false) && drawn.length === 1;
+  const shown = choose ? metrics.filter(({ name }, at) => (chosen ? name === chosen : at === 0)) : metrics;
+  const picture = useMemo(
+    () => lines(shown, drawn, values, stack ? { ...drawing, weight: 0 } : drawing),
+    [card.title, chosen, drawn, values, drawing.how, drawing.weight],
+  );
+  if (!picture.length) return null;
+  return (
+    <PlotCard
+      title={card.title}
+      {...(card.help ? { help: card.help } : {})}
+      lines={picture}
+      stack={stack}
+      axes={stack ? { ...axes, logY: false } : axes}
+      form={card.form}
+      onZoom={(from, to) => setQuery({ from, to })}
+      tools={
+        choose ? (
+          <Choose
+            label="Of"
+            value={chosen || (metrics[0]?.name ?? "")}
+            options={metrics.map(({ name, label }) => ({ value: name, label }))}
+            onChange={setChosen}
+          />
+        ) : null
+      }
+    />
+  );
+}
+
+/** Metrics without a card of their own: named in a list until the reader opens it. */
+function Further(props: Omit<MetricCardProps, "card">) {
+  const [open, setOpen] = useState(false);
+  const [words, setWords] = useState("");
+  const cards = others(props.names);
+  if (!cards.length) return null;
+  const found = cards.filter((card) => card.title.toLowerCase().includes(words.toLowerCase()));
+  return (
+    <details class="further" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>
+        <h2>Further metrics</h2> <span class="quiet">{many(cards.length, "plot")}</span>
+      </summary>
+      {open && (
+        <>
+          <div class="toolbar">
+            <TextField label="Search by name" type="search" value={words} onChange={setWords} wide />
+          </div>
+          <div class="plot-grid">
+            {found.map((card) => (
+              <MetricCard key={card.title} card={card} {...props} />
+            ))}
+          </div>
+          {!found.length && <Empty title="No metric has this in its name" />}
+        </>
+      )}
+    </details>
+  );
+}
+
+function sections(cards: Card[]): [string, Card[]][] {
+  const found = new Map<string, Card[]>();
+  for (const card of cards) found.set(card.section, [...(found.get(card.section) ?? []), card]);
+  return [...found];
+}
+
+function end(word: string | undefined): number | null {
+  const value = Number(word);
+  return word && Number.isFinite(value) ? value : null;
+}

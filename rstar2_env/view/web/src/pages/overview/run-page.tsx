@@ -1,0 +1,55 @@
+/* The overview of one run: figures, stages of a pipeline, plots. */
+import type { EpisodeFigures, RunDetail } from "../../data/types";
+import { count, isNumber, number, percent } from "../../format";
+import type { PageProps } from "../registry";
+import { RunFrame } from "../run-frame";
+import { Plots } from "./plots";
+import { Stages } from "./stages";
+import { Summary } from "./summary";
+import { Figure } from "../../ui/figure";
+
+export function RunPage({ values, query }: PageProps) {
+  return (
+    <RunFrame run={values["run"] ?? ""} tab="overview">
+      {(detail) => (
+        <>
+          {detail.kind === "pipeline" && (detail.stages.length > 0 || detail.events.length > 0) && <Stages stages={detail.stages} />}
+          <Figures detail={detail} />
+          {detail.summary && <Summary summary={detail.summary} />}
+          {(detail.kind === "training" || detail.kind === "sft" || detail.metric_names.length > 0) &&
+            detail.kind !== "evaluation" && <Plots rows={[detail]} query={query} />}
+        </>
+      )}
+    </RunFrame>
+  );
+}
+
+function Figures({ detail }: { detail: RunDetail }) {
+  const { train, eval: held } = detail.episode_figures;
+  const parts: [string, EpisodeFigures | null][] = [
+    [detail.kind === "evaluation" ? "" : "held out, last", held],
+    ["training, all", train],
+  ];
+  const shown = parts.filter((part): part is [string, EpisodeFigures] => part[1] !== null && part[1].episodes > 0);
+  if (!shown.length) return null;
+  return (
+    <>
+      {shown.map(([label, figures]) => (
+        <dl class="figures" key={label} aria-label={label || "Figures"}>
+          <Figure name={label ? `Success, ${label}` : "Success"} value={percent(figures.success)} />
+          <Figure name="Reward" value={number(figures.reward)} />
+          <Figure
+            name="Tool errors"
+            value={percent(figures.tool_error_share)}
+            {...(isNumber(figures.tool_error_share_correct)
+              ? { note: `${percent(figures.tool_error_share_correct)} in right ones` }
+              : {})}
+          />
+          <Figure name="Tokens" value={number(figures.tokens)} note="an episode" />
+          <Figure name="Turns" value={number(figures.turns)} note="an episode" />
+          <Figure name="Episodes" value={count(figures.episodes)} note={`${count(figures.problems)} problems`} />
+        </dl>
+      ))}
+    </>
+  );
+}

@@ -1,0 +1,122 @@
+/* The figures of an evaluation with their intervals, and its tables by source and difficulty. */
+import { isNumber, number, percent } from "../../format";
+
+interface Figure {
+  value: number | null;
+  error: number | null;
+  count: number;
+}
+
+const SHARES = new Set(["pass_rate", "tool_error_share", "tool_error_share_correct", "broken_formats", "code_share", "code_share_correct", "truncated", "repetition"]);
+
+export function Summary({ summary }: { summary: Record<string, unknown> }) {
+  const intervals = (summary["intervals"] ?? {}) as Record<string, unknown>;
+  const figures = Object.entries(summary).flatMap(([name, value]): [string, Figure | number][] => {
+    if (isNumber(value) && /@|_rate|_share|^reward|tool_calls|broken/.test(name)) return [[name, value]];
+    return isFigure(value) ? [[name, value]] : [];
+  });
+  if (!figures.length) return null;
+  return (
+    <>
+      <Whole figures={figures} intervals={intervals} />
+      {Object.entries((summary["by"] ?? {}) as Record<string, unknown>).map(([what, parts]) => (
+        <By key={what} what={what} parts={(parts ?? {}) as Record<string, Record<string, unknown>>} />
+      ))}
+    </>
+  );
+}
+
+function Whole({ figures, intervals }: { figures: [string, Figure | number][]; intervals: Record<string, unknown> }) {
+  return (
+    <section aria-labelledby="summary">
+      <h2 class="section-title" id="summary">
+        Figures with their errors
+      </h2>
+      <div class="card scroll-x" tabIndex={0} role="region" aria-label="Table of figures">
+        <table class="plain-table">
+          <thead>
+            <tr>
+              <th scope="col">Figure</th>
+              <th scope="col" class="right">
+                Value
+              </th>
+              <th scope="col" class="right">
+                Standard error
+              </th>
+              <th scope="col" class="right">
+                Interval
+              </th>
+              <th scope="col" class="right">
+                Taken over
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {figures.map(([name, figure]) => {
+              const form = SHARES.has(name) || name.includes("@") ? percent : number;
+              const value = typeof figure === "number" ? figure : figure.value;
+              const ends = intervals[name];
+              return (
+                <tr key={name}>
+                  <th scope="row">{name}</th>
+                  <td class="right">{form(value)}</td>
+                  <td class="right">{typeof figure === "number" ? "–" : form(figure.error)}</td>
+                  <td class="right">
+                    {Array.isArray(ends) && isNumber(ends[0]) && isNumber(ends[1]) ? `${form(ends[0])} to ${form(ends[1])}` : "–"}
+                  </td>
+                  <td class="right">{typeof figure === "number" ? "–" : number(figure.count)}</td>
+                </tr>
+              );
+            })}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+const BY = ["problems", "episodes", "pass_rate", "reward", "tool_error_share", "tokens", "turns"];
+
+/** The figures of each source, or of each difficulty, where there are several. */
+function By({ what, parts }: { what: string; parts: Record<string, Record<string, unknown>> }) {
+  const rows = Object.entries(parts).filter(([, part]) => typeof part === "object" && part !== null);
+  if (rows.length < 2) return null;
+  const shown = BY.filter((name) => rows.some(([, part]) => isNumber(part[name])));
+  return (
+    <section aria-labelledby={`by-${what}`}>
+      <h2 class="section-title" id={`by-${what}`}>
+        By {what}
+      </h2>
+      <div class="card scroll-x" tabIndex={0} role="region" aria-label={`Table by ${what}`}>
+        <table class="plain-table">
+          <thead>
+            <tr>
+              <th scope="col">{what}</th>
+              {shown.map((name) => (
+                <th scope="col" class="right" key={name}>
+                  {name}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map(([name, part]) => (
+              <tr key={name}>
+                <th scope="row">{name || "(none)"}</th>
+                {shown.map((figure) => (
+                  <td class="right" key={figure}>
+                    {(SHARES.has(figure) ? percent : number)(part[figure] as number | null)}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+function isFigure(value: unknown): value is Figure {
+  return typeof value === "object" && value !== null && "value" in value && "count" in value;
+}

@@ -1,0 +1,88 @@
+/* The problems of a run, and how often each was solved over time. */
+import { path } from "../../data/address";
+import type { ProblemRow } from "../../data/group-types";
+import type { RunDetail } from "../../data/types";
+import { count, number, percent } from "../../format";
+import { href, setQuery } from "../../shell/router";
+import { Choose, TextField } from "../../ui/fields";
+import { Table, type TableColumn } from "../../ui/table";
+import { useWindowed } from "../../ui/windowed";
+import type { PageProps } from "../registry";
+import { RunFrame } from "../run-frame";
+import { Bar, Spark } from "./bar";
+
+const BANDS: Record<string, { label: string; min?: string; max?: string }> = {
+  "": { label: "any" },
+  never: { label: "never", max: "0" },
+  sometimes: { label: "sometimes", min: "0.000001", max: "0.999999" },
+  always: { label: "always", min: "1" },
+};
+
+export function ProblemsPage({ values, query }: PageProps) {
+  return (
+    <RunFrame run={values["run"] ?? ""} tab="problems">
+      {(detail) => <Problems detail={detail} query={query} />}
+    </RunFrame>
+  );
+}
+
+function Problems({ detail, query }: { detail: RunDetail; query: Record<string, string> }) {
+  const { run, episodes } = detail;
+  const split = query["split"] ?? (episodes.train > 0 ? "train" : "eval");
+  const band = BANDS[query["solved"] ?? ""];
+  const asked = { split, q: query["q"] ?? "", task: query["task"] ?? "", sort: query["sort"] ?? "", min_success: band?.min ?? "", max_success: band?.max ?? "" };
+  const rows = useWindowed<ProblemRow>(path("runs", run, "problems"), asked, run);
+  const tasks = detail.columns.find((column) => column.name === "task")?.values ?? [];
+  return (
+    <>
+      <form class="toolbar" role="search" aria-label="Filter problems" onSubmit={(event) => event.preventDefault()}>
+        <TextField label="Problem" type="search" wide value={query["q"] ?? ""} placeholder="part of a question or id" onChange={(q) => setQuery({ q })} />
+        {episodes.train > 0 && episodes.eval > 0 && (
+          <Choose
+            label="Episodes"
+            value={split}
+            options={[
+              { value: "train", label: "training" },
+              { value: "eval", label: "held out" },
+            ]}
+            onChange={(value) => setQuery({ split: value })}
+          />
+        )}
+        <Choose label="Solved" value={query["solved"] ?? ""} options={Object.entries(BANDS).map(([value, one]) => ({ value, label: one.label }))} onChange={(solved) => setQuery({ solved })} />
+        {tasks.length > 1 && (
+          <Choose
+            label="Task"
+            value={query["task"] ?? ""}
+            options={[{ value: "", label: "all" }, ...tasks.filter((one) => one.value).map((one) => ({ value: one.value, label: `${one.value} (${count(one.count)})` }))]}
+            onChange={(task) => setQuery({ task })}
+          />
+        )}
+        <p class="quiet toolbar-hint" role="status">
+          {rows.total === null ? "…" : `${count(rows.total)} problems`}
+        </p>
+      </form>
+      <Table
+        label="Problems"
+        rows={rows}
+        columns={COLUMNS}
+        rowKey={(row) => row.problem_id}
+        to={(row) => href(["runs", run, "problems", row.problem_id], { split })}
+        sort={query["sort"] ?? ""}
+        onSort={(sort) => setQuery({ sort })}
+        empty="No problem fits these filters."
+      />
+    </>
+  );
+}
+
+const COLUMNS: TableColumn<ProblemRow>[] = [
+  { name: "problem_id", label: "Problem", width: 120, grow: true, sortable: true, rank: 0, cell: (row) => row.problem_id || "(no name)" },
+  { name: "question", label: "Question", width: 240, grow: true, rank: 5, cell: (row) => row.question },
+  { name: "trend", label: "Over time", title: "Share of right answers at the last steps at which it came", width: 128, rank: 1, cell: (row) => <Spark values={row.trend} /> },
+  { name: "success", label: "Right", width: 130, sortable: true, rank: 0, cell: (row) => <Bar share={row.success} /> },
+  { name: "seen", label: "Episodes", width: 84, align: "right", sortable: true, rank: 3, cell: (row) => count(row.seen) },
+  { name: "tool_error_share", label: "Tool errors", width: 96, align: "right", sortable: true, rank: 6, cell: (row) => percent(row.tool_error_share) },
+  { name: "tokens", label: "Tokens", width: 76, align: "right", sortable: true, rank: 7, cell: (row) => number(row.tokens) },
+  { name: "task", label: "Task", width: 110, rank: 4, cell: (row) => row.task },
+  { name: "last_step", label: "Last step", width: 84, align: "right", sortable: true, rank: 8, cell: (row) => count(row.last_step) },
+];

@@ -1,0 +1,193 @@
+/* A plot as a card: title, what is under the pointer, a legend that turns lines off and on, and its data as a table. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useTheme } from "../shell/theme";
+import { Copy } from "../ui/copy";
+import { type Axes, Canvas } from "./canvas";
+import { aligned, type Line, thinned, told, withBand } from "./lines";
+import { dash, hatching, look } from "./palette";
+
+const MOST_ROWS = 400;
+
+export interface PlotCardProps {
+  title: string;
+  help?: string;
+  lines: Line[];
+  stack?: boolean;
+  axes: Axes;
+  form: (value: number) => string;
+  onZoom: (from: number | null, to: number | null) => void;
+  /** What the x axis counts. */
+  unit?: string;
+  height?: number;
+  tools?: ComponentChildren;
+}
+
+export function PlotCard(props: PlotCardProps) {
+  const { title, lines, axes, form, stack = false, unit = "step", height = 200 } = props;
+  const [off, setOff] = useState<Set<string>>(new Set());
+  const [point, setPoint] = useState<number | null>(null);
+  const [open, setOpen] = useState(false);
+  const drawn = useMemo(() => lines.filter((line) => !off.has(line.id)), [lines, off]);
+  const near = useNear();
+  const toggle = (id: string) => {
+    const next = new Set(off);
+    if (!next.delete(id)) next.add(id);
+    setOff(next);
+  };
+  const summary = `${title} by ${unit}. ${drawn.map((line) => `${line.label}: ${told(line, form)}`).join(". ")}. The table below holds the data.`;
+  return (
+    <section class="card plot-card" aria-label={title} ref={near.place}>
+      <header class="card-head">
+        <h3>{title}</h3>
+        {props.tools}
+      </header>
+      {props.help && <p class="card-help">{props.help}</p>}
+      {near.seen ? (
+        <Canvas
+          lines={drawn}
+          stack={stack}
+          axes={axes}
+          form={form}
+          height={height}
+          label={summary}
+          onPoint={setPoint}
+          onZoom={props.onZoom}
+        />
+      ) : (
+        <div style={{ minHeight: `${height}px` }} />
+      )}
+      <Legend lines={lines} off={off} toggle={toggle} point={point} form={form} stack={stack} unit={unit} />
+      <details class="plot-data" onToggle={(event) => setOpen(event.currentTarget.open)}>
+        <summary>Data of “{title}”</summary>
+        {open && <DataTable lines={drawn} form={form} unit={unit} title={title} />}
+      </details>
+    </section>
+  );
+}
+
+function Legend({
+  lines,
+  off,
+  toggle,
+  point,
+  form,
+  stack,
+  unit,
+}: {
+  lines: Line[];
+  off: Set<string>;
+  toggle: (id: string) => void;
+  point: number | null;
+  form: (value: number) => string;
+  stack: boolean;
+  unit: string;
+}) {
+  return (
+    <div class="legend">
+      <ul>
+        <li class="legend-x" aria-hidden="true">
+          {point === null ? "last" : `${unit} ${Math.round(point * 100) / 100}`}
+        </li>
+        {lines.map((line) => (
+          <li key={line.id}>
+            <button type="button" aria-pressed={!off.has(line.id)} onClick={() => toggle(line.id)} title="Show or hide">
+              <Swatch line={line} area={stack} />
+              <span class="legend-name">{line.label}</span>
+              <span class="legend-value">{valueAt(line, point, form)}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+/** Patterns of areas as they are in the plot. */
+const HATCHES = ["", "M5 10 13 0M11 10 19 0", "M5 0 13 10M11 0 19 10", "M6 5h2m2 0h2m2 0h2", "M5 10 13 0M11 10 19 0M5 0 13 10M11 0 19 10"];
+
+/** The sign of a line in legends: its colour and its dash, or its square. */
+export function Swatch({ line, area = false }: { line: Pick<Line, "color" | "dash">; area?: boolean }) {
+  const { shown } = useTheme();
+  const color = look(shown).line(line.color);
+  return (
+    <svg class="swatch" width="22" height="10" aria-hidden="true">
+      {area ? (
+        <>
+          <rect x="3" y="0" width="16" height="10" rx="2" fill={color} fill-opacity={hatching(line.color) ? 0.33 : 0.7} />
+          <path d={HATCHES[hatching(line.color)]} stroke={color} stroke-width="1.4" fill="none" />
+        </>
+      ) : (
+        <line x1="0" y1="5" x2="22" y2="5" stroke={color} stroke-width="2.4" stroke-dasharray={dash(line.dash).join(" ")} />
+      )}
+    </svg>
+  );
+}
+
+function valueAt(line: Line, x: number | null, form: (value: number) => string): string {
+  let at = -1;
+  for (const [index, value] of line.x.entries()) {
+    if (line.y[index] === null || line.y[index] === undefined) continue;
+    if (x !== null && value > x) break;
+    at = index;
+  }
+  const value = line.y[at];
+  return value === null || value === undefined ? "–" : form(value);
+}
+
+function DataTable({ lines, form, unit, title }: { lines: Line[]; form: (value: number) => string; unit: string; title: string }) {
+  const shown = useMemo(() => lines.flatMap(withBand), [lines]);
+  const { x, columns } = useMemo(() => aligned(shown), [shown]);
+  const rows = thinned(x.length, MOST_ROWS);
+  const csv = () =>
+    [[unit, ...shown.map((line) => `"${line.label.replace(/"/g, '""')}"`)], ...x.map((value, at) => [value, ...columns.map((column) => column[at] ?? "")])]
+      .map((cells) => cells.join(","))
+      .join("\n");
+  return (
+    <>
+      <p class="plot-data-head">
+        {rows.length < x.length && `${rows.length} of ${x.length} ${unit}s, evenly chosen. `}
+        <Copy text={csv} what={`the data of ${title}`} label="Copy CSV" />
+      </p>
+      <div class="plot-data-rows" tabIndex={0} role="region" aria-label={`Data of ${title}`}>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">{unit}</th>
+              {shown.map((line) => (
+                <th scope="col" key={line.id}>
+                  {line.label}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map((at) => (
+              <tr key={at}>
+                <th scope="row">{x[at]}</th>
+                {columns.map((column, index) => (
+                  <td key={index}>{column[at] === null || column[at] === undefined ? "–" : form(column[at])}</td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  );
+}
+
+/** Whether an element has come near the view: plots far below are drawn when they are reached. */
+function useNear(): { place: { current: HTMLElement | null }; seen: boolean } {
+  const place = useRef<HTMLElement>(null);
+  const [seen, setSeen] = useState(false);
+  useEffect(() => {
+    if (seen || !place.current) return;
+    const observer = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && setSeen(true), {
+      rootMargin: "300px",
+    });
+    observer.observe(place.current);
+    return () => observer.disconnect();
+  }, [seen]);
+  return { place, seen };
+}

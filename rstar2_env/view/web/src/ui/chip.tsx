@@ -1,0 +1,94 @@
+/* Labelled chips: statuses, ends, states. Each has a word and a sign, so that colour is never the only cue. */
+import type { ComponentChildren } from "preact";
+import { visible } from "../format";
+
+export type Tone = "good" | "bad" | "warn" | "info" | "quiet";
+
+const SIGNS: Record<Tone, string> = { good: "✓", bad: "✕", warn: "!", info: "•", quiet: "" };
+
+export function Chip({
+  tone = "quiet",
+  sign,
+  title,
+  children,
+}: {
+  tone?: Tone;
+  sign?: string;
+  title?: string;
+  children: ComponentChildren;
+}) {
+  const mark = sign ?? SIGNS[tone];
+  return (
+    <span class={`chip ${tone}`} title={title}>
+      {mark && (
+        <span class="chip-sign" aria-hidden="true">
+          {mark}
+        </span>
+      )}
+      {children}
+    </span>
+  );
+}
+
+/** The tone of a tool's status. */
+export function statusTone(status: string): Tone {
+  if (status === "ok") return "good";
+  if (status === "empty") return "info";
+  if (status === "unavailable") return "warn";
+  return "bad";
+}
+
+/** The tone of how an episode ended. */
+export function endTone(end: string): Tone {
+  if (end === "answered" || end === "terminated") return "info";
+  if (end === "unavailable" || end === "cancelled") return "quiet";
+  return "warn";
+}
+
+/** The tone of a run's or a stage's state. */
+export function stateTone(state: string): Tone {
+  if (state === "finished" || state === "done") return "good";
+  if (state === "running") return "info";
+  if (state === "failed") return "bad";
+  return "warn";
+}
+
+export function StatusChips({ counts, injected }: { counts: Record<string, number>; injected?: Record<string, number> }) {
+  const entries = Object.entries(counts);
+  const faults = Object.entries(injected ?? {});
+  if (!entries.length && !faults.length) return <span class="quiet">no calls</span>;
+  return (
+    <span class="chips">
+      {entries.map(([name, count]) => (
+        <Chip key={name} tone={statusTone(name)}>
+          {visible(name)}
+          {count > 1 && ` ×${count}`}
+        </Chip>
+      ))}
+      {faults.map(([name, count]) => (
+        <Chip key={`injected ${name}`} tone="warn" sign="⚡" title="A fault that a wrapper injected">
+          injected {visible(name)}
+          {count > 1 && ` ×${count}`}
+        </Chip>
+      ))}
+    </span>
+  );
+}
+
+export function CorrectChip({ correct }: { correct: boolean | null }) {
+  if (correct === null || correct === undefined) return <span class="quiet">not graded</span>;
+  return correct ? <Chip tone="good">right</Chip> : <Chip tone="bad">wrong</Chip>;
+}
+
+export function KeptChip({ kept, reason }: { kept: boolean | null; reason: string }) {
+  if (kept === null || kept === undefined) return null;
+  return kept ? (
+    <Chip tone="good" sign="▲">
+      kept
+    </Chip>
+  ) : (
+    <Chip tone="quiet" sign="▽">
+      dropped{reason && `: ${visible(reason)}`}
+    </Chip>
+  );
+}

@@ -1,0 +1,88 @@
+/* What stands where data will be, is not, or could not be read. */
+import type { ComponentChildren } from "preact";
+import type { Loaded } from "../data/hooks";
+
+export function Loading({ what = "Loading" }: { what?: string }) {
+  return (
+    <div class="state" role="status">
+      <span class="spinner" aria-hidden="true" />
+      {what}…
+    </div>
+  );
+}
+
+export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+  return (
+    <div class="state empty">
+      <p class="state-title">{title}</p>
+      {children && <div class="state-text">{children}</div>}
+    </div>
+  );
+}
+
+export function Failed({ error, again, page = false }: { error: Error; again?: () => void; page?: boolean }) {
+  const title = "This could not be shown";
+  return (
+    <div class="state failed" role="alert">
+      {page ? <h1>{title}</h1> : <p class="state-title">{title}</p>}
+      <p class="state-text">{error.message}</p>
+      {again && (
+        <button type="button" class="button" onClick={again}>
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** The states of a load, and its value when it is there. An old value stays while a new one is loaded. */
+export function Shown<T>({
+  load,
+  what,
+  page = false,
+  children,
+}: {
+  load: Loaded<T>;
+  what?: string;
+  /** Whether it is the whole page: then the states have its head. */
+  page?: boolean;
+  children: (value: T) => ComponentChildren;
+}) {
+  if (load.value !== null) {
+    return (
+      <>
+        {load.error && <Notes notes={[`This may be out of date. ${load.error.message}`]} />}
+        {children(load.value)}
+      </>
+    );
+  }
+  if (load.error) return <Failed error={load.error} again={load.again} page={page} />;
+  return (
+    <>
+      {page && <h1 class="off-screen">{what ?? "Loading"}</h1>}
+      <Loading {...(what ? { what } : {})} />
+    </>
+  );
+}
+
+/** Remarks about the data: files that are broken off, parts that are still being read. */
+export function Notes({ notes }: { notes: string[] }) {
+  if (!notes.length) return null;
+  const shown = notes.slice(0, 3);
+  const rest = notes.slice(3);
+  return (
+    <div class="notes" role="note">
+      {shown.map((note) => (
+        <p key={note}>{note}</p>
+      ))}
+      {rest.length > 0 && (
+        <details>
+          <summary>{rest.length} more</summary>
+          {rest.map((note) => (
+            <p key={note}>{note}</p>
+          ))}
+        </details>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,222 @@
+/* A table of any length: only rows in view are elements. Sorted by its heads, walked by the keyboard as one grid. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Empty, Failed, Loading } from "./states";
+import { useVirtual } from "./use-virtual";
+import { useWide } from "./wide";
+import type { Windowed } from "./windowed";
+
+const HEAD = 36;
+
+/** Where lists were left, for as long as the page is open. */
+const LEFT = new Map<string, { top: number; active: number }>();
+
+export interface TableColumn<Row> {
+  name: string;
+  label: string;
+  /** A longer explanation of the head. */
+  title?: string;
+  /** Width in pixels; `grow` shares what is left. */
+  width: number;
+  grow?: boolean;
+  /** Width that it should have before columns of lower need take their room. */
+  wish?: number;
+  align?: "right";
+  sortable?: boolean;
+  /** Columns of a higher number go first where there is no room; 0 always stays. */
+  rank: number;
+  cell: (row: Row) => ComponentChildren;
+}
+
+export interface TableProps<Row> {
+  label: string;
+  rows: Windowed<Row>;
+  columns: TableColumn<Row>[];
+  rowKey: (row: Row) => string;
+  /** Where a row leads. */
+  to?: (row: Row, index: number) => string;
+  sort: string;
+  onSort: (sort: string) => void;
+  empty: ComponentChildren;
+  rowHeight?: number;
+  rowClass?: (row: Row) => string;
+}
+
+export function Table<Row>(props: TableProps<Row>) {
+  const { rows, rowHeight = 36 } = props;
+  const scroller = useRef<HTMLDivElement>(null);
+  const id = useId();
+  const wide = useWide(scroller);
+  const columns = useMemo(() => fitting(props.columns, wide), [props.columns, wide]);
+  const template = columns
+    .map((column) => (column.grow ? `minmax(${column.width}px, 1fr)` : `${column.width}px`))
+    .join(" ");
+  const total = rows.total ?? 0;
+  const virtual = useVirtual(total, rowHeight, scroller, HEAD);
+  const [active, setActive] = useState(-1);
+  const first = virtual.items[0]?.index ?? 0;
+  const last = virtual.items.at(-1)?.index ?? 0;
+  useEffect(() => rows.show(first, last));
+  useEffect(() => setActive((at) => Math.min(at, total - 1)), [total]);
+  const known = rows.total !== null;
+  useLayoutEffect(() => {
+    // A list that the reader comes back to is where it was left; another order or filter begins at its top.
+    const left = LEFT.get(rows.list);
+    setActive(known ? (left?.active ?? -1) : -1);
+    scroller.current?.scrollTo({ top: known ? (left?.top ?? 0) : 0 });
+  }, [rows.list, known]);
+  useEffect(() => {
+    if (known) LEFT.set(rows.list, { top: scroller.current?.scrollTop ?? 0, active });
+  });
+
+  if (rows.error && rows.total === null) return <Failed error={rows.error} again={rows.again} />;
+  const move = (to: number) => {
+    const at = Math.max(0, Math.min(total - 1, to));
+    setActive(at);
+    virtual.scrollTo(at);
+  };
+  const onKey = (event: KeyboardEvent) => {
+    if ((event.target as HTMLElement).closest("[role=columnheader]") && event.key !== "ArrowDown") return;
+    const page = Math.max(1, Math.floor((scroller.current?.clientHeight ?? 400) / rowHeight) - 2);
+    const steps: Record<string, () => void> = {
+      ArrowDown: () => move(active + 1),
+      j: () => move(active + 1),
+      ArrowUp: () => move(active - 1),
+      k: () => move(active - 1),
+      PageDown: () => move(active + page),
+      PageUp: () => move(active - page),
+      Home: () => move(0),
+      End: () => move(total - 1),
+      Enter: () => {
+        const row = rows.row(active);
+        if (row && props.to) location.hash = props.to(row, active);
+      },
+    };
+    const step = event.ctrlKey || event.metaKey || event.altKey ? undefined : steps[event.key];
+    if (!step || !total) return;
+    event.preventDefault();
+    event.stopPropagation();
+    step();
+  };
+  const rendered = active >= first && active <= last;
+  return (
+    <div class="table-frame">
+      {rows.error && (
+        <p class="table-error" role="alert">
+          Some rows could not be loaded. {rows.error.message}{" "}
+          <button type="button" class="button small" onClick={rows.again}>
+            Try again
+          </button>
+        </p>
+      )}
+      <div
+        class="table"
+        role="grid"
+        aria-label={props.label}
+        aria-rowcount={rows.total === null ? -1 : total + 1}
+        aria-colcount={columns.length}
+        aria-activedescendant={active >= 0 && rendered ? `${id}-${active}` : undefined}
+        aria-busy={rows.loading}
+        tabIndex={0}
+        ref={scroller}
+        onKeyDown={onKey}
+        onFocus={(event) => event.target === event.currentTarget && active < 0 && total && setActive(first)}
+      >
+        <div role="rowgroup" class="table-head">
+          <div role="row" class="row" aria-rowindex={1} style={{ gridTemplateColumns: template, height: `${HEAD}px` }}>
+            {columns.map((column) => (
+              <Head key={column.name} column={column} sort={props.sort} onSort={props.onSort} />
+            ))}
+          </div>
+        </div>
+        <div role="rowgroup" class="table-body" style={{ height: total ? `${virtual.height}px` : "auto" }}>
+          {virtual.items.map((item) => {
+            const row = rows.row(item.index);
+            return (
+              <div
+                key={row ? props.rowKey(row) : item.index}
+                id={`${id}-${item.index}`}
+                role="row"
+                aria-rowindex={item.index + 2}
+                aria-selected={item.index === active}
+                class={`row${item.index === active ? " active" : ""} ${row && props.rowClass ? props.rowClass(row) : ""}`}
+                style={{ gridTemplateColumns: template, height: `${rowHeight}px`, transform: `translateY(${item.start}px)` }}
+                onClick={(event) => {
+                  setActive(item.index);
+                  const onLink = (event.target as HTMLElement).closest("a");
+                  if (row && props.to && !onLink && !String(getSelection())) location.hash = props.to(row, item.index);
+                }}
+              >
+                {columns.map((column, at) => (
+                  <div key={column.name} role="gridcell" class={`cell ${column.align ?? ""}`}>
+                    {!row ? (
+                      <span class="ghost-cell" aria-hidden="true" />
+                    ) : at === 0 && props.to ? (
+                      <a href={props.to(row, item.index)} tabIndex={-1}>
+                        {column.cell(row)}
+                      </a>
+                    ) : (
+                      column.cell(row)
+                    )}
+                  </div>
+                ))}
+              </div>
+            );
+          })}
+          {total === 0 && (
+            <div role="row" class="row-note">
+              <div role="gridcell">{rows.loading ? <Loading /> : <Empty title="Nothing to show">{props.empty}</Empty>}</div>
+            </div>
+          )}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+function Head<Row>({
+  column,
+  sort,
+  onSort,
+}: {
+  column: TableColumn<Row>;
+  sort: string;
+  onSort: (sort: string) => void;
+}) {
+  const up = sort === column.name;
+  const down = sort === `-${column.name}`;
+  const sorted = up ? "ascending" : down ? "descending" : "none";
+  return (
+    <div
+      role="columnheader"
+      class={`cell ${column.align ?? ""}`}
+      aria-sort={column.sortable ? sorted : undefined}
+      title={column.title}
+    >
+      {column.sortable ? (
+        <button type="button" onClick={() => onSort(down ? column.name : up ? "" : `-${column.name}`)}>
+          {column.label}
+          <span class="sort-sign" aria-hidden="true">
+            {up ? "▲" : down ? "▼" : ""}
+          </span>
+        </button>
+      ) : (
+        column.label
+      )}
+    </div>
+  );
+}
+
+/** The columns that have room, in their order. */
+function fitting<Row>(columns: TableColumn<Row>[], wide: number): TableColumn<Row>[] {
+  const chosen = new Set<TableColumn<Row>>();
+  let used = 24;
+  const wished = columns.reduce((sum, column) => sum + Math.max(0, (column.wish ?? 0) - column.width), 0);
+  for (const column of [...columns].sort((a, b) => a.rank - b.rank)) {
+    const needed = column.rank > 0 ? wished : 0;
+    if (column.rank > 0 && used + column.width + needed > wide) break;
+    chosen.add(column);
+    used += column.width;
+  }
+  return columns.filter((column) => chosen.has(column));
+}

@@ -1,0 +1,75 @@
+"""``rstar2 view`` and ``rstar2 show`` from a shell."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+from cli_runner import run
+from run_sample import write_run
+from viewed import write_page
+
+from rstar2_env.view.server import ViewServer, page
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("RSTAR2_VIEW_CACHE", str(tmp_path / "cache"))
+
+
+def test_text_goes_from_the_overview_to_one_episode(tmp_path):
+    write_run(tmp_path / "run")
+    assert "eval/pass_rate" in run("view", "--text", tmp_path / "run", columns=100).output
+    listed = run("view", "--text", tmp_path / "run", "--episodes", "3", "--filter", "split=train&kept=0", columns=100)
+    assert "3 of 12 episodes" in listed.output
+    assert "é step 1 group 0" in run("view", tmp_path / "run", "--episode", "train-1-0", columns=100).output
+    assert "answered 9" in run("show", tmp_path / "run" / "episodes" / "train-000001.jsonl.gz").output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["view", "--text", "nowhere"], "is not there: name the folder of a run"),
+        (["view", "--text", "empty"], "looked for folders with a run.json"),
+        (["view", "empty/x.txt"], "or the .jsonl file of an evaluation"),
+        (["view", "--text", "run", "--filter", "kepd=1"], "there is no 'kepd'; there are"),
+        (["view", "--text", "run", "--filter", "kept"], "must be NAME=VALUE"),
+        (["view", "--text", "run", "--filter", "step=x"], "step must be a whole number"),
+        (["view", "--text", "run", "--sort", "x"], "There is no column 'x'"),
+        (["view", "--text", "run", "--episode", "x"], "is no key of an episode"),
+        (["show", "empty"], "rstar2 view --text"),
+        (["show", "nowhere.jsonl"], "cannot be read"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_mistake_is_told_in_one_line(tmp_path, monkeypatch, arguments, told):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "x.txt").write_text("")
+    write_run(tmp_path / "run", steps=1)
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert told in " ".join(done.stderr.split())
+
+
+def test_nothing_heavy_is_loaded():
+    code = (
+        "import sys, rstar2_env.view.answers, rstar2_env.view.export, rstar2_env.view.server, rstar2_env.cli.view;"
+        "print([name for name in ('torch', 'transformers', 'starlette', 'uvicorn') if name in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize(("flags", "opens"), [((), True), (("--no-browser",), False), (("--token",), False)], ids=str)
+def test_a_browser_is_opened_on_the_page_and_never_given_the_token(tmp_path, monkeypatch, flags, opens):
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr(page, "PageFiles", lambda made=page.PageFiles: made(write_page(tmp_path / "page")))
+    monkeypatch.setattr(ViewServer, "wait", lambda server: None)
+    write_run(tmp_path / "run", steps=1)
+    told = run("view", tmp_path / "run", "--port", "0", *flags).stderr
+    (link,) = re.findall(r"http://127\.0\.0\.1:\d+/\S*", told)
+    assert ("?token=" in link) == ("Open this link yourself" in told) == ("--token" in flags)
+    assert opened == ([link] if opens else [])

@@ -1,0 +1,240 @@
+"""The overview: a card for every figure, and what smoothing, axes, zoom, seeds and legends make of the curves.
+
+Curves are drawn on a canvas, so these tests read the table below each ("Data of ..."), the words that are drawn beside
+the axes, and whether two pictures are the same.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from statistics import mean, stdev
+from urllib.parse import parse_qs
+
+import pytest
+from playwright.sync_api import expect
+from waiting import wait_for
+
+from rstar2_env.core.run_folder import read_run
+
+CARDS = {
+    "Success": {"held out": "eval/pass_rate", "played": "rollout/pass_rate", "kept": "kept/pass_rate"},
+    "Reward": {"held out": "eval/reward", "played": "rollout/reward", "kept": "kept/reward"},
+    "Tool errors": {
+        "all episodes": "rollout/tool_error_share",
+        "right episodes": "rollout/tool_error_share_correct",
+        "kept episodes": "kept/tool_error_share",
+    },
+    "Length": {"held out": "eval/tokens", "played": "rollout/tokens", "kept": "kept/tokens"},
+    "Statuses of calls": {name: f"rollout/status/{name}" for name in ("ok", "empty", "exception", "timeout")},
+    "How episodes ended": {name: f"rollout/end/{name}" for name in ("answered", "no_answer", "tokens")},
+    "Groups rejected and refilled": {
+        "rejected (share)": "rollout/groups_rejected",
+        "refilled": "rollout/groups_refilled",
+    },
+    "Where a step's time goes": {
+        "rollout": "seconds/rollout",
+        "training": "seconds/train",
+        "hand-over": "seconds/hand_over",
+    },
+    "Seconds of an episode": {"tools": "seconds/tool"},
+    "Share of tokens that train": {"trained": "tokens/share_trained"},
+}
+"""Figures of a run by the label of their line, by card."""
+SIDE_BY_SIDE = "overview?runs=roc-0,roc-1,grpo-0"
+_HEAR = """() => {
+  const pen = CanvasRenderingContext2D.prototype;
+  const [clear, fill] = [pen.clearRect, pen.fillText];
+  pen.clearRect = function (...all) { this.canvas.signs = []; return clear.apply(this, all); };
+  pen.fillText = function (text, ...rest) { this.canvas.signs?.push(text); return fill.call(this, text, ...rest); };
+}"""
+"""Has every canvas keep the words that are drawn on it."""
+
+
+def card(page, title):
+    """The card of a plot."""
+    return page.get_by_role("region", name=title, exact=True)
+
+
+def data(page, title):
+    """The values of a card's table, by label and step; it is opened."""
+    if not card(page, title).locator(".plot-data[open]").count():
+        page.get_by_text(f"Data of “{title}”").click()
+    rows = page.get_by_role("region", name=f"Data of {title}", exact=True).locator("tr")
+    rows.last.wait_for()
+    head, *body = [[cell.strip() for cell in row.split("\t")] for row in rows.all_inner_texts()]
+    return {
+        label: {int(row[0]): number(row[at]) for row in body if row[at] != "–"} for at, label in enumerate(head) if at
+    }
+
+
+def number(text):
+    """What a cell says: shares as shares, times in seconds."""
+    value, unit = re.fullmatch(r"([−\d.,e-]+)\s*(%|ms|s|)", text).groups()
+    return float(value.replace(",", "").replace("−", "-")) * {"%": 0.01, "ms": 0.001, "s": 1, "": 1}[unit]
+
+
+def figures(runs, run, name):
+    """A figure of a run as its folder has it, by step."""
+    told = {int(line["step"]): line.get(name, math.nan) for line in read_run(runs / run).metrics()}
+    return {step: value for step, value in told.items() if not math.isnan(value)}
+
+
+def near(values):
+    """Equal to these but for the digits that a table shows."""
+    return {step: pytest.approx(value, rel=0.006, abs=0.0006) for step, value in values.items()}
+
+
+def picture(page, title):
+    """What is drawn in a card."""
+    return card(page, title).locator("canvas").evaluate("canvas => canvas.toDataURL()")
+
+
+def redrawn(page, title, before):
+    """Wait until a card's picture is another one, and give it."""
+    wait_for(lambda: picture(page, title) != before)
+    return picture(page, title)
+
+
+def signs(page, title):
+    """The words at the axes of a card."""
+    return [text for text in card(page, title).locator("canvas").evaluate("canvas => canvas.signs") if text]
+
+
+def asked(page):
+    """What the address says, by name."""
+    return {name: values[0] for name, values in parse_qs(page.url.partition("?")[2]).items()}
+
+
+def test_every_figure_has_a_card_with_the_numbers_of_the_run(look, runs):
+    page = look("runs/roc-0")
+    for title, lines in CARDS.items():
+        expect(card(page, title)).to_be_visible()
+        shown = data(page, title)
+        for label, name in lines.items():
+            found = {step: shown[label].get(step, 0.0) for step in figures(runs, "roc-0", name)}
+            assert found == near(figures(runs, "roc-0", name)), f"{title}: {label}"
+        card(page, title).scroll_into_view_if_needed()
+        expect(card(page, title).locator("canvas")).to_be_visible()
+
+
+def test_smoothing_is_a_mean_of_the_past_and_keeps_what_it_smooths(look, runs):
+    page = look("runs/roc-0?smooth=0.5")
+    raw, sums, mass = figures(runs, "roc-0", "rollout/tokens"), 0.0, 0.0
+    wanted = {}
+    for step, value in raw.items():
+        sums, mass = 0.5 * sums + 0.5 * value, 0.5 * mass + 0.5
+        wanted[step] = sums / mass
+    assert data(page, "Length")["played"] == near(wanted)
+    smooth = picture(page, "Length")
+    page.get_by_label("Smoothing 0.50").fill("0")
+    expect(page.get_by_label("Smoothing off")).to_be_visible()
+    assert data(page, "Length")["played"] == near(raw)
+    redrawn(page, "Length", smooth)
+
+
+def test_axes_in_logarithms_have_decades_and_no_step_zero(look):
+    page = look("runs/roc-0")
+    page.evaluate(_HEAR)
+    plain = picture(page, "Success")
+    page.get_by_label("Log steps", exact=True).check()
+    steps = redrawn(page, "Success", plain)
+    assert {text for text in signs(page, "Success") if text.isdigit()} == {"1", "10"}
+    page.get_by_label("Log values", exact=True).check()
+    redrawn(page, "Success", steps)
+    shares = [text for text in signs(page, "Success") if "%" in text]
+    assert shares
+    assert set(shares) <= {"0.1%", "1.0%", "10.0%", "100%"}
+    assert asked(page) == {"logx": "1", "logy": "1"}
+    for label in ("Log steps", "Log values"):
+        page.get_by_label(label).uncheck()
+    wait_for(lambda: picture(page, "Success") == plain)
+
+
+def test_dragging_over_a_plot_zooms_all_and_so_do_the_fields_until_it_is_reset(look):
+    page = look("runs/roc-0")
+    page.evaluate(_HEAR)
+    whole = {title: picture(page, title) for title in ("Success", "Tool errors")}
+    over = card(page, "Success").locator(".u-over")
+    over.scroll_into_view_if_needed()
+    box = over.bounding_box()
+    page.mouse.move(box["x"] + 0.2 * box["width"], box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.9 * box["width"], box["y"] + 40, steps=5)
+    page.mouse.up()
+    expect(page.get_by_role("button", name="Reset zoom")).to_be_visible()
+    assert asked(page) == {"from": "2", "to": "7"}
+    page.mouse.move(1, 1)  # away: what is under the pointer is marked
+    for title, before in whole.items():
+        redrawn(page, title, before)
+        steps = [int(text) for text in signs(page, title) if text.isdigit()]
+        assert (min(steps), max(steps)) == (2, 7), title
+    zoomed = picture(page, "Tool errors")
+    page.get_by_label("To step").fill("4")
+    closer = redrawn(page, "Tool errors", zoomed)
+    assert asked(page) == {"from": "2", "to": "4"}
+    again = look("runs/roc-0?from=2&to=4")
+    assert picture(again, "Tool errors") == closer, "a link leads to the same view"
+    page.get_by_role("button", name="Reset zoom").click()
+    expect(page.get_by_label("From step")).to_have_value("")
+    assert asked(page) == {}
+    for title, before in whole.items():
+        wait_for(lambda title=title, before=before: picture(page, title) == before)
+
+
+def test_seeds_are_a_mean_with_a_band_or_each_a_line(look, runs):
+    page = look(SIDE_BY_SIDE)
+    seeds = [figures(runs, f"roc-{seed}", "eval/reward") for seed in (0, 1)]
+    both = {step: [one[step] for one in seeds] for step in seeds[0]}
+    shown = data(page, "Reward")
+    assert list(shown) == ["roc (2 seeds)", "roc (2 seeds), low", "roc (2 seeds), high", "grpo-0"]
+    for edge, of in {"": mean, ", low": min, ", high": max}.items():
+        assert shown[f"roc (2 seeds){edge}"] == near({step: of(values) for step, values in both.items()}), edge
+    band = picture(page, "Reward")
+    page.get_by_label("Seeds", exact=True).select_option(label="Mean ± deviation")
+    band = redrawn(page, "Reward", band)
+    shown = data(page, "Reward")
+    high = {step: mean(values) + stdev(values) for step, values in both.items()}
+    assert shown["roc (2 seeds), high"] == near(high)
+    page.get_by_label("Seeds", exact=True).select_option(label="Each run")
+    redrawn(page, "Reward", band)
+    shown = data(page, "Reward")
+    assert list(shown) == ["roc-0", "roc-1", "grpo-0"]
+    assert [shown[f"roc-{seed}"] for seed in (0, 1)] == [near(one) for one in seeds]
+    card(page, "Reward").get_by_label("Of", exact=True).select_option(label="played")
+    wanted = near(figures(runs, "grpo-0", "rollout/reward"))
+    expect(page.get_by_role("region", name="Data of Reward").locator("tbody tr")).to_have_count(len(wanted))
+    assert data(page, "Reward")["grpo-0"] == wanted
+
+
+def test_a_legend_turns_its_line_off_and_on(look):
+    page = look("runs/roc-0")
+    before, labels = picture(page, "Tool errors"), list(data(page, "Tool errors"))
+    button = card(page, "Tool errors").get_by_role("button", name="right episodes")
+    expect(button).to_have_attribute("aria-pressed", "true")
+    button.click()
+    expect(button).to_have_attribute("aria-pressed", "false")
+    redrawn(page, "Tool errors", before)
+    assert list(data(page, "Tool errors")) == [label for label in labels if label != "right episodes"]
+    button.click()
+    expect(button).to_have_attribute("aria-pressed", "true")
+    assert list(data(page, "Tool errors")) == labels
+
+
+def test_options_in_which_two_recipes_differ_are_told_side_by_side(look, runs):
+    page = look("overview?runs=roc-0,grpo-0")
+    table = page.get_by_role("region", name="Options that differ")
+    expect(table.get_by_role("columnheader")).to_have_text(["Option", "roc-0", "grpo-0"])
+    rows = [row.split("\t") for row in table.locator("tbody tr").all_inner_texts()]
+    told = {name.strip(): (one.strip(), other.strip()) for name, one, other in rows}
+    a, b = (read_run(runs / run).config["parts"]["selector"] for run in ("roc-0", "grpo-0"))
+    differ = {name for name in a | b if a.get(name) != b.get(name)}
+    assert set(told) == {"trainer", *(f"parts.selector.{name}" for name in differ)}
+    assert told["trainer"] == ("grpo_roc", "grpo")
+    assert told["parts.selector.name"] == ("roc", "all")
+    assert told["parts.selector.minimum"] == (str(a["minimum"]), "–")
+    page = look(f"{SIDE_BY_SIDE}&left=roc-0&right=roc-1")
+    page.get_by_role("heading", name="What tells the recipes apart").click()
+    rows = page.get_by_role("region", name="Options that differ").locator("tbody tr")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("run.seed")

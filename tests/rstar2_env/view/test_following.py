@@ -1,0 +1,36 @@
+"""Who asks again is told the runs that have changed since, and everything where nobody knows since when."""
+
+from __future__ import annotations
+
+import pytest
+from run_sample import groups_of, write_run
+
+from rstar2_env.core.run_folder import RunWriter
+from rstar2_env.view.following import Follower
+from rstar2_env.view.library import Library
+
+
+@pytest.fixture
+def follower(tmp_path):
+    for name in "ab":
+        write_run(tmp_path / name, steps=1)
+    library = Library([tmp_path / "a", tmp_path / "b"], tmp_path / "cache")
+    found = Follower(library)
+    assert found.read_all(60)
+    yield found
+    library.close()
+
+
+def test_the_runs_that_changed_since_are_told(tmp_path, follower):
+    cursor = follower.changes("")[0]
+    assert follower.changes(cursor) == (cursor, [], False)
+    RunWriter(tmp_path / "b").train(9, groups_of(9))
+    assert follower.read_all(60)
+    later, changed, listed = follower.changes(cursor)
+    assert (changed, listed) == (["b"], False)
+    assert follower.changes(later) == (later, [], False)
+
+
+@pytest.mark.parametrize("cursor", ["", "another-99", "-99"])
+def test_a_cursor_of_another_viewer_means_everything(follower, cursor):
+    assert follower.changes(cursor)[1:] == (["a", "b"], True)

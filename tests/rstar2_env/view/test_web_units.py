@@ -1,0 +1,35 @@
+"""The page's own unit tests pass, which are in TypeScript beside it, and its sources keep the rules of the house."""
+
+import shutil
+import subprocess
+
+import pytest
+from places import ROOT
+
+WEB = ROOT / "rstar2_env" / "view" / "web"
+
+
+def test_the_pages_own_tests_pass():
+    if not shutil.which("npm") or not (WEB / "node_modules").is_dir():
+        pytest.skip("what the page is built of is not there: run `make view`, which needs Node")
+    done = subprocess.run(["npm", "test"], cwd=WEB, capture_output=True, text=True, timeout=800, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_no_lock_file_names_a_registry():
+    lock = (WEB / "package-lock.json").read_text()
+    assert '"resolved"' not in lock
+    assert "registry" not in lock
+
+
+def test_no_source_puts_text_into_the_page_as_html():
+    sources = [path for path in (WEB / "src").rglob("*") if path.suffix in (".ts", ".tsx")]
+    assert len(sources) > 30
+    for path in sources:
+        for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "dangerouslySet", "eval("):
+            assert word not in path.read_text(), f"{path.relative_to(ROOT)} uses {word}"
+
+
+def test_no_source_file_of_the_page_is_longer_than_is_allowed():
+    files = [path for folder in ("src", "tests") for path in (WEB / folder).rglob("*") if path.is_file()]
+    assert [path.name for path in files if len(path.read_text().splitlines()) > 400] == []

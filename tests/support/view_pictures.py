@@ -1,0 +1,146 @@
+"""Draws the pictures of docs/pictures/view: ``python tests/support/view_pictures.py [NAME ...]``."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chromium import Chromium, Watched
+from made_runs import MadeRun, write_evaluation, write_training
+from places import DOCS
+from spelled_tokens import write_spelled
+from waiting import wait_for
+
+from rstar2_env.core.run_folder import EpisodeEntry, read_run
+from rstar2_env.view.server import ViewServer
+
+OUT = DOCS / "pictures" / "view"
+MOST_BYTES = 300_000
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A view to draw.
+
+    Attributes:
+        view: Its address; ``{kept}`` stands for an episode of ``roc-0`` that trains, ``{group}`` for its group.
+        width: Of the window, in pixels.
+        dark: Whether the page is dark.
+        at: The heading to scroll to; empty for the top.
+        click: What to click on, as a selector; empty for nothing.
+        height: Of the window, in pixels.
+    """
+
+    view: str
+    width: int = 1440
+    dark: bool = False
+    at: str = ""
+    click: str = ""
+    height: int = 720
+
+
+_OVERVIEW = "overview?runs=roc-0,roc-1,grpo-0"
+_ONE = "runs/roc-0?smooth=0.6"
+_COMPARE = "compare?a=eval-before&b=eval-after"
+PICTURES = {
+    "overview": Picture(_OVERVIEW),
+    "overview-dark": Picture(_OVERVIEW, dark=True),
+    "overview-tools": Picture(_ONE, at="Tools", height=900),
+    "overview-trains": Picture(_ONE, at="What trains", height=510),
+    "overview-time": Picture(_ONE, at="Time", height=484, dark=True),
+    "episodes": Picture("runs/roc-0/episodes?split=train&step=30-&status=error"),
+    "episode": Picture("runs/roc-0/episodes/{kept}", height=900),
+    "episode-narrow-dark": Picture("runs/roc-0/episodes/{kept}", 390, dark=True, height=900),
+    "tokens": Picture("runs/roc-0/episodes/{kept}?tab=tokens", click=".tokens .token >> nth=42", height=900),
+    "groups": Picture("runs/roc-0/groups", dark=True),
+    "group": Picture("runs/roc-0/groups/{group}", height=1080),
+    "group-narrow": Picture("runs/roc-0/groups/{group}", 390, height=1080),
+    "sampler": Picture("runs/curriculum/sampler"),
+    "problems": Picture("runs/roc-0/problems?sort=success"),
+    "compare": Picture(_COMPARE),
+    "compare-narrow-dark": Picture(_COMPARE, 390, dark=True, height=900),
+}
+"""The pictures, by name."""
+_NO_PATHS = "document.querySelectorAll('.path, .run-path').forEach((one) => { one.hidden = true; })"
+_TO = "node => window.scrollBy(0, node.getBoundingClientRect().top - 72)"
+_DRAWN = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))"
+
+
+def draw(browser: Any, chosen: Sequence[str], out: Path, *, steps: int = 60) -> None:
+    """Make runs, look at them, and write pictures.
+
+    Args:
+        browser: Playwright's browser.
+        chosen: Names of pictures.
+        out: Folder of the pictures.
+        steps: Steps of the runs of training.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        runs = Path(folder) / "runs"
+        _make(runs, steps)
+        named = _named(runs / "roc-0")
+        with ViewServer([runs], cache=Path(folder) / "cache") as server:
+            wait_for(lambda: not any(row["indexing"] or row["searchable"] for row in server.answers.runs()["runs"]))
+            pages = Watched(browser)
+            for name in chosen:
+                picture = PICTURES[name]
+                address = f"{server.link}#/{picture.view.format(**named)}"
+                page = pages.open(address, width=picture.width, height=picture.height, dark=picture.dark)
+                page.evaluate(_NO_PATHS)
+                if picture.at:
+                    page.get_by_role("heading", name=picture.at, exact=True).evaluate(_TO)
+                if picture.click:
+                    page.locator(picture.click).click()
+                page.evaluate(_DRAWN)  # plots are drawn when they come into view
+                page.screenshot(path=out / f"{name}.png")
+            pages.close()
+
+
+def _make(runs: Path, steps: int) -> None:
+    every = max(1, steps // 6)
+    made = MadeRun(
+        steps=steps, problems=60, problems_per_step=4, size=8, refill=3, eval_every=every, checkpoint_every=2 * every
+    )
+    for seed in (0, 1):
+        write_training(runs / f"roc-{seed}", made, seed=seed)
+    write_spelled(runs / "roc-0")
+    write_training(runs / "grpo-0", made, trainer="grpo", slips=(0.3, 0.28))
+    sampler = {"parts": {"sampler": {"name": "curriculum", "window": 48}}}
+    write_training(runs / "curriculum", made, options=sampler)
+    write_evaluation(runs / "eval-before")
+    write_evaluation(runs / "eval-after", seed=1, right=0.9)
+
+
+def _named(run: Path) -> dict[str, str]:
+    """An episode that trains and is right, with a call that failed, of a group that is mixed; and that group."""
+    found = read_run(run)
+    steps = found.steps[len(found.steps) // 10 :]
+    places = [(step, at, one) for step in steps for at, one in enumerate(found.episodes(step)) if one.kept]
+    right = Counter((step, one.episode.group) for step, _, one in places if one.episode.correct)
+
+    def fitness(place: tuple[int, int, EpisodeEntry]) -> tuple[bool, bool, int]:
+        step, _, one = place
+        told = one.episode.correct and bool(one.episode.error_share) and not one.episode.injected
+        return told, one.episode.task == "products", -abs(right[step, one.episode.group] - 5)
+
+    step, at, one = max(places, key=fitness)
+    return {"kept": f"train-{step}-{at}", "group": f"{step}/{one.episode.group}"}
+
+
+def main() -> None:
+    """Draw the pictures that the command line names, or all."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    chromium = Chromium()
+    try:
+        draw(chromium.browser, sys.argv[1:] or list(PICTURES), OUT)
+    finally:
+        chromium.close()
+
+
+if __name__ == "__main__":
+    main()
