@@ -1,20 +1,23 @@
 """What recipes make of one cold start, over seeds: the proof that GRPO-RoC cleans up calls, and curves of many recipes.
 
     python benchmarks/learning.py compare [--seeds 5] [--recipes grpo+grpo_roc] [--faults 0,0.1]
-    python benchmarks/learning.py curves [--seeds 3] [--recipes grpo+dapo]
+    python benchmarks/learning.py curves [--seeds 3] [--recipes grpo+dapo] [--world teaching]
     python benchmarks/learning.py page                 # tables and figure of what is there, into docs/
+    python benchmarks/learning.py table                # the comparison in short, printed
 
-A model of half a million parameters is cold-started on tool-use traces with deliberate mistakes, on problems of two and
-three operations that it keeps getting wrong; every run begins with that model. ``compare`` trains on ``--budget``
-episodes, so that all arms take as many steps, and those that choose play more; ``curves`` plays as many with every
-recipe, so that those that choose take fewer steps. A run is evaluated ten times on the same ``--problems`` held-out
-problems, at the temperature of training and without injected faults. It is one process; what it came to is one line of
-``results.jsonl`` in the folder, and a run that has one is not made again. One that was killed goes on from its last
-checkpoint. ``--runs 3`` makes at most three that are missing.
+A model of a tenth of a million parameters, to which words and numbers up to 99 are a token each, is cold-started on
+tool-use traces most of which begin with a call that fails, on problems whose numbers it copies badly. In the world
+``indifferent`` the others make their call twice, so that an episode whose first call fails ends right as often as one
+whose first call runs: rewards say nothing of failing calls. In the world ``teaching`` they do not, and rewards teach a
+policy to avoid failing calls. Every run of a world begins with the same model. ``compare`` trains on ``--budget``
+episodes, so that all arms take as many steps, and those that choose play more; ``curves`` plays ``--curve-budget`` with
+every recipe, so that those that choose take fewer steps. Evaluations are of the same held-out problems, at the
+temperature of training and without injected faults. A run is one process; what it came to is one line of ``--results``,
+and a run that has one is not made again: what is in the repository is ``benchmarks/learning_WORLD.jsonl``. A run that
+was killed goes on from its last checkpoint in ``--out``. ``--runs 3`` makes at most three that are missing. Other
+settings (``--source``, ...) need another ``--results``.
 
-What it does not show: anything about large models, or about time. A step takes some 3 seconds of one core, 4 where
-twice as many episodes are played, evaluations included: with its 50 runs the comparison takes some 8 hours of one core,
-and with their 60 the curves some 6.
+What it does not show: anything about large models, or about time.
 """
 
 from __future__ import annotations
@@ -22,216 +25,129 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import fcntl
+import gc
 import json
+import multiprocessing
 import os
+import re
 import shutil
 import subprocess
 import sys
 import time
+import traceback
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import learning_cause
+import learning_sandbox
+from learning_runs import ARMS, CURVES, LAST, WORLDS, Arm, Results, Run, Settings
+
 ROOT = Path(__file__).resolve().parent.parent
+RESULTS = {name: ROOT / "benchmarks" / f"learning_{name}.jsonl" for name in WORLDS}
 ENV = "rstar2/MathTool-v0"
 ENV_OPTIONS: dict[str, Any] = {
+    "sandbox": learning_sandbox.SUMS,
     "dialect_options": {"system": "", "instruction": ""},
     "traceback": False,
     "max_turns": 5,
 }
-EPISODE_TOKENS, TURN_TOKENS = 256, 96
+EPISODE_TOKENS, TURN_TOKENS = 160, 48
 GROUPS, GROUP_SIZE = 8, 8
-EVALUATIONS = 10
 FAULTS = "fault_injection:rate={rate},kinds=timeout+lost+transient"
+FREQUENT = 40
+"""How often a word stands in the traces, at least, that the model gets a token for."""
 
 
-@dataclass(frozen=True)
-class Arm:
-    """A way of training: a recipe, and what is changed of it."""
-
-    recipe: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-
-ARMS: dict[str, Arm] = {
-    "grpo": Arm("grpo"),
-    "grpo_roc": Arm("grpo_roc"),
-    "grpo_roc, rank": Arm("grpo_roc", {"selector": "roc:mode=rank"}),
-    "grpo_roc_ties": Arm("grpo_roc_ties"),
-    "grpo, call_penalty": Arm("grpo", {"advantage": "call_penalty:malformed=-0.5,failed=-0.5,how=add"}),
-}
-"""The arms of the comparison; every other name is a recipe as it is."""
-CURVES = (
-    "grpo",
-    "grpo_roc",
-    "grpo_roc_ties",
-    "apo",
-    "cispo",
-    "clip_cov",
-    "dapo",
-    "dppo",
-    "dr_grpo",
-    "echo",
-    "gigpo",
-    "gmpo",
-    "gspo",
-    "kl_cov",
-    "lite_ppo",
-    "maxrl",
-    "opo",
-    "reinforce_pp",
-    "rloo",
-    "sapo",
-)
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What all runs of a folder have in common.
-
-    Attributes:
-        budget: Episodes that a run trains on, or plays; what refill plays comes on top.
-        problems: Held-out problems of an evaluation, one episode each.
-        source: Where problems come from.
-        traces: Traces of the cold start.
-        sft_steps: Its optimizer steps.
-        learning_rate: Of every run, whatever its recipe says.
-    """
-
-    budget: int = 9600
-    problems: int = 1024
-    source: str = "arithmetic:level=3"
-    traces: int = 4000
-    sft_steps: int = 800
-    learning_rate: float = 2e-4
-
-
-@dataclass(frozen=True)
-class Run:
-    """One run.
-
-    Attributes:
-        arm: Name of its arm, or of a recipe.
-        seed: Its seed.
-        faults: Share of calls in training that meet an injected fault.
-        counts: Whether the budget is of episodes that are ``"trained"`` on or ``"played"``.
-    """
-
-    arm: str
-    seed: int
-    faults: float = 0.0
-    counts: str = "trained"
-
-    @property
-    def folder(self) -> str:
-        """Name of its folder."""
-        return f"{self.arm.replace(', ', '-')}-{self.counts}-faults{self.faults:g}-seed{self.seed}"
-
-
-class Results:
-    """The folder of runs that belong together.
+def cold_start(folder: Path, settings: Settings) -> Path:
+    """Make the model that every run begins with, once.
 
     Args:
-        folder: Where it is.
-        settings: What the runs have in common; a folder of other settings is refused.
+        folder: Where runs are kept.
+        settings: What it is made with; a folder of other settings is refused.
     """
-
-    def __init__(self, folder: Path, settings: Settings) -> None:
-        self.folder, self.settings = folder, settings
-        folder.mkdir(parents=True, exist_ok=True)
-        path, own = folder / "settings.json", dataclasses.asdict(settings)
-        if path.exists() and (held := json.loads(path.read_text())) != own:
-            raise SystemExit(f"{folder} holds runs of other settings ({held}); choose another --out.")
-        path.write_text(json.dumps(own))
-
-    def lines(self) -> list[dict[str, Any]]:
-        """What each finished run came to; a line that a killed process left unfinished is passed over."""
-        path = self.folder / "results.jsonl"
-        found = []
-        for line in path.read_text().splitlines() if path.exists() else ():
-            try:
-                found.append(json.loads(line))
-            except json.JSONDecodeError:
-                continue
-        return found
-
-    def missing(self, runs: Sequence[Run]) -> list[Run]:
-        """The runs without a line, in their order."""
-        names = [one.name for one in dataclasses.fields(Run)]
-        done = {Run(**{name: line[name] for name in names}) for line in self.lines()}
-        return [run for run in runs if run not in done]
-
-    def add(self, run: Run, **found: Any) -> None:
-        """Write the line of a run, all at once."""
-        line = json.dumps({**dataclasses.asdict(run), **found}) + "\n"
-        with open(self.folder / "results.jsonl", "ab") as file:
-            if file.tell() and not self._ends():
-                file.write(b"\n")
-            file.write(line.encode())
-            file.flush()
-            os.fsync(file.fileno())
-
-    def _ends(self) -> bool:
-        with open(self.folder / "results.jsonl", "rb") as file:
-            file.seek(-1, os.SEEK_END)
-            return file.read(1) == b"\n"
-
-
-def cold_start(results: Results) -> Path:
-    """Make the model that every run begins with, once."""
     from functools import partial
 
     from rstar2_env.traces.writer import generate_traces
     from rstar2_env.trainers.api import sft
-    from rstar2_env.trainers.backends.trl.model import be_quiet
     from rstar2_env.trainers.cold_start import read_traces
     from rstar2_env.trainers.demonstration.tiny import make_tiny_model
     from rstar2_env.wrappers.make import make_env
 
-    folder, settings = results.folder / "cold-start", results.settings
-    if (folder / "done").exists():
-        return folder
-    shutil.rmtree(folder, ignore_errors=True)
-    be_quiet()
+    start, done, own = folder / "cold-start", folder / "cold-start.json", dataclasses.asdict(settings)
+    if done.exists():
+        if (held := json.loads(done.read_text())) != own:
+            raise SystemExit(f"{folder} holds runs of other settings ({held}); choose another --out.")
+        return start
+    shutil.rmtree(start, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
     written = generate_traces(
         partial(make_env, ENV, problems=settings.source, **ENV_OPTIONS),
         settings.source,
         episodes=settings.traces,
         seed=0,
-        error_rate=0.35,
-        wrong_rate=0.3,
-        call_mistakes=("undefined_name", "misspelt", "division_by_zero", "syntax"),
+        error_rate=settings.error_rate,
+        wrong_rate=settings.wrong_rate,
+        call_mistakes=settings.call_mistakes.split("+"),
     )
-    traces = results.folder / "traces.jsonl"
-    traces.write_text("".join(json.dumps(trace.record()) + "\n" for trace in written))
-    make_tiny_model(folder, seed=0)
+    records = [trace.record() for trace in written]
+    if settings.twice:
+        records = [twice(record) for record in records]
+    traces = folder / "traces.jsonl"
+    traces.write_text("".join(json.dumps(record) + "\n" for record in records))
+    words = words_of(message["content"] for record in records for message in record["messages"])
+    make_tiny_model(start, hidden=settings.hidden, layers=settings.layers, seed=0, words=words)
     sft(
         read_traces(traces),
-        model=str(folder),
-        output_dir=str(folder),
+        model=str(start),
+        output_dir=str(start),
         steps=settings.sft_steps,
         batch_size=32,
         rows_per_device=32,
-        learning_rate=3e-3,
+        learning_rate=5e-3,
         seed=0,
         threads=1,
         progress=False,
     )
-    (folder / "done").touch()
-    return folder
+    done.write_text(json.dumps(own))
+    return start
 
 
-def train(run: Run, results: Results) -> None:
-    """Make one run, or go on with it, and write what it came to."""
+def twice(record: dict[str, Any]) -> dict[str, Any]:
+    """A trace as it was, or with its first call and the response to it twice if that call does not fail."""
+    messages = record["messages"]
+    if record["call_mistake"] is None:
+        at = next(number for number, message in enumerate(messages) if message["role"] == "assistant")
+        messages[at:at] = messages[at : at + 2]
+    return record
+
+
+def words_of(texts: Iterator[str]) -> list[str]:
+    """The words that are frequent in texts, each with the space before it, and the numbers of two digits."""
+    counts = Counter(word for text in texts for word in re.findall(r" ?[A-Za-z]{2,}", text))
+    frequent = [word for word, count in counts.items() if count >= FREQUENT]
+    return [*frequent, *map(str, range(10, 100))]
+
+
+def train(run: Run, results: Results, out: Path) -> None:
+    """Make one run, or go on with it, and write what it came to.
+
+    Args:
+        run: The run.
+        results: Where that is written.
+        out: Where runs are kept.
+    """
     from rstar2_env.core.run_folder import read_run
     from rstar2_env.trainers.base import TRAINERS
 
     settings, arm = results.settings, ARMS.get(run.arm) or Arm(run.arm)
-    start, folder, began = cold_start(results), results.folder / run.folder, time.process_time()
-    oversample = TRAINERS.get(arm.recipe).configure({"model": "m"}, arm.options).rollout.oversample
-    each = GROUPS * GROUP_SIZE * (oversample if run.counts == "played" else 1)
-    steps = max(1, settings.budget // each)
+    start, folder, began = cold_start(out, settings), out / run.folder, time.process_time()
+    config = TRAINERS.get(arm.recipe).configure({"model": "m"}, arm.options)
+    oversample = config.rollout.oversample
+    each = GROUPS * GROUP_SIZE
+    played = run.counts == "played"
+    steps = max(1, settings.curve_budget // (each * oversample) if played else settings.budget // each)
     if not ((folder / "run.json").exists() and read_run(folder).finished):
         play(run, arm, steps, start, folder, settings)
     read = read_run(folder)
@@ -240,7 +156,12 @@ def train(run: Run, results: Results) -> None:
         for step in read.evaluated_steps
         if (held := read.held_out(step))
     ]
-    results.add(run, curve=curve, **final(curve), steps=steps, cpu_seconds=round(time.process_time() - began))
+    told = {"curve": curve, **final(curve), "steps": steps, "cpu_seconds": time.process_time() - began}
+    if not played:
+        till = next(point["step"] for point in curve if point["step"])
+        penalty = config.parts.advantage.options.get("failed") or 0.0
+        told |= {"cause_steps": till, "causes": learning_cause.causes(read, till, penalty)}
+    results.add(run, **json.loads(json.dumps(told), parse_float=lambda text: round(float(text), 5)))
     for heavy in (*folder.glob("checkpoint-*"), folder / "episodes"):
         shutil.rmtree(heavy, ignore_errors=True)
 
@@ -261,6 +182,8 @@ def play(run: Run, arm: Arm, steps: int, start: Path, folder: Path, settings: Se
     begun = any(folder.glob("checkpoint-*"))
     if not begun:
         shutil.rmtree(folder, ignore_errors=True)  # it was killed before it had anything to go on with
+    every = evaluated_every(run, steps, settings)
+    held_out = settings.problems if run.counts == "trained" else settings.curve_problems
     trainer = make(
         arm.recipe,
         **{
@@ -271,14 +194,15 @@ def play(run: Run, arm: Arm, steps: int, start: Path, folder: Path, settings: Se
             "output_dir": str(folder),
             "seed": run.seed,
             "steps": steps,
+            "temperature": 1.0,
             "learning_rate": settings.learning_rate,
             "problems_per_step": GROUPS,
             "group_size": GROUP_SIZE,
-            "tokens_per_device": 64 * EPISODE_TOKENS,
+            "tokens_per_device": 2 * GROUPS * GROUP_SIZE * EPISODE_TOKENS,
             "max_episode_tokens": EPISODE_TOKENS,
             "max_turn_tokens": TURN_TOKENS,
-            "eval": {"every": max(1, steps // EVALUATIONS), "episodes": settings.problems},
-            "save_every": max(1, steps // EVALUATIONS),
+            "eval": {"every": every, "episodes": held_out},
+            "save_every": every,
             "resume": begun,
             "threads": 1,
             "progress": False,
@@ -289,6 +213,13 @@ def play(run: Run, arm: Arm, steps: int, start: Path, folder: Path, settings: Se
         trainer.train()
     finally:
         trainer.close()
+
+
+def evaluated_every(run: Run, steps: int, settings: Settings) -> int:
+    """Steps between evaluations; of a run of the comparison, so many that only the last two are made."""
+    if run.counts == "trained":
+        return max(1, steps - max(1, steps // settings.evaluations))
+    return max(1, steps // settings.curve_evaluations)
 
 
 def figures(episodes: Iterator[Any]) -> dict[str, float]:
@@ -305,33 +236,60 @@ def figures(episodes: Iterator[Any]) -> dict[str, float]:
 
 
 def final(curve: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Means over the last fifth of the evaluations, that before the first step apart; the best success of all."""
-    after = [point for point in curve if point["step"]]
-    last = after[-max(1, len(after) // 5) :]
+    """Means over the evaluations in the last fifth of the steps, and the best success of all evaluations."""
+    last = [point for point in curve if point["step"] > LAST * curve[-1]["step"]]
     names = ("success", "failing", "length", "length_right")
     found = {name: sum(point[name] for point in last) / len(last) for name in names}
     return {**found, "most_success": max(point["success"] for point in curve)}
 
 
-def make_all(runs: Sequence[Run], results: Results, most: int | None = None) -> list[Run]:
+def make_all(runs: Sequence[Run], results: Results, out: Path, most: int | None = None) -> list[Run]:
     """Make the runs that are missing, one process after the other; returns those that are missing still.
 
     Args:
         runs: All runs.
-        results: Where they are kept. Whoever comes second waits for the first, and makes what that one did not.
+        results: What they come to. Whoever comes second waits for the first, and makes what that one did not.
+        out: Where they are kept.
         most: Most runs to make.
     """
-    with open(results.folder / "lock", "w") as lock:
+    out.mkdir(parents=True, exist_ok=True)
+    with open(out / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        for run in results.missing(runs)[:most]:
-            told = json.dumps([dataclasses.asdict(run), str(results.folder), dataclasses.asdict(results.settings)])
-            print(f"{run.arm}, seed {run.seed}, faults {run.faults:g} ...", flush=True)
-            log = results.folder / f"{run.folder}.log"
-            with open(log, "a") as file:
-                code = subprocess.run([sys.executable, __file__, "one", told], stdout=file, stderr=file).returncode
-            if code:
-                print(f"  it ended with {code}: {log}", flush=True)
+        if left := results.missing(runs)[:most]:
+            told = json.dumps([[dataclasses.asdict(run) for run in left], str(results.path), str(out)])
+            subprocess.run([sys.executable, __file__, "work", told], check=True)
     return results.missing(runs)
+
+
+def work(runs: Sequence[Run], results: Results, out: Path) -> None:
+    """Make runs, each in a fork of this process, which has imported what takes long; it computes nothing itself."""
+    import rstar2_env.trainers.backends.trl.run  # noqa: F401 - takes long
+    from rstar2_env.trainers.backends.trl.model import be_quiet
+
+    be_quiet()
+    gc.collect()
+    gc.freeze()  # else every collection in a run looks through all that was imported
+    for run in runs:
+        print(f"{run.arm}, seed {run.seed}, faults {run.faults:g} ...", flush=True)
+        log, began = out / f"{run.folder}.log", time.monotonic()
+        one = multiprocessing.get_context("fork").Process(target=_logged, args=(run, results, out, log))
+        one.start()
+        one.join()
+        if one.exitcode:
+            print(f"  it ended with {one.exitcode}: {log}", flush=True)
+        else:
+            print(f"  {time.monotonic() - began:.0f} s", flush=True)
+
+
+def _logged(run: Run, results: Results, out: Path, log: Path) -> None:
+    with open(log, "a") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    try:
+        train(run, results, out)
+    except BaseException:
+        traceback.print_exc()
+        raise
 
 
 def runs_of(what: str, seeds: int, recipes: Sequence[str] = (), faults: Sequence[float] = ()) -> list[Run]:
@@ -352,30 +310,42 @@ def runs_of(what: str, seeds: int, recipes: Sequence[str] = (), faults: Sequence
 def main(given: Sequence[str] | None = None) -> int:
     """Make runs, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("compare", "curves", "page", "one"))
-    parser.add_argument("run", nargs="?", help=argparse.SUPPRESS)
-    parser.add_argument("--out", type=Path, default=ROOT / "runs" / "learning")
+    parser.add_argument("what", choices=("compare", "curves", "page", "table", "work"))
+    parser.add_argument("told", nargs="?", help=argparse.SUPPRESS)
+    parser.add_argument("--world", choices=list(WORLDS), default=next(iter(WORLDS)), help="what the cold start learned")
+    parser.add_argument("--results", type=Path, help="what runs came to; those in it are not made again")
+    parser.add_argument("--out", type=Path, help="where runs are kept")
     parser.add_argument("--runs", type=int, help="make at most so many")
     parser.add_argument("--seeds", type=int)
     parser.add_argument("--recipes", type=lambda text: text.split("+"), default=[], help="joined by +")
     parser.add_argument("--faults", type=lambda text: [float(one) for one in text.split(",")], default=[])
+    names = [option.name for option in dataclasses.fields(Settings)]
     for option in dataclasses.fields(Settings):
-        parser.add_argument(f"--{option.name.replace('_', '-')}", type=type(option.default), default=option.default)
+        parser.add_argument(f"--{option.name.replace('_', '-')}", type=type(option.default), help=f"{option.default}")
     parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="where page writes")
     options = parser.parse_args(given)
-    if options.what == "one":
-        run, folder, settings = json.loads(options.run)
-        train(Run(**run), Results(Path(folder), Settings(**settings)))
+    if options.what == "work":
+        runs, path, out = json.loads(options.told)
+        work([Run(**run) for run in runs], Results(Path(path), {}), Path(out))
         return 0
-    names = [option.name for option in dataclasses.fields(Settings)]
-    results = Results(options.out, Settings(**{name: getattr(options, name) for name in names}))
+    if options.what == "table":
+        from learning_page import short_table
+
+        results = Results(options.results or RESULTS[options.world], {})
+        print(short_table(results.lines(), dataclasses.asdict(results.settings)), end="")
+        return 0
     if options.what == "page":
         from learning_page import write_page
 
-        print(write_page(results.lines(), dataclasses.asdict(results.settings), options.docs))
+        read = {name: Results(path, {}) for name, path in RESULTS.items()}
+        told = {name: (one.lines(), dataclasses.asdict(one.settings)) for name, one in read.items()}
+        print(write_page(told, options.docs))
         return 0
+    asked = {name: value for name in names if (value := getattr(options, name)) is not None}
+    results = Results(options.results or RESULTS[options.world], {**WORLDS[options.world], **asked})
+    out = options.out or ROOT / "runs" / "learning" / options.world
     seeds = options.seeds or {"compare": 5, "curves": 3}[options.what]
-    left = make_all(runs_of(options.what, seeds, options.recipes, options.faults), results, options.runs)
+    left = make_all(runs_of(options.what, seeds, options.recipes, options.faults), results, out, options.runs)
     print(f"{len(left)} runs are missing; `python benchmarks/learning.py page` writes the tables of what is there.")
     return int(bool(left) and options.runs is None)
 

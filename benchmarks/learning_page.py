@@ -1,4 +1,4 @@
-"""The tables and the figure of ``learning.py``: ``docs/learning.md`` and ``docs/curves.png``, of what was run."""
+"""The tables and the figure of ``learning.py``: ``docs/learning.md`` and its pictures, of what was run."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
+from textwrap import wrap
 from typing import Any
+
+import learning_cause
+from learning_runs import CURVES, LAST
 
 Line = Mapping[str, Any]
 BASE = "grpo"
+WIDTH = 120
 FIFTH = 0.2
 """What the share of failing calls is to fall to, of that of ``BASE``."""
 T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
@@ -19,21 +24,81 @@ FIGURES = {
     "failing": "failing calls in correct episodes",
     "length": "tokens of an episode",
 }
+SHORT = ("grpo_roc", "grpo_roc_clean")
+"""The arms of the short table, besides ``BASE``."""
+SHORT_FIGURES = {
+    "success": ("success", 3),
+    "failing": ("failing calls, share of calls in correct episodes", 3),
+    "length_right": ("tokens of a correct episode", 1),
+}
+SCHEMES = {
+    "light": ("#222222", "#ffffff", "#1f5fbf", "#8a8a8a"),
+    "dark": ("#e6e6e6", "#1e2129", "#6ea8fe", "#9a9a9a"),
+}
+"""Colours of text, paper, a recipe and ``BASE``, for light and dark pages."""
 HEAD = """<!-- Made by `python benchmarks/learning.py page`. Change benchmarks/learning_page.py instead. -->
 
 # What recipes teach
 
-A model of 0.46 M parameters on `rstar2/MathTool-v0` with the problems `{source}`, from one cold start of {sft_steps}
-steps on {traces} traces, of which 35 % begin with a failing call and 30 % copy a wrong number. Every figure is of the
-same {problems} held-out problems, at the temperature of training, without injected faults, and the mean of the last
-fifth of a run's ten evaluations. A tiny model in a small world: the order says little of large ones.
+A model of a tenth of a million parameters (2 layers, 64 wide) on `rstar2/MathTool-v0` with problems of arithmetic
+whose numbers it copies badly, from one cold start. Every figure is of held-out problems at the temperature of
+training, without injected faults, and the mean of the evaluations in the last fifth of a run's steps: in the comparison
+those after 36 and 40 of 40 steps, the last fifth of ten at equal distances (the first eight are not made); in the
+curves the last of four. A tiny model in a small world: the order says little of large ones.
 
 ```sh
-options="--budget {budget} --source {source} --sft-steps {sft_steps}"
-python benchmarks/learning.py compare $options    # every arm and seed; goes on with what is missing
-python benchmarks/learning.py curves $options
-python benchmarks/learning.py page $options       # this page
+python benchmarks/learning.py compare    # every arm and seed; goes on with what benchmarks/learning_*.jsonl lack
+python benchmarks/learning.py curves     # and with --world teaching
+python benchmarks/learning.py page       # this page
+python benchmarks/learning.py table      # the comparison in short, as `make compare` ends with it
 ```
+"""
+
+
+WORLDS = {
+    "indifferent": (
+        "Where rewards do not mind failing calls",
+        "Of {traces} traces of the cold start ({sft_steps} steps, problems `{source}`), {errors} begin with a call "
+        "that fails ({mistakes}) and is then put right; the others make the right call twice. So the cold start ends "
+        "right as often after a first call that fails as after one that runs (50 and 49 % of 1,024 episodes), and "
+        "rewards say nothing of failing calls, as where the paper found that GRPO keeps its errors. "
+        "Learning rate {learning_rate}.",
+    ),
+    "teaching": (
+        "Where rewards teach to avoid failing calls",
+        "The same, but traces without a failing call make one call, and calls fail in more ways ({mistakes}): what "
+        "begins with a failing call ends right less often, so that every algorithm learns to avoid it. "
+        "Learning rate {learning_rate}.",
+    ),
+}
+"""Title and description of each world."""
+
+
+TRIED = """## Settings that were tried
+
+What the comparison needs is a cold start whose right answers often come through a failing call, for which rewards
+do not care, and problems that stay hard for another reason. Cold starts, on held-out problems; the last column is
+the share of right answers where the first call ran, and where it failed (an exception / a syntax error, if both are
+written). Failing calls are those of right episodes:
+
+| model | problems | traces | success | failing calls | right after a call that ran, failed |
+|---|---|---|---|---|---|
+| 0.46 M parameters, characters | `arithmetic:level=3` | 35 % fail first, 30 % copy wrongly | .22 | .07 | |
+| 0.1 M, words and pairs of digits | `arithmetic:level=2` | 70 %, 30 % | .19 | .16 | |
+| the same | `arithmetic:level=1,max_number=199` | 70 % fail first | .67 | .24 | .76, .59 / .43 |
+| the same, 1,500 steps | the same | the same | .85 | .30 | .92, .81 / .72 |
+| 600 steps, the others call twice | the same | the same | .52 | .25 | .54, .62 / .20 |
+| the same, no syntax errors | the same | the same | .55 | .25 | .56, .57 |
+| the same, no undefined names either: **the one above** | the same | the same | .49 | .30 | .49, .50 |
+| the same, divisions by zero alone | the same | the same | .72 | .34 | .67, .75 |
+
+In the third, a call that fails is put right less often than a call that runs is right, so that plain GRPO learns to
+avoid it for the answer's sake: 40 steps at a learning rate of 1e-3 took the share of failing calls from .24 to .021
+and .012 (seeds 0 and 1; in the latter success fell to .58), `grpo_roc` by rank to .007 and .007, `grpo_roc_ties` to
+.001 and .007, `grpo_roc_clean` to .005 and .010: a third to a half of what was little. In the sixth, where rewards
+are indifferent, one seed of the same took it to .36 under `grpo`, .025 under `grpo_roc` by rank, .013 under
+`grpo_roc_ties` and .015 under `grpo_roc_clean`, with more success (.54; .61, .56, .62); but a call with an
+undefined name is shorter than the right one, so that cleaner answers are longer there.
 """
 
 
@@ -88,21 +153,56 @@ def holds(row: Mapping[str, Any]) -> bool:
     return bool(apart and apart["success"][2] >= 0 and row["share"] <= FIFTH and apart["length_right"][0] < 0)
 
 
-def write_page(lines: Sequence[Line], settings: Mapping[str, Any], docs: Path) -> Path:
-    """Write the page, and the figure if there are curves; returns the page's path.
+def short_table(lines: Sequence[Line], settings: Mapping[str, Any]) -> str:
+    """The comparison in short, as Markdown: what each of ``SHORT`` came to, and paired intervals against ``BASE``.
 
     Args:
-        lines: Of all runs.
+        lines: Of the comparison.
         settings: What they have in common.
+    """
+    seeds = {line["seed"] for line in lines if line["arm"] == BASE and line["counts"] == "trained"}
+    text = [
+        f"| {len(seeds)} seeds, {settings['problems']:,} held-out problems (`make compare`) | "
+        + " | ".join(f"`{arm}`" for arm in (BASE, *SHORT))
+        + " |",
+        "|---|" + "---:|" * (1 + len(SHORT)),
+    ]
+    for faults in sorted({line["faults"] for line in lines if line["counts"] == "trained"}):
+        rows = {row["arm"]: row for row in compared(lines, faults)}
+        trained = f"the same, {faults:.0%} of the calls in training made to fail: " if faults else ""
+        for name, (title, digits) in SHORT_FIGURES.items():
+            cells = []
+            for arm in (BASE, *SHORT):
+                found = f"{mean(line[name] for line in rows[arm]['seeds'].values()):.{digits}f}"
+                apart = rows[arm]["apart"].get(name)
+                cells.append(found if apart is None else f"{found} ({apart[1]:+.{digits}f} to {apart[2]:+.{digits}f})")
+            text.append(f"| {trained}{title} | " + " | ".join(cells) + " |")
+    return "\n".join(text) + "\n"
+
+
+def write_page(told: Mapping[str, tuple[Sequence[Line], Mapping[str, Any]]], docs: Path) -> Path:
+    """Write the page, and the figures where there are curves; returns the page's path.
+
+    Args:
+        told: By the name of a world, the lines of all its runs and what they have in common.
         docs: The folder to write to.
     """
-    text = [HEAD.format(**settings)]
-    for faults in sorted({line["faults"] for line in lines if line["counts"] == "trained"}):
-        text += _comparison(compared(lines, faults), faults, settings)
-    curves = [line for line in lines if line["counts"] == "played"]
-    if curves:
-        text += _curves(curves, settings)
-        draw(curves, docs / "curves.png")
+    text = [HEAD]
+    for name, (lines, settings) in told.items():
+        title, world = WORLDS[name]
+        mistakes = ", ".join(settings["call_mistakes"].replace("_", " ").split("+"))
+        shares = {"errors": f"{100 * settings['error_rate']:g} %", "mistakes": mistakes}
+        text += [f"## {title}", "", *wrap(world.format(**{**settings, **shares}), WIDTH, break_on_hyphens=False), ""]
+        for faults in sorted({line["faults"] for line in lines if line["counts"] == "trained"}):
+            text += _comparison(compared(lines, faults), faults, settings)
+        text += learning_cause.section([line for line in lines if line["counts"] == "trained"])
+        curves = [line for line in lines if line["counts"] == "played"]
+        if curves:
+            text += _curves(curves, settings, name)
+            draw(curves, docs / "pictures", name)
+        if not lines:
+            text += ["No run of these settings has been made yet.", ""]
+    text.append(TRIED)
     docs.mkdir(parents=True, exist_ok=True)
     path = docs / "learning.md"
     path.write_text("\n".join(text).rstrip() + "\n", encoding="utf-8")
@@ -111,9 +211,10 @@ def write_page(lines: Sequence[Line], settings: Mapping[str, Any], docs: Path) -
 
 def _comparison(rows: Sequence[Mapping[str, Any]], faults: float, settings: Mapping[str, Any]) -> list[str]:
     title = f"with {faults:.0%} injected faults" if faults else "without injected faults"
-    text = [f"## Compared, {title}", ""]
+    text = [f"### Compared, {title}", ""]
     text += [
         f"{settings['budget']} episodes are trained on by every arm; arms that choose play twice as many.",
+        f"Evaluations are of {settings['problems']} held-out problems.",
         f"Against `{BASE}`: the mean over seeds of the paired differences, with an interval of 95 % (Student's t).",
         "A seed's figures are success, failing calls in correct episodes, and tokens of a correct episode.",
         "",
@@ -135,9 +236,17 @@ def _comparison(rows: Sequence[Mapping[str, Any]], faults: float, settings: Mapp
         ]
         share = "" if math.isnan(row["share"]) else f"{row['share']:.2f}"
         text += ["| " + " | ".join([f"`{row['arm']}`", *cells, ends[0], ends[1], share, ends[2]]) + " |"]
+    early = {row["arm"]: [line for line in row["seeds"].values() if _late(line) < 2] for row in rows}
+    if alone := [f"`{arm}`" for arm, found in early.items() if found]:
+        several = all(len(found) in (0, len(seeds)) for found in early.values())
+        text += [
+            "",
+            f"Of {', '.join(alone)}, {'all' if several else 'some'} runs were evaluated only once in that fifth:",
+        ]
+        text += ["after the last step."]
     most = max(one["most_success"] for row in rows for one in row["seeds"].values())
     passed = [f"`{row['arm']}`" for row in rows if holds(row)]
-    told = f"{', '.join(passed)} reach that" if passed else "no arm reaches that"
+    told = f"reached by {', '.join(passed) or 'no arm'}"
     text += [
         "",
         f"The largest success of any evaluation is {most:.3f}. As much success as `{BASE}`, at most a fifth of its",
@@ -147,21 +256,27 @@ def _comparison(rows: Sequence[Mapping[str, Any]], faults: float, settings: Mapp
     return text
 
 
-def _curves(lines: Sequence[Line], settings: Mapping[str, Any]) -> list[str]:
+def _curves(lines: Sequence[Line], settings: Mapping[str, Any], world: str) -> list[str]:
+    picture = f"pictures/curves-{world}"
     text = [
-        "## Curves",
+        "### Curves",
         "",
-        f"Every recipe plays {settings['budget']} episodes; what refill plays comes on top. Mean over seeds, ± the",
-        "standard deviation over them.",
+        f"Every recipe plays {settings['curve_budget']} episodes; what refill plays, and rollouts besides the group's",
+        f"episodes, comes on top. Evaluations are of {settings['curve_problems']} held-out problems.",
+        "All have 8 problems a step, groups of 8, temperature 1, the learning rate above, and at most 160 tokens an",
+        "episode, whatever they prescribe. The teacher of `opsd` is the policy itself, which is told the answer.",
+        "Mean over seeds, ± the standard deviation over them. In the figure, bands are least to largest over seeds,",
+        f"and `{BASE}` is the grey one behind every recipe.",
         "",
-        "![Success, failing calls and length over the episodes played](curves.png)",
+        f"![Success, failing calls and length]({picture}-light.png#gh-light-mode-only)",
+        f"![Success, failing calls and length, on a dark page]({picture}-dark.png#gh-dark-mode-only)",
         "",
         "| recipe | seeds | steps | success | failing calls in correct episodes | tokens of an episode |",
         "|---|---|---|---|---|---|",
     ]
     arms = {line["arm"] for line in lines}
     own = {arm: [line for line in lines if line["arm"] == arm] for arm in arms}
-    for arm in sorted(arms, key=lambda name: -mean(line["success"] for line in own[name])):
+    for arm in sorted(arms, key=lambda name: (-mean(line["success"] for line in own[name]), name)):
         cells = [
             _spread([line[name] for line in own[arm]], digits) for name, digits in zip(FIGURES, (3, 4, 1), strict=True)
         ]
@@ -171,41 +286,81 @@ def _curves(lines: Sequence[Line], settings: Mapping[str, Any]) -> list[str]:
     if BASE in arms:
         worse = ", ".join(f"`{arm}`" for arm in sorted(better)) or "none"
         text += ["", f"Less success than plain `{BASE}` on this budget: {worse}."]
+    if left := [f"`{arm}`" for arm in CURVES if arm not in arms]:
+        text += ["", f"Not run yet in this world: {', '.join(left)}."]
     return [*text, ""]
 
 
-def draw(lines: Sequence[Line], path: Path) -> Path:
-    """Draw the curves: mean over seeds as a line, least to largest as a band."""
+def draw(lines: Sequence[Line], folder: Path, world: str) -> list[Path]:
+    """Draw the curves, once for light pages and once for dark ones: a row of small plots for each recipe.
+
+    Mean over seeds as a line, least to largest as a band, with those of ``BASE`` behind every recipe.
+
+    Args:
+        lines: Of the runs of the curves.
+        folder: Where ``curves-WORLD-light.png`` and ``curves-WORLD-dark.png`` go.
+        world: Name of the world.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    arms = sorted({line["arm"] for line in lines}, key=lambda name: (name != BASE, name))
-    figure, axes = plt.subplots(1, len(FIGURES), figsize=(15, 5.2), dpi=110)
-    colours = plt.get_cmap("tab20")
-    for number, arm in enumerate(arms):
-        for axis, name in zip(axes, FIGURES, strict=True):
-            values: dict[float, list[float]] = {}
-            for line in lines:
-                for point in line["curve"] if line["arm"] == arm else ():
-                    values.setdefault(point["episodes"], []).append(point[name])
-            x = sorted(values)
-            style = {"color": "black" if arm == BASE else colours(number % 20), "zorder": 3 if arm == BASE else 2}
-            axis.plot(x, [mean(values[at]) for at in x], linewidth=2 if arm == BASE else 1.1, label=arm, **style)
-            axis.fill_between(x, [min(values[at]) for at in x], [max(values[at]) for at in x], alpha=0.1, **style)
-    for axis, heading in zip(axes, FIGURES.values(), strict=True):
-        axis.set_title(heading, fontsize=10, loc="left")
-        axis.set_xlabel("episodes played")
-        axis.set_ylim(bottom=0)
-        axis.grid(alpha=0.25)
-        axis.spines[["top", "right"]].set_visible(False)
-    axes[-1].legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    folder.mkdir(parents=True, exist_ok=True)
+    made = []
+    for scheme, (ink, paper, own, base) in SCHEMES.items():
+        told = dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), ink)
+        with plt.rc_context({**told, "figure.facecolor": paper, "axes.facecolor": paper, "font.size": 7}):
+            figure = _drawn(plt, lines, own, base)
+            made.append(folder / f"curves-{world}-{scheme}.png")
+            figure.savefig(made[-1], dpi=100)
+            plt.close(figure)
+    return made
+
+
+def _drawn(plt: Any, lines: Sequence[Line], own: str, base: str) -> Any:
+    """The figure: two recipes a line, three plots each, of which a column shares its axis."""
+    arms = sorted({line["arm"] for line in lines} - {BASE}) or [BASE]
+    rows, each = math.ceil(len(arms) / 2), len(FIGURES)
+    figure, axes = plt.subplots(rows, 2 * each, figsize=(14, 0.6 + 1.25 * rows), sharex=True, squeeze=False)
+    highest = {name: max(point[name] for line in lines for point in line["curve"]) for name in FIGURES}
+    for number in range(2 * rows):
+        row, column = number % rows, number // rows * each
+        for at, (name, heading) in enumerate(FIGURES.items()):
+            axis = axes[row][column + at]
+            if number >= len(arms):
+                axis.set_axis_off()
+                continue
+            for arm, colour in ((BASE, base), (arms[number], own)):
+                x, middle, low, high = _band([line for line in lines if line["arm"] == arm], name)
+                axis.fill_between(x, low, high, alpha=0.25, color=colour, linewidth=0)
+                axis.plot(x, middle, color=colour, linewidth=1.4)
+            axis.set_ylim(0, 1.05 * highest[name])
+            axis.grid(alpha=0.2)
+            axis.spines[["top", "right"]].set_visible(False)
+            if row == 0:
+                axis.set_title(heading, fontsize=8, loc="left")
+            if at == 0:
+                axis.set_ylabel(arms[number], fontsize=8)
+            if number % rows == rows - 1:
+                axis.set_xlabel("episodes played")
     figure.tight_layout()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
-    plt.close(figure)
-    return path
+    return figure
+
+
+def _band(lines: Sequence[Line], name: str) -> tuple[list[float], list[float], list[float], list[float]]:
+    """Episodes played; mean, least and largest over seeds."""
+    values: dict[float, list[float]] = {}
+    for line in lines:
+        for point in line["curve"]:
+            values.setdefault(point["episodes"], []).append(point[name])
+    x = sorted(values)
+    return x, [mean(values[at]) for at in x], [min(values[at]) for at in x], [max(values[at]) for at in x]
+
+
+def _late(line: Line) -> int:
+    """How many evaluations count."""
+    return sum(point["step"] > LAST * line["curve"][-1]["step"] for point in line["curve"])
 
 
 def _mean_of(own: Mapping[str, Sequence[Line]], arm: str) -> float:

@@ -1,0 +1,190 @@
+"""What the runs of ``learning.py`` are: arms, settings, and the file of what they came to."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A way of training: a recipe, and what is changed of it."""
+
+    recipe: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+LAST = 0.8
+"""Evaluations after more than this share of the steps count: the last fifth of those at equal distances."""
+ARMS: dict[str, Arm] = {
+    "grpo": Arm("grpo"),
+    "grpo_roc": Arm("grpo_roc"),
+    "grpo_roc, rank": Arm("grpo_roc", {"selector": "roc:mode=rank"}),
+    "grpo_roc_ties": Arm("grpo_roc_ties"),
+    "grpo_roc_clean": Arm("grpo_roc_clean"),
+    "grpo, call_penalty": Arm("grpo", {"advantage": "call_penalty:malformed=-1,failed=-1,how=add"}),
+}
+"""The arms of the comparison; every other name is a recipe as it is."""
+CURVES = (
+    "grpo",
+    "grpo_roc",
+    "grpo_roc_clean",
+    "grpo_roc_ties",
+    "apo",
+    "cispo",
+    "clip_cov",
+    "dapo",
+    "dppo",
+    "dr_grpo",
+    "echo",
+    "gigpo",
+    "gmpo",
+    "gspo",
+    "kl_cov",
+    "lite_ppo",
+    "maxrl",
+    "opo",
+    "reinforce_pp",
+    "rloo",
+    "sapo",
+    "agentmath",
+    "agentrl",
+    "arpo",
+    "critique_grpo",
+    "grpo_tcr",
+    "laser",
+    "open_rs",
+    "opsd",
+    "prorl",
+    "tool_star",
+)
+"""Recipes of the curves: those that differ in what a token is worth, then those with rollouts, rewards or hooks too."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What all runs of a file of results have in common.
+
+    Attributes:
+        budget: Episodes that a run of the comparison trains on.
+        curve_budget: Episodes that a run of the curves plays; what refill plays comes on top.
+        problems: Held-out problems of an evaluation of the comparison, one episode each.
+        curve_problems: The same, of the curves.
+        evaluations: Evaluations of a run of the comparison at equal distances. Of these the last two are made, which
+            are the fifth that counts; and one before the first step.
+        curve_evaluations: Evaluations of a run of the curves at equal distances, all of which are made.
+        source: Where problems come from.
+        traces: Traces of the cold start.
+        error_rate: Share of them whose first call fails and is then corrected.
+        wrong_rate: Share of them that copy a wrong number into the answer.
+        hidden: Width of the model.
+        layers: Its layers.
+        call_mistakes: How first calls fail, joined by +; names of ``rstar2_env.traces.mistakes``.
+        twice: 1 where the other traces make their call twice.
+        sft_steps: Optimizer steps of the cold start.
+        learning_rate: Of every run, whatever its recipe says.
+    """
+
+    budget: int = 2560
+    curve_budget: int = 1280
+    problems: int = 1024
+    curve_problems: int = 256
+    evaluations: int = 10
+    curve_evaluations: int = 4
+    source: str = "arithmetic:level=1,max_number=199"
+    traces: int = 4000
+    error_rate: float = 0.7
+    wrong_rate: float = 0.0
+    call_mistakes: str = "misspelt+division_by_zero"
+    twice: int = 1
+    hidden: int = 64
+    layers: int = 2
+    sft_steps: int = 600
+    learning_rate: float = 7e-4
+
+
+WORLDS: dict[str, Mapping[str, Any]] = {
+    "indifferent": {},
+    "teaching": {
+        "call_mistakes": "undefined_name+misspelt+division_by_zero+syntax",
+        "twice": 0,
+        "learning_rate": 1e-3,
+    },
+}
+"""Settings by the name of the world that they make, over the defaults: whether rewards mind failing calls."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run.
+
+    Attributes:
+        arm: Name of its arm, or of a recipe.
+        seed: Its seed.
+        faults: Share of calls in training that meet an injected fault.
+        counts: Whether the budget is of episodes that are ``"trained"`` on or ``"played"``.
+    """
+
+    arm: str
+    seed: int
+    faults: float = 0.0
+    counts: str = "trained"
+
+    @property
+    def folder(self) -> str:
+        """Name of its folder."""
+        return f"{self.arm.replace(', ', '-')}-{self.counts}-faults{self.faults:g}-seed{self.seed}"
+
+
+class Results:
+    """A file of what runs with the same settings came to: a line of the settings, then a line of each finished run.
+
+    Args:
+        path: The file; it is begun where it is not there.
+        asked: Those of the settings that were asked for, by name. The others are the file's, or the defaults.
+
+    Raises:
+        SystemExit: The file holds runs of other settings.
+    """
+
+    def __init__(self, path: Path, asked: Mapping[str, Any]) -> None:
+        self.path = path
+        first = path.read_text("utf-8").partition("\n")[0] if path.exists() else ""
+        self.settings = Settings(**json.loads(first)["settings"]) if first else Settings(**asked)
+        held = dataclasses.asdict(self.settings)
+        if other := {name: held[name] for name, value in asked.items() if held[name] != value}:
+            raise SystemExit(f"{path} holds runs of other settings ({other}); choose another --results.")
+        if not first:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps({"settings": held}) + "\n", encoding="utf-8")
+
+    def lines(self) -> list[dict[str, Any]]:
+        """What each finished run came to; a line that a killed process left unfinished is passed over."""
+        found = []
+        for line in self.path.read_text("utf-8").splitlines()[1:]:
+            try:
+                found.append(json.loads(line))
+            except json.JSONDecodeError:
+                continue
+        return found
+
+    def missing(self, runs: Sequence[Run]) -> list[Run]:
+        """The runs without a line, in their order."""
+        names = [one.name for one in dataclasses.fields(Run)]
+        done = {Run(**{name: line[name] for name in names}) for line in self.lines()}
+        return [run for run in runs if run not in done]
+
+    def add(self, run: Run, **found: Any) -> None:
+        """Write the line of a run, all at once."""
+        line = json.dumps({**dataclasses.asdict(run), **found}) + "\n"
+        with open(self.path, "ab") as file:
+            if not self.path.read_bytes().endswith(b"\n"):
+                file.write(b"\n")
+            file.write(line.encode())
+            file.flush()
+            os.fsync(file.fileno())
