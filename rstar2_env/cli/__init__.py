@@ -21,6 +21,12 @@ _COMMANDS: dict[str, tuple[str, str, str, str]] = {
         "Train a model with a trainer, by name.",
         "rstar2 train grpo_roc --model start --problems train.jsonl --out run --set env.max_turns=4",
     ),
+    "run": (
+        "run",
+        "run_command",
+        "Run the stages of a pipeline, or go on with it.",
+        "rstar2 run pipelines/tiny_cpu.yaml -o runs/tiny",
+    ),
     "launch": (
         "launch",
         "launch_command",
@@ -38,6 +44,12 @@ _COMMANDS: dict[str, tuple[str, str, str, str]] = {
         "sft_command",
         "Cold-start a model on tool-use traces.",
         "rstar2 sft --model BASE --traces traces.jsonl --out start",
+    ),
+    "export": (
+        "export",
+        "export_command",
+        "Write the weights of a run as a folder that transformers loads, or push them.",
+        "rstar2 export runs/grpo_roc --which best --merge --out model",
     ),
     "traces": (
         "traces",
@@ -74,6 +86,18 @@ _COMMANDS: dict[str, tuple[str, str, str, str]] = {
         "replay_command",
         "Play a stored episode again, and say where the environment answers otherwise.",
         "rstar2 replay runs/eval 12",
+    ),
+    "view": (
+        "view",
+        "view_command",
+        "Show runs on a local web page, in the terminal, or as one file to send.",
+        "rstar2 view runs/grpo_roc",
+    ),
+    "show": (
+        "show",
+        "show_command",
+        "Print an episode, or a summary of a file of episodes.",
+        "rstar2 show runs/eval/episodes/eval-000000.jsonl 12",
     ),
     "check-tokens": (
         "check_tokens",

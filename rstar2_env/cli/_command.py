@@ -1,8 +1,8 @@
 """How a command ends after an error: one place for the user's mistakes and for Ctrl-C.
 
 Covered: this package's errors, Gymnasium's about an id, and what the operating system says of a path that was named on
-the command line: one line on stderr, exit code 2. Ctrl-C: one line, exit code 130. Not covered, on purpose: everything
-else is a bug and keeps its traceback.
+the command line: one line on stderr, below it the section of the documents that explains it, exit code 2. Ctrl-C: one
+line, exit code 130. Not covered, on purpose: everything else is a bug and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rstar2_env.core.errors import ConfigurationError, Rstar2Error
 
 
 class Command(TyperCommand):
-    """A command that reports the user's mistakes in one line, in terms of the flags that were typed."""
+    """A command that reports the user's mistakes in terms of the flags that were typed, without a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
@@ -34,11 +34,12 @@ def flag(ctx: typer.Context, name: str, value: str | None = None) -> str:
 
     Args:
         ctx: The command that was called.
-        name: The option's name in Python; the command's parameter for it has the same name.
+        name: The option's name in Python; the command's parameter for it has the same name, with an
+            underscore after it where that is a word of Python (``from_``).
         value: What it is to be given.
     """
     parameters = {parameter.name: parameter for parameter in ctx.command.params}
-    parameter = parameters.get(name)
+    parameter = parameters.get(name) or parameters.get(f"{name}_")
     if parameter is not None:
         return parameter.opts[0] if value is None else f"{parameter.opts[0]} {value}"
     given = "VALUE" if value is None else value
@@ -74,6 +75,8 @@ def _told(ctx: typer.Context) -> Iterator[None]:
 
 def _end(ctx: typer.Context, message: str, error: BaseException) -> None:
     typer.echo(f"Error: {message}", err=True)
+    for note in getattr(error, "__notes__", ()):
+        typer.echo(note, err=True)
     raise typer.Exit(2) from error
 
 

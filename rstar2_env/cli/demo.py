@@ -28,7 +28,8 @@ def demo_command(
     In the end the cold start and what each trainer made of it play the same held-out problems, 16 times each, and are
     compared.
 
-    Everything runs on this machine's CPU, without a download. Finished stages are skipped.
+    Everything runs on this machine's CPU, without a download. Finished stages are skipped, and one that was stopped
+    goes on.
     """
     import importlib
 

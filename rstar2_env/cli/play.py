@@ -48,7 +48,7 @@ def play_command(
 
     options = options_of(set_, "env")["env"]
     if out is not None:
-        refuse_existing(out, resume=False, overwrite=overwrite)
+        refuse_existing(out, resume=None, overwrite=overwrite)
     env = make_env(env_id, wrappers=wrap or (), **options)
     with contextlib.ExitStack() as stack:
         stack.callback(env.close)

@@ -54,7 +54,7 @@ def reverify_command(
     source = None if problems is None else problems_of(setting, problems, split)
     found = Regrading()
     if out is not None:
-        refuse_existing(out, resume=False, overwrite=overwrite)
+        refuse_existing(out, resume=None, overwrite=overwrite)
         if out.resolve() == stored.run.path.resolve():
             raise ConfigurationError(f"{out} is what is read: write the new grades into another file.", option="out")
     with contextlib.ExitStack() as stack:

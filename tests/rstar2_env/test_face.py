@@ -25,7 +25,7 @@ def for_checkers():
 
 
 def run(program, **options):
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, **options)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=400, **options)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

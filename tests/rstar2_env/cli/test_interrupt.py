@@ -108,9 +108,9 @@ def test_traces_that_were_interrupted_go_on_to_the_file_of_an_uninterrupted_run(
     kept = json.loads(stdout)["kept"]
     assert 20 <= kept == len(out.read_bytes().splitlines()) < 600
     with running(*command, "--out", out, "--resume") as process:
-        figures = json.loads(process.communicate(timeout=120)[0])
+        figures = json.loads(process.communicate(timeout=400)[0])
     with running(*command, "--out", whole) as process:
-        process.communicate(timeout=120)
+        process.communicate(timeout=400)
     assert figures["kept"] + figures["dropped"] == 600
     assert out.read_bytes() == whole.read_bytes()
 

@@ -100,7 +100,7 @@ def test_on_a_terminal_lines_are_typed_at_a_prompt(problems: Path) -> None:
     )
     os.close(end)
     os.write(main, b":answer 42\n")
-    shown, _ = program.communicate(timeout=120)
+    shown, _ = program.communicate(timeout=400)
     os.close(main)
     assert program.returncode == 0, shown
     assert b"> " in shown

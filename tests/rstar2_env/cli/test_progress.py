@@ -7,6 +7,7 @@ import os
 import pty
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from cli_runner import run
@@ -30,7 +31,7 @@ def test_a_line_tells_done_total_rate_and_time_left(figures, line):
 
 def test_what_an_earlier_run_did_is_not_counted_as_speed(monkeypatch, capsys):
     now = [0.0]
-    monkeypatch.setattr(_progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(_progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
     with progress("playing") as report:
         for done in range(501, 521):
             now[0] += 1.0
