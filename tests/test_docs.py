@@ -6,6 +6,9 @@ import importlib
 import io
 import operator
 import re
+import shlex
+import subprocess
+import sys
 
 import pytest
 from places import DOCS, ROOT
@@ -15,31 +18,32 @@ def block(text, language, number=0):
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)[number]
 
 
-def test_the_readmes_example_prints_what_it_says():
-    text = (ROOT / "README.md").read_text()
-    scope = {}
-    exec(block(text, "python"), scope)
-    try:
-        shown = block(text, "text")
-        for example in re.split(r"^>>> ", shown, flags=re.MULTILINE)[1:]:
-            line, _, expected = example.partition("\n")
-            out = io.StringIO()
-            with contextlib.redirect_stdout(out):
-                value = eval(line, scope)
-                if value is not None:
-                    print(repr(value))
-            assert out.getvalue().strip() == expected.strip(), line
-    finally:
-        scope["env"].close()
+PAIRS = re.compile(r"```python\n(.*?)```(?:\n+```text\n(.*?)```)?", re.DOTALL)
 
 
-def test_the_readmes_own_environment_conforms(tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", ["README.md", "docs/getting-started.md"])
+def test_an_example_prints_what_the_page_says(page):
+    ran = 0
+    for code, shown in PAIRS.findall((ROOT / page).read_text()):
+        if "register_env(" in code:
+            continue
+        out, scope = io.StringIO(), {}
+        with contextlib.redirect_stdout(out):
+            exec(code, scope)
+        if "env" in scope:
+            scope["env"].close()
+        assert out.getvalue().strip() == shown.strip(), code
+        ran += 1
+    assert ran
+
+
+def test_the_first_environment_of_ones_own_conforms(tmp_path, monkeypatch):
     import gymnasium as gym
 
     from rstar2_env.testing import check_text_env
 
     # In a module of its own: what is defined by exec cannot be pickled.
-    (tmp_path / "capitals.py").write_text(block((ROOT / "README.md").read_text(), "python", 2))
+    (tmp_path / "capitals.py").write_text(block((DOCS / "getting-started.md").read_text(), "python", 2))
     monkeypatch.syspath_prepend(tmp_path)
     importlib.import_module("capitals")
     try:
@@ -48,9 +52,50 @@ def test_the_readmes_own_environment_conforms(tmp_path, monkeypatch):
         del gym.registry["me/Capitals-v0"]
 
 
-def test_the_readmes_sandbox_prints_the_answer(capsys):
-    exec(block((ROOT / "README.md").read_text(), "python", 1), {})
-    assert capsys.readouterr().out == "42\n"
+@pytest.mark.slow
+def test_the_first_commands_do_what_the_page_says(tmp_path):
+    page = (DOCS / "getting-started.md").read_text()
+    (tmp_path / "capitals.py").write_text(block(page, "python", 2))
+    commands = [line for line in block(page, "sh", 1).splitlines() + block(page, "sh", 2).splitlines() if line]
+    assert [line.split()[1] for line in commands] == ["envs", "eval", "play", "validate", "eval"]
+    for line in commands:
+        if " play " in line:
+            continue
+        done = subprocess.run(
+            [sys.executable, "-m", "rstar2_env.cli", *shlex.split(line)[1:]],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, line + done.stdout + done.stderr
+        assert {"eval": "100.00", "validate": "nothing is wrong"}.get(line.split()[1], "MathTool") in done.stdout
+
+
+def test_the_readme_is_short():
+    text = (ROOT / "README.md").read_text()
+    code = block(text, "python")
+    assert (text.count("\n!["), len(re.findall(r"^\|---", text, re.MULTILINE)), text.count("```python")) == (1, 1, 1)
+    assert len([line for line in code.splitlines() if line.strip()]) <= 10
+
+
+def test_the_citation_is_of_this_version():
+    import yaml
+
+    from rstar2_env import __version__
+
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert (cited["version"], cited["title"]) == (__version__, "rstar2-env")
+    assert [one["name"] for one in cited["authors"]] == ["The rstar2-env maintainers"]
+    assert "2508.20722" in cited["references"][0]["url"]
+
+
+def test_the_workflow_runs_what_ci_runs():
+    import yaml
+
+    jobs = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]
+    assert [step["run"] for job in jobs.values() for step in job["steps"] if ".ci/run" in step.get("run", "")] == [
+        ".ci/run"
+    ]
 
 
 def test_the_table_of_training_options_is_that_of_the_code():
@@ -70,12 +115,6 @@ def test_a_page_without_a_place_for_the_options_is_refused():
 
     with pytest.raises(ConfigurationError, match="has no place for the options"):
         with_table(f"{END}{BEGIN}")
-
-
-@pytest.mark.parametrize("document", sorted(ROOT.glob("*.md")) + sorted(DOCS.rglob("*.md")), ids=lambda p: p.name)
-def test_links_between_documents_lead_somewhere(document):
-    for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", document.read_text()):
-        assert (document.parent / target).exists(), target
 
 
 def test_the_recipe_that_contributors_are_shown_is_a_trainer():

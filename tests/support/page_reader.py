@@ -13,6 +13,8 @@ from places import DOCS
 from rstar2_env.core.run_folder import read_run
 
 PAGE = DOCS / "run-folder.md"
+SOMETIMES = {"weighed", "copies", "problem_source", "difficulty", "gold"}
+"""Keys of an episode that a line has only where there is something to tell."""
 
 
 def page_reader() -> Callable[[Path], tuple[Any, ...]]:
@@ -45,16 +47,16 @@ def check_page_reader(folder: Path) -> None:
     assert sorted(step for split, step in episodes if split == "eval") == run.evaluated_steps
     assert {step for split, step in episodes if split == "train"} <= set(run.steps)
     named = keys_of("Episodes")
-    evaluated = {"start", "sample", "problem_source", "difficulty", "chain"}
+    evaluated = {"start", "sample", "chain"}
     assert all(f"`{key}`" in PAGE.read_text("utf-8") for key in evaluated)
     for (split, step), lines in episodes.items():
         entries = run.episodes(step) if split == "train" else run.held_out(step)
         assert len(lines) == len(entries)
-        said = {"step", "group", "member", "round", "kept", "reason", "advantage"}
-        beside = said if split == "train" else {"index", "gold", "seconds", "run", *evaluated}
+        said = {"step", "group", "member", "round", "kept", "reason", "advantage"} | SOMETIMES
+        beside = said if split == "train" else {"index", "seconds", "run", *evaluated}
         for line in lines:
             assert set(line) <= named | beside
-            assert set(line) >= named - (set() if split == "train" else said)
+            assert set(line) >= named - (SOMETIMES if split == "train" else said)
         number = "group" if split == "train" else "index"
         order = sorted(lines, key=lambda line: (line.get("round", 0), line[number], line.get("member", 0)))
         assert [line["messages"] for line in order] == [entry.episode.record()["messages"] for entry in entries]

@@ -1,0 +1,80 @@
+"""The site as a reader sees it: whole without a network, searchable, readable narrow and wide, light and dark."""
+
+import re
+from urllib.parse import unquote, urldefrag
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from chromium import PATIENCE_MS
+from places import ROOT
+from playwright.sync_api import expect
+
+SITE = ROOT / "build" / "site"
+
+LOOKED_AT = [
+    "index.html",
+    "getting-started.html",
+    "tutorials/own_environment.html",
+    "trainers/losses.html",
+    "reference/index.html",
+    "gallery/statuses.html",
+]
+
+
+@pytest.mark.parametrize(
+    ("place", "dark"),
+    [
+        *((place, False) for place in LOOKED_AT if place != "trainers/losses.html"),
+        ("index.html", True),
+        ("getting-started.html", True),
+    ],
+)
+def test_a_page_has_no_barrier_that_axe_finds(look, place, dark):
+    found = Axe().run(look(place, dark=dark)).response["violations"]
+    assert [(one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in found] == []
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("place", LOOKED_AT)
+def test_a_page_is_no_wider_than_its_window(look, place, width):
+    page = look(place, width=width)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator("h1").first.is_visible()
+
+
+def test_the_search_finds_a_page_without_a_server(look):
+    page = look("index.html")
+    page.keyboard.press("f")
+    page.keyboard.type("resample on correct", delay=5)
+    results = page.locator(".md-search-result__item, .md-search-result__link")
+    results.first.wait_for(timeout=PATIENCE_MS)
+    expect(page.locator(".md-search-result")).to_contain_text("GRPO-RoC", timeout=PATIENCE_MS)
+    results.first.click()
+    page.wait_for_load_state()
+    assert "index.html" not in page.url
+
+
+def test_the_front_page_leads_to_the_first_steps(look):
+    page = look("index.html")
+    page.locator(".md-content a", has_text="five minutes").first.click()
+    assert page.locator("h1").first.inner_text().startswith("Getting started")
+
+
+def test_every_link_of_the_built_site_leads_to_a_file_and_an_anchor():
+    pages = {path: path.read_text("utf-8") for path in SITE.rglob("*.html")}
+    ids = {path: set(re.findall(r"\bid=\"([^\"]+)\"", text)) for path, text in pages.items()}
+    assert len(pages) > 100
+    wrong = []
+    for path, text in pages.items():
+        if path.name == "404.html":
+            continue
+        for link in set(re.findall(r"<(?:a|img|script|link)\s[^>]*?(?:href|src)=\"?([^\"\s>]+)", text)):
+            target, anchor = urldefrag(link)
+            if re.match(r"^(?:[a-z]+:|//)", target):
+                continue
+            there = (path.parent / unquote(target)).resolve() if target else path
+            there = there / "index.html" if there.is_dir() else there
+            known = ids.get(there, {unquote(anchor)})
+            if not there.exists() or (anchor and unquote(anchor) not in known):
+                wrong.append((str(path.relative_to(SITE)), link))
+    assert wrong == []

@@ -1,0 +1,105 @@
+"""Versions and counts that the documents name are those of pyproject.toml and of the registries."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+
+import pytest
+from places import DOCS, ROOT
+
+WORDS = {
+    word: number
+    for number, word in enumerate(["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"])
+}
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+PINNED = {
+    match[1].lower(): match[2]
+    for extra in PROJECT["optional-dependencies"].values()
+    for one in extra
+    if (match := re.match(r"([\w-]+)(?:\[[^]]*\])?>=(\d+\.\d+)", one))
+}
+"""The oldest major and minor version of each package of an extra."""
+CALLED = {
+    "TRL": "trl",
+    "verifiers": "verifiers",
+    "OpenEnv": "openenv",
+    "openenv": "openenv",
+    "skyrl-gym": "skyrl-gym",
+    "TextArena": "textarena",
+}
+
+
+@pytest.mark.parametrize("page", ["docs/comparison.md", "docs/bridges.md", "CHANGELOG.md"])
+def test_versions_of_other_frameworks_are_those_that_are_pinned(page):
+    text = (ROOT / page).read_text("utf-8")
+    named = re.findall(rf"(?<![\w-])({'|'.join(CALLED)})`? (\d+\.\d+)", text)
+    assert len({name for name, _ in named}) >= 3
+    assert [(name, said) for name, said in named if PINNED[CALLED[name]] != said] == []
+
+
+def number_of(page: str, pattern: str) -> int:
+    """The number on a page; every place that has it must have the same."""
+    text = " ".join((ROOT / page).read_text("utf-8").split())
+    (found,) = {match.lower() for match in re.findall(pattern, text)}
+    return WORDS[found] if found in WORDS else int(found.replace(",", ""))
+
+
+def registered() -> dict[str, int]:
+    """How many there are, in a process in which no other test registered any."""
+    code = """
+import json
+from rstar2_env.evaluation.validation.levels import CHECKS, LEVELS
+from rstar2_env.trainers import TRAINERS
+from rstar2_env.trainers.slots import SLOTS
+print(json.dumps({
+    "recipes": len(TRAINERS.names()),
+    "parts": sum(len(registry.names()) for kinds in SLOTS.values() for registry in kinds.values()),
+    "checks": len(CHECKS),
+    "levels": len(LEVELS),
+}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def counts() -> dict[str, int]:
+    return {
+        **registered(),
+        "dependencies": len(PROJECT["dependencies"]),
+        "examples": len(list((ROOT / "examples").glob("*.py"))),
+    }
+
+
+@pytest.mark.parametrize(
+    ("page", "pattern", "what"),
+    [
+        ("docs/comparison.md", r"(\d+) recipes", "recipes"),
+        ("CHANGELOG.md", r"(\d+) recipes of \d+ parts", "recipes"),
+        ("CHANGELOG.md", r"\d+ recipes of (\d+) parts", "parts"),
+        ("docs/comparison.md", r"(\d+) checks in RFC 008's", "checks"),
+        ("CHANGELOG.md", r"(\d+) checks in RFC 008's", "checks"),
+        ("docs/comparison.md", r"checks in RFC 008's (\w+) levels", "levels"),
+        ("CHANGELOG.md", r"checks in RFC 008's (\w+) levels", "levels"),
+        ("docs/comparison.md", r"packages that the base needs \| (\d+) \|", "dependencies"),
+        ("CHANGELOG.md", r"`examples/`: (\w+) short scripts", "examples"),
+    ],
+)
+def test_a_count_on_a_page_is_that_of_the_code(page, pattern, what, counts):
+    assert number_of(page, pattern) == counts[what]
+
+
+def test_every_example_is_in_the_table_of_examples():
+    table = (ROOT / "examples" / "README.md").read_text("utf-8")
+    assert set(re.findall(r"^\| \[(\w+\.py)\]", table, re.MULTILINE)) == {
+        path.name for path in (ROOT / "examples").glob("*.py")
+    }
+
+
+def test_every_picture_of_the_viewer_is_on_its_page():
+    pictures = {path.name for path in (DOCS / "pictures" / "view").glob("*.png")}
+    assert set(re.findall(r"\]\(pictures/view/([\w-]+\.png)", (DOCS / "viewer.md").read_text("utf-8"))) == pictures

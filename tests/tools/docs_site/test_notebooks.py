@@ -1,0 +1,71 @@
+"""A tutorial's page shows what a run of the same cells printed, and nothing of another."""
+
+import json
+
+import notebooks
+import pytest
+
+CELLS = [
+    {"cell_type": "markdown", "source": ["# Title\n"]},
+    {"cell_type": "code", "source": ["print(1)"], "outputs": []},
+]
+
+
+def write(path, cells):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"cells": cells}))
+
+
+def printed(*outputs):
+    return [CELLS[0], CELLS[1] | {"outputs": list(outputs)}]
+
+
+def stream(text, name="stdout"):
+    return {"output_type": "stream", "name": name, "text": [text]}
+
+
+@pytest.fixture
+def page(tmp_path):
+    """Makes the page of the notebook, beside a copy that was run."""
+    write(tmp_path / "a.ipynb", CELLS)
+
+    def make(cells):
+        write(tmp_path / "run" / "a.ipynb", cells)
+        return notebooks.page(tmp_path / "a.ipynb", tmp_path / "run")
+
+    return make
+
+
+def test_without_a_copy_there_is_code_alone(tmp_path):
+    write(tmp_path / "a.ipynb", CELLS)
+    assert notebooks.page(tmp_path / "a.ipynb", tmp_path / "run") == "# Title\n\n```python\nprint(1)\n```\n"
+
+
+def test_what_a_cell_printed_is_shown_with_its_settings(page):
+    text = page(printed(stream("1\n"), stream("2\n"), {"output_type": "execute_result", "data": {"text/plain": ["3"]}}))
+    assert text.startswith("# Title\n\nWhat cells printed is of small settings")
+    assert text.endswith("```python\nprint(1)\n```\n\n```text\n1\n2\n3\n```\n")
+
+
+def test_a_copy_of_other_cells_is_not_shown(page):
+    cells = printed(stream("1\n"))
+    cells[1]["source"] = ["print(2)"]
+    assert "```text" not in page(cells)
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        stream("a warning\n", "stderr"),
+        stream("[2026-11-23 17:01:51,274] [WARNING] a log\n"),
+        stream("\x1b[?25l\r\x1b[2K"),
+        stream("reading episodes, MB ━━━━          ━━━━ 0/?\n"),
+    ],
+)
+def test_logs_and_progress_are_left_out(page, output):
+    text = page(printed(output, stream("1\n")))
+    assert text.endswith("```text\n1\n```\n")
+
+
+def test_colours_and_overwritten_lines_are_left_out(page):
+    assert page(printed(stream("reading 5\rdone \x1b[1mbold\x1b[0m\r\n"))).endswith("```text\ndone bold\n```\n")

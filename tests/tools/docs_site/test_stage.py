@@ -1,0 +1,68 @@
+"""Documents are laid out so that every link holds inside the site, and lists are read as GitHub reads them."""
+
+from pathlib import PurePosixPath
+
+import build
+import pytest
+from stage import BrokenLinkError, Stage, _with_room_for_lists
+
+
+@pytest.fixture
+def stage(tmp_path):
+    return Stage(tmp_path / "pages")
+
+
+def test_a_link_to_a_document_leads_to_its_place_and_one_to_code_to_a_page_that_shows_it(stage, tmp_path):
+    text = "[a](../README.md#see) [b](sandbox.md) [c](../trainers/base.py) [d](#here) [e](https://x.y) [f](../examples)"
+    text += " [g](tutorials/gsm8k.ipynb)"
+    stage.add("trainers/page.md", text, PurePosixPath("docs/page.md"))
+    written = (tmp_path / "pages/trainers/page.md").read_text()
+    assert written == (
+        "[a](../index.md#see) [b](../sandbox.md) [c](../source/trainers/base.py.md) [d](#here) [e](https://x.y) "
+        "[f](../source/examples.md) [g](../tutorials/gsm8k.md)"
+    )
+    assert "class Recipe" in (tmp_path / "pages/source/trainers/base.py.md").read_text()
+    assert "first_episode.py" in (tmp_path / "pages/source/examples.md").read_text()
+
+
+def test_a_link_that_leads_nowhere_is_refused(stage):
+    with pytest.raises(BrokenLinkError, match=r"docs/page\.md links to gone\.md"):
+        stage.add("page.md", "[a](gone.md)", PurePosixPath("docs/page.md"))
+
+
+def test_a_link_may_not_leave_the_repository(stage):
+    with pytest.raises(BrokenLinkError, match="is not there"):
+        stage.add("page.md", "[a](../../../../../../../../etc/passwd)", PurePosixPath("docs/page.md"))
+
+
+def test_a_source_with_fences_of_its_own_is_shown_whole(stage, tmp_path):
+    stage.add("page.md", "[a](../tools/docs_site/notebooks.py)", PurePosixPath("docs/page.md"))
+    shown = (tmp_path / "pages/source/tools/docs_site/notebooks.py.md").read_text()
+    assert "\n````python\n" in shown
+    assert shown.endswith("\n````\n")
+    assert shown.startswith("---\nsearch:\n  exclude: true\n")
+
+
+def test_a_list_after_a_paragraph_gets_room_and_nothing_else_changes():
+    assert _with_room_for_lists("text\n- a\n  b\n- c") == "text\n\n- a\n  b\n- c"
+    same = "# Head\n- a\n- b\n\n1. one\n   more\n2. two\n\n```md\ntext\n- a\n```\n"
+    assert _with_room_for_lists(same) == same
+
+
+def test_the_navigation_has_every_page_once_and_none_that_is_not_there(tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "PAGES", tmp_path)
+    pages = ["index.md", "one.md", "tutorials/a.md", "new.md"]
+    for page in pages:
+        (tmp_path / page).parent.mkdir(exist_ok=True)
+        (tmp_path / page).write_text(f"# `{page}`\n")
+    named = [
+        {"Home": "index.md"},
+        {"Tutorials": "tutorials/"},
+        {"How-to guides": [{"One": "one.md"}, {"Gone": "gone.md"}]},
+        {"Reference": "reference/"},
+    ]
+    assert build.navigation(named, pages) == [
+        {"Home": "index.md"},
+        {"Tutorials": [{"tutorials/a.md": "tutorials/a.md"}]},
+        {"How-to guides": [{"One": "one.md"}, {"new.md": "new.md"}]},
+    ]

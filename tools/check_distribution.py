@@ -1,0 +1,56 @@
+"""Look into built distributions for what git ignores and they must have: ``python tools/check_distribution.py FOLDER``.
+
+``make dist`` runs it. Covered: that the folder has one wheel and one source distribution, and both have the page of
+``rstar2 view``. Not covered: everything else in them (``tests/test_distribution.py``).
+"""
+
+from __future__ import annotations
+
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+PAGE = tuple(f"rstar2_env/view/static/{name}" for name in ("index.html", "app.js", "app.css", "icon.svg"))
+"""What ``make view`` builds, by its place in the package."""
+
+
+def problems(folder: Path) -> list[str]:
+    """What is wrong with the distributions of a folder; nothing where they can be uploaded."""
+    found = []
+    for kind, pattern in (("wheel", "*.whl"), ("source distribution", "*.tar.gz")):
+        files = sorted(folder.glob(pattern))
+        if len(files) != 1:
+            found.append(f"{folder} has {len(files)} files {pattern}, and one {kind} is expected: run `make dist`.")
+        found += [_lacking(path, missing) for path in files if (missing := _missing(path))]
+    return found
+
+
+def _missing(path: Path) -> list[str]:
+    """The files of the page that a distribution lacks."""
+    if path.suffix == ".whl":
+        with zipfile.ZipFile(path) as archive:
+            inside = set(archive.namelist())
+    else:
+        with tarfile.open(path) as archive:
+            inside = {name.partition("/")[2] for name in archive.getnames()}
+    return [name for name in PAGE if name not in inside]
+
+
+def _lacking(path: Path, missing: list[str]) -> str:
+    return (
+        f"{path} lacks the page of `rstar2 view` ({', '.join(missing)}): run `make view`, which needs npm and "
+        "Node 20.19 or newer, and build it again; `make dist` does both."
+    )
+
+
+def main() -> int:
+    """Print what is wrong, and return 1 where anything is."""
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "dist")
+    found = problems(folder)
+    print("\n".join(found or [f"The distributions in {folder} have the page of `rstar2 view`."]))
+    return int(bool(found))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

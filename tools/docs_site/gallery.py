@@ -1,0 +1,254 @@
+"""The pages of the gallery that are made from the registries: what has a name and stands in no slot of a trainer.
+
+Covered: agents, wrappers, dialects, problem families, verifiers, sandbox providers and engines; statuses of calls and
+ends of episodes. Not covered: environments (``rstar2_env.evaluation.cards``) and the parts of trainers
+(``rstar2_env.trainers.pages``), whose pages are documents of the repository.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import itertools
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from rstar2_env.core.episode import ReplyEnd
+from rstar2_env.core.registry import Registry
+from rstar2_env.core.status import ToolStatus
+from rstar2_env.rollout.engines.registry import EngineKind
+
+_PAPER = re.compile(r"arXiv[: ](\d{4}\.\d{4,5})")
+
+
+@dataclass(frozen=True)
+class Family:
+    """A page of named parts.
+
+    Attributes:
+        file: Its name.
+        title: Its heading.
+        about: What they are, in Markdown, with links from a folder of the site below the top.
+        registry: ``module:ATTRIBUTE`` of the registry.
+    """
+
+    file: str
+    title: str
+    about: str
+    registry: str
+
+    def parts(self) -> Registry[Any]:
+        """The registry."""
+        module, _, name = self.registry.partition(":")
+        found: Registry[Any] = getattr(importlib.import_module(module), name)
+        return found
+
+
+FAMILIES = (
+    Family(
+        "agents.md",
+        "Agents",
+        "An agent turns what an environment shows into the next action. `rstar2 eval ID --agent NAME --set "
+        "agent.OPTION=VALUE`, or `make_agent(name, **options)`. [Agents and evaluation](../agents.md) says how they "
+        "are used and written.",
+        "rstar2_env.agents:AGENTS",
+    ),
+    Family(
+        "wrappers.md",
+        "Wrappers",
+        "A wrapper stands around an environment. `--wrap NAME:OPTION=VALUE`, or `make_env(id, wrappers=[...])`. "
+        "[Wrappers and vector forms](../wrappers.md) says in which order they go. Reward components "
+        "([gallery](../trainers/rewards.md)) are wrappers too.",
+        "rstar2_env.wrappers.registry:WRAPPERS",
+    ),
+    Family(
+        "dialects.md",
+        "Dialects",
+        "A dialect is how a model writes calls and answers as text, and how results are shown to it: "
+        "`gym.make(id, dialect=NAME)`.",
+        "rstar2_env.dialects.base:DIALECTS",
+    ),
+    Family(
+        "problems.md",
+        "Problem families",
+        'A family makes problems without a file: `problems="NAME:OPTION=VALUE"`. [Problems](../problems.md) has the '
+        "other sources.",
+        "rstar2_env.problems.families:FAMILIES",
+    ),
+    Family(
+        "verifiers.md",
+        "Verifiers",
+        'A verifier says whether an answer is the gold one: `verifier="NAME:OPTION=VALUE"`. '
+        "[Verification](../verification.md) has the rules of the first.",
+        "rstar2_env.verification.named:VERIFIERS",
+    ),
+    Family(
+        "sandboxes.md",
+        "Sandbox providers",
+        "Where programs run: `make_sandbox(NAME, **options)`. [The sandbox](../sandbox.md) says what each promises.",
+        "rstar2_env.sandbox.providers:PROVIDERS",
+    ),
+    Family(
+        "engines.md",
+        "Engines",
+        "An engine turns token ids into token ids: `--set engine=NAME`. [Rollout](../rollout.md#engines) compares "
+        "them.",
+        "rstar2_env.rollout:ENGINES",
+    ),
+)
+
+
+def pages() -> dict[str, str]:
+    """Every page by its path in the site."""
+    made = {f"gallery/{family.file}": _family(family) for family in FAMILIES}
+    return {**made, "gallery/statuses.md": _statuses()}
+
+
+def _family(family: Family) -> str:
+    registry = family.parts()
+    rows, sections = [], []
+    for name in registry.names():
+        text, made_by = _documented(name, registry.get(name))
+        summary, _, rest = text.partition("\n")
+        rows.append(f"| [`{name}`](#{_anchor(name)}) | {_cell(summary)} |")
+        told, options = _read(rest)
+        sections.append(f"## `{name}`\n\n{_prose(summary)}\n\n{_prose(told)}\n\n{_options(made_by, options)}")
+    head = f"# {family.title}\n\n{family.about}\n\n| name | what it is |\n|---|---|\n"
+    return head + "\n".join(rows) + "\n\n" + "\n".join(sections) + "\n"
+
+
+_SANDBOXES = {
+    "local": "rstar2_env.sandbox.local.provider:LocalSandbox",
+    "docker": "rstar2_env.sandbox.docker.provider:DockerSandbox",
+    "remote": "rstar2_env.sandbox.remote:RemoteSandbox",
+    "ray": "rstar2_env.sandbox.ray:RaySandbox",
+}
+"""What the functions make that are registered as providers: they delay the import of these classes."""
+
+
+def _documented(name: str, part: Any) -> tuple[str, Any]:
+    """The text of a part, and what makes it: for some, what is registered delays an import, or stands for a class."""
+    if isinstance(part, EngineKind):
+        made_by = part.takes()
+        summary = part.summary[0].upper() + part.summary[1:]
+        rest = (inspect.getdoc(made_by) or "").partition("\n")[2]
+        return f"{summary}.\n\n{part.determinism}\n{rest}", made_by
+    if name in _SANDBOXES and not inspect.isclass(part):
+        module, _, attribute = _SANDBOXES[name].partition(":")
+        part = getattr(importlib.import_module(module), attribute)
+    elif inspect.ismethod(part) and hasattr(part.__self__, "family_class"):
+        return inspect.getdoc(part.__self__.family_class) or "", part.__self__.family_class
+    return inspect.getdoc(part) or "", part
+
+
+def _read(text: str) -> tuple[str, dict[str, str]]:
+    """What a docstring says before its sections, and the meaning of each of its arguments."""
+    before, *sections = re.split(r"^(Args|Attributes|Raises|Returns|Yields):$", text, flags=re.MULTILINE)
+    meanings: dict[str, str] = {}
+    for title, body in zip(sections[::2], sections[1::2], strict=True):
+        if title in ("Args", "Attributes"):
+            entries = re.split(r"^ {4}(\w+): ", body, flags=re.MULTILINE)
+            meanings |= {one: " ".join(said.split()) for one, said in zip(entries[1::2], entries[2::2], strict=True)}
+    return before.strip(), meanings
+
+
+def _options(part: Any, meanings: dict[str, str]) -> str:
+    try:
+        parameters = inspect.signature(part).parameters.values()
+    except (TypeError, ValueError):
+        return ""
+    rows = [
+        f"| `{one.name}` | {_default(one)} | {_cell(meanings.get(one.name, ''))} |"
+        for one in parameters
+        if one.name not in ("self", "env") and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+    ]
+    return "| option | default | what it is |\n|---|---|---|\n" + "\n".join(rows) + "\n" if rows else ""
+
+
+def _default(one: inspect.Parameter) -> str:
+    if one.default is one.empty:
+        return "required"
+    shown = repr(one.default)
+    return f"`{shown}`" if " at 0x" not in shown and len(shown) < 60 else "see the code"
+
+
+STATUS_CAUSES = dict.fromkeys((ToolStatus.OK, ToolStatus.EMPTY), "nobody") | {ToolStatus.UNAVAILABLE: "the system"}
+"""Who causes a status; the policy, where none stands here."""
+
+ENDS = {
+    "answered": ("the environment", "a turn without a call, and an answer in it or in an earlier one", "yes"),
+    "no_answer": ("the environment", "a turn without a call, and no answer anywhere", "yes"),
+    "turns": ("the environment", "the last allowed turn contained a call, which is not run", "yes"),
+    "tokens": ("the environment", "policy and tools together used up the budget of tokens", "yes"),
+    "time": ("the environment", "the budget of seconds has passed", "yes"),
+    "unavailable": ("the environment", "a tool or the grader was not available", "no: a failure of the system"),
+    "cancelled": ("the rollout", "its group no longer needed it", "no"),
+    "no_text": ("the endpoint", "its reply has no text", "no"),
+    "cut": ("the endpoint", "its reply was cut at the limit of its tokens", "no"),
+    "refused": ("the endpoint", "it refused to answer", "no"),
+    "terminated": ("another environment", "it ended, and did not say why", "yes"),
+    "truncated": ("another environment", "it was cut short, and did not say why", "yes"),
+}
+"""Who sets each end of an episode, when, and whether the episode counts in means."""
+
+
+def _statuses() -> str:
+    meanings = documented_members(Path(inspect.getfile(ToolStatus)), "ToolStatus")
+    calls = [
+        f"| `{status}` | {meanings[status.name]} | {STATUS_CAUSES.get(status, 'the policy')} | "
+        f"{'yes' if status.is_error else 'no'} |"
+        for status in ToolStatus
+    ]
+    missing = set(get_args(ReplyEnd)) - ENDS.keys()
+    if missing:
+        raise LookupError(f"gallery.ENDS lacks {', '.join(sorted(missing))}")
+    ends = [f"| `{end}` | {who} | {when} | {counts} |" for end, (who, when, counts) in ENDS.items()]
+    return (
+        "# Statuses and ends\n\nA status says how a tool call went; it is set by whoever saw it, and never found by "
+        "searching text. An end says why an episode is over.\n\n## Statuses of a call\n\n"
+        "| status | when | who causes it | an error of the policy |\n|---|---|---|---|\n"
+        + "\n".join(calls)
+        + "\n\nA fault that a wrapper injected has `injected: true` beside its status, and counts as no error of the "
+        "policy. `unavailable` is in neither part of a share of errors.\n\n## Ends of an episode\n\n"
+        "| end | set by | when | counts in means |\n|---|---|---|---|\n"
+        + "\n".join(ends)
+        + "\n\n[The environment](../environment.md#how-an-episode-ends) has the flags that Gymnasium sees.\n"
+    )
+
+
+def documented_members(file: Path, name: str) -> dict[str, str]:
+    """The text below each member of an enumeration in a source file."""
+    tree = ast.parse(file.read_text("utf-8"))
+    body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
+    return {
+        member.targets[0].id: " ".join(said.value.value.split())
+        for member, said in itertools.pairwise(body)
+        if isinstance(member, ast.Assign)
+        and isinstance(member.targets[0], ast.Name)
+        and isinstance(said, ast.Expr)
+        and isinstance(said.value, ast.Constant)
+    }
+
+
+def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table of Markdown."""
+    heads = list(heads)
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _prose(text: str) -> str:
+    plain = re.sub(r"::$", ":", text.replace("``", "`"), flags=re.MULTILINE)
+    return _PAPER.sub(lambda found: f"[arXiv {found[1]}](https://arxiv.org/abs/{found[1]})", plain)
+
+
+def _cell(text: str) -> str:
+    return _prose(" ".join(text.split())).replace("|", "\\|")
+
+
+def _anchor(name: str) -> str:
+    return re.sub(r"[^\w-]", "", name.lower())
