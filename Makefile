@@ -1,16 +1,20 @@
 # make train and make test do all the set-up themselves: a virtual environment in .venv, and what the package needs.
 #
 #   make train                      a tiny model learns to use the tool, on a CPU, in minutes
-#   make compare                    the same, with plain GRPO beside it
+#   make compare                    the same, with grpo_roc_clean and plain GRPO beside it, and the table over five seeds
 #   make test                       every test but the proofs, in passes: see tests/support/passes.py
 #   make test-fast                  the everyday part of them, in minutes
 #   make test ARGS="-k sandbox"     with more arguments for pytest
 #   make test-bridges               the bridges to other frameworks, against the real packages (ARGS="openenv": one)
 #   make proof                      what takes long (curves, storms, whole data sets); writes docs/proof.md
+#   make view                       the web page of `rstar2 view`, built with Node 20 or newer
+#   make dist                       the source distribution and the wheel, in dist/, with that page
 #   make lint                       ruff, and its format
 #   make types                      mypy over the installed wheel
+#   make docs                       the site, in build/site; docs-serve shows it, docs-test looks at it with a browser
 #   make TORCH="torch==2.13.0 --index-url https://download.pytorch.org/whl/rocm7.2" train
-#                                   with another build of torch; one that is installed already is kept otherwise
+#                                   with another build of torch (whl/cpu is the smallest); one that is installed
+#                                   already is kept otherwise
 #   make VLLM=vllm test             with another build of vLLM than the CPU's; VLLM= leaves it out
 #   make PYTHON=/path/to/python train
 
@@ -24,7 +28,8 @@ PIP := $(RUN)/python -m pip install --disable-pip-version-check --quiet
 PIP_REMOVE := $(RUN)/python -m pip uninstall --disable-pip-version-check --quiet --yes
 ARGS ?=
 
-.PHONY: help train compare test test-fast test-bridges proof lint types install clean
+.PHONY: help train compare view view-if-node dist test test-fast test-bridges proof lint types docs docs-serve docs-test \
+	install clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -33,12 +38,45 @@ train: install
 	$(RUN)/rstar2 demo $(ARGS)
 
 compare: install
-	$(RUN)/rstar2 demo --trainer grpo_roc --trainer grpo $(ARGS)
+	$(RUN)/rstar2 demo --trainer grpo_roc_clean --trainer grpo_roc --trainer grpo $(ARGS)
+	@echo; echo "One seed says little. Over the seeds of benchmarks/learning_indifferent.jsonl (docs/learning.md):"; echo
+	@$(RUN)/python benchmarks/learning.py table
 
-test: $(VENV)/.tested
+# The page of `rstar2 view` is built of what npm fetches by the lock file, into a folder that git ignores.
+WEB := rstar2_env/view/web
+PAGE := rstar2_env/view/static/index.html
+PACKAGES := $(WEB)/node_modules/.package-lock.json
+
+NODE_IS_THERE := command -v npm >/dev/null && \
+	node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)'
+
+view: $(PAGE)
+
+$(PACKAGES): $(WEB)/package.json $(WEB)/package-lock.json
+	@$(NODE_IS_THERE) || { echo "The page of rstar2 view is built with npm and Node 20.19 or newer: install them."; exit 1; }
+	cd $(WEB) && npm ci --no-progress --fetch-timeout=60000
+	@touch $@
+
+$(PAGE): $(PACKAGES) $(shell find $(WEB)/src $(WEB)/public -type f) $(WEB)/vite.config.ts $(WEB)/tsconfig.json
+	cd $(WEB) && npm run --silent build
+	@touch $@
+
+# The tests of the page skip without it, so that everything else can be tested where there is no Node or no network; a
+# build that fails is an error.
+view-if-node:
+	@if ! { $(NODE_IS_THERE); }; then echo "Without npm and Node 20.19 the page of rstar2 view is not built: its tests will be skipped.";\
+	elif ! $(MAKE) --no-print-directory $(PACKAGES); then echo "npm could not fetch what the page is built of: its tests will be skipped.";\
+	else $(MAKE) --no-print-directory view; fi
+
+dist: view $(VENV)/.installed
+	rm -rf dist
+	$(RUN)/python -m build --outdir dist .
+	@$(RUN)/python tools/check_distribution.py dist
+
+test: $(VENV)/.tested view-if-node
 	$(RUN)/python tests/support/passes.py $(ARGS)
 
-test-fast: $(VENV)/.tested
+test-fast: $(VENV)/.tested view-if-node
 	$(RUN)/python tests/support/passes.py --pass fast $(ARGS)
 
 test-bridges: $(VENV)/.tested
@@ -58,6 +96,22 @@ types: $(VENV)/.tested
 	$(PIP) --no-deps --target build/types/site build/types/*.whl
 	cd build/types && MYPYPATH=site ../../$(RUN)/mypy --config-file ../../pyproject.toml \
 		--python-executable ../../$(RUN)/python -p rstar2_env
+
+docs: $(VENV)/.tested view-if-node
+	$(RUN)/python tools/docs_site/build.py
+
+docs-serve: $(VENV)/.tested
+	$(RUN)/python tools/docs_site/build.py --serve
+
+# The tutorials run first and leave copies with what their cells printed, which the site shows. pytest ends with 5 where
+# ARGS selects nothing of a file.
+site_tests = export RSTAR2_SITE=1; $(RUN)/python -m pytest -n 2 $(1) $(ARGS) || [ $$? -eq 5 ] || \
+	{ echo "What failed, once more:"; $(RUN)/python -m pytest --last-failed --last-failed-no-failures none $(1); }
+
+docs-test: $(VENV)/.tested view-if-node
+	$(call site_tests,tests/site/test_notebooks.py)
+	$(RUN)/python tools/docs_site/build.py
+	$(call site_tests,tests/site/test_pages.py)
 
 install: $(VENV)/.installed
 
@@ -93,4 +147,4 @@ $(VENV)/.tested: $(VENV)/.installed
 force:
 
 clean:
-	rm -rf $(VENV) .venv-bridges build *.egg-info
+	rm -rf $(VENV) .venv-bridges build dist *.egg-info rstar2_env/view/static $(WEB)/node_modules

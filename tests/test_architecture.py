@@ -217,7 +217,7 @@ class TestThePage:
     @pytest.mark.parametrize("title", ["An action", "An episode", "A grade", "A sandboxed job"])
     def test_a_path_names_files_that_are_entered_in_that_order(self, title, tmp_path):
         command = [sys.executable, str(SUPPORT / "followed.py"), title.split()[-1], str(tmp_path)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
         assert done.returncode == 0, done.stderr
         path = done.stdout.split()
         named = chapter(title)[0]

@@ -27,7 +27,7 @@ def test_its_packages_are_pinned_and_in_no_other_extra(group):
 
 def test_the_other_tests_do_not_look_into_their_folder():
     words = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", str(bridges.TESTS)]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=800)
     assert "no tests collected" in done.stdout, done.stdout + done.stderr
 
 
@@ -45,9 +45,29 @@ def test_tests_that_were_skipped_are_counted_with_their_reason(monkeypatch, caps
     def made(group, names, words):
         tally = Tally()
         tally.counts["skipped"], tally.reasons["skipped: no"] = 3, 3
-        yield bridges.Result("one", tally, "")
+        yield bridges.Result("one", "one", tally, "")
 
     monkeypatch.setattr(bridges, "GROUPS", bridges.GROUPS[:1])
     monkeypatch.setattr(bridges, "run_group", made)
     assert bridges.run([], []) == 0
     assert "3 skipped: no" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("bad", "code"), [(1, 0), (2, 1)])
+def test_a_bridge_that_failed_is_tested_once_more_alone(bad, code, monkeypatch, capsys):
+    asked = []
+
+    def made(group, names, words):
+        asked.append(list(names))
+        for name in names:
+            tally = Tally()
+            tally.counts["failed" if len(asked) <= bad else "passed"] = 1
+            yield bridges.Result(name, name, tally, "what was said")
+
+    group = bridges.Group("one", bridges=("first",), extras=())
+    monkeypatch.setattr(bridges, "GROUPS", (group,))
+    monkeypatch.setattr(bridges, "run_group", made)
+    assert bridges.run([], []) == code
+    assert asked == [["first"], ["first"]]
+    said = capsys.readouterr().out
+    assert ("UNSTEADY: first" in said) == (code == 0)

@@ -8,14 +8,16 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 from places import ROOT
 
 import rstar2_env
+from rstar2_env import read_run
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # a type checker reads the whole package
 
 USE = """
 import gymnasium as gym, rstar2_env, rstar2_env.agents, rstar2_env.trainers
@@ -50,6 +52,34 @@ def test_an_installed_wheel_works_away_from_the_checkout(built, tmp_path):
     printed = run(sys.executable, "-c", USE, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)}).split()
     assert Path(printed[0]).is_relative_to(tmp_path)
     assert {"grpo", "grpo_roc", "oracle"} <= set(printed[1:])
+
+
+def test_the_wheel_has_the_page_of_the_viewer_and_not_what_it_is_built_of(built):
+    (wheel,) = built.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        inside = {name for name in archive.namelist() if name.startswith("rstar2_env/view/")}
+    assert not {name for name in inside if name.startswith("rstar2_env/view/web")}
+    if not (ROOT / "rstar2_env" / "view" / "static" / "index.html").exists():
+        pytest.skip("the page is not built: run `make view`, which needs Node")
+    assert {f"rstar2_env/view/static/{name}" for name in ("index.html", "app.js", "app.css", "icon.svg")} <= inside
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(1800)
+def test_the_demonstration_runs_from_a_wheel_in_a_clean_environment(built, tmp_path):
+    (wheel,) = built.glob("*.whl")
+    run(sys.executable, "-m", "venv", str(tmp_path / "venv"))
+    own = tmp_path / "venv" / "bin"
+    pip = (str(own / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    # torch first and on its own, as the Makefile does: pip would choose a build of its own.
+    run(*pip, f"torch=={version('torch').partition('+')[0]}")
+    run(*pip, f"{wheel}[train]")
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    said = run(
+        str(own / "rstar2"), "demo", "--steps", "2", "--sft-steps", "40", "--out", "demo", cwd=tmp_path, env=clean
+    )
+    assert "pass@1" in said
+    assert read_run(tmp_path / "demo" / "grpo_roc").finished
 
 
 def test_a_folder_imported_under_its_bare_name_says_what_to_do():

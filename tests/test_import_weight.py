@@ -46,7 +46,7 @@ print(json.dumps({
 
 @pytest.fixture(scope="module")
 def after_an_episode():
-    done = subprocess.run([sys.executable, "-c", EPISODE], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", EPISODE], capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -67,7 +67,7 @@ def test_no_thread_and_no_process_is_started(after_an_episode):
 
 def test_an_id_that_names_its_module_needs_no_import_before():
     program = 'import gymnasium as gym; print(gym.make("rstar2_env:rstar2/MathTool-v0").reset(seed=1)[1]["problem_id"])'
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
     assert done.stderr == ""

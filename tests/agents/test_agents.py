@@ -15,7 +15,7 @@ import pytest
 from flaky_server import flaky
 from places import ROOT
 
-import rstar2_env  # noqa: F401 - registers the environment
+from rstar2_env import FunctionTool, GoldGrader, ToolEnv
 from rstar2_env.agents import AGENTS, InformedAgent, make
 from rstar2_env.agents.human import Human
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, UnknownNameError
@@ -115,7 +115,7 @@ def test_the_agents_are_found_without_what_models_need():
         "import sys; from rstar2_env.agents import AGENTS; AGENTS.names(); "
         "print(sorted({'torch', 'transformers', 'trl', 'vllm', 'ray'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=400)
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
 
 
@@ -187,6 +187,19 @@ def test_noise_is_the_same_for_the_same_seed_and_never_solves_a_hard_problem(env
     assert not any(episode.correct for episode in episodes)
     assert {episode.end for episode in episodes} >= {"answered", "no_answer"}
     assert play_episode(env, agent, seed=4, problem=hard).record() == episodes[4].record()
+
+
+def test_noise_is_written_for_whatever_tools_an_environment_has():
+    def half(number: int) -> int:
+        """Half of an even number."""
+        return number // 2
+
+    problems = [{"question": "half of 8?", "answer": "4"}]
+    with ToolEnv(problems=problems, tools=[FunctionTool(half)], grader=GoldGrader()) as env:
+        agent = make("random_text", answers=0, calls=0.5)
+        episodes = [play_episode(env, agent, seed=seed) for seed in range(5)]
+    called = [call for episode in episodes for step in episode.steps for call in step.info.get("tool_calls", ())]
+    assert {call["name"] for call in called if call["status"] == "invalid_arguments"} == {"half"}
 
 
 def test_a_person_sees_what_the_policy_sees_and_types_turns(env):

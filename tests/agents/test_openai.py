@@ -288,10 +288,11 @@ def test_a_reply_that_cannot_be_played_is_asked_for_again_in_spite_of_the_cache(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_rstar2_eval_plays_against_a_real_server(vllm_server, tmp_path):
     from rstar2_env.rollout import VllmServerEngine
 
-    VllmServerEngine(vllm_server, wait_s=240).close()  # waits until it is there
+    VllmServerEngine(vllm_server, wait_s=400).close()  # waits until it is there
     options = [f"base_url={vllm_server}/v1", "model=policy", "max_tokens=40", "temperature=1.0", "timeout_s=120"]
     options += ["cut=play", f"cache={tmp_path / 'cache.sqlite'}"]
     command = [sys.executable, "-c", "from rstar2_env.cli import main; main()", "eval", "rstar2/MathTool-v0"]
@@ -308,7 +309,7 @@ def test_rstar2_eval_plays_against_a_real_server(vllm_server, tmp_path):
     ]
     for option in options:
         command += ["--set", f"agent.{option}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["episodes"] == 6
     lines = [json.loads(line) for line in (tmp_path / "o.jsonl").read_text().splitlines()]

@@ -125,7 +125,7 @@ def test_the_command_finds_the_task_by_its_name(tmp_path):
         words += ["-T", "env=rstar2/MathTool-v0", "-T", "episodes=1", "-T", "tools=native", "--log-dir", str(tmp_path)]
         words += ["--model", "openai-api/local/m", "--model-base-url", f"{server.address}/v1", "--log-format", "json"]
         done = subprocess.run(
-            words, capture_output=True, text=True, timeout=200, env={**os.environ, "LOCAL_API_KEY": "none"}
+            words, capture_output=True, text=True, timeout=800, env={**os.environ, "LOCAL_API_KEY": "none"}
         )
     assert done.returncode == 0, done.stdout + done.stderr
     (file,) = tmp_path.glob("*.json")

@@ -18,6 +18,8 @@ import pytest
 import uvicorn
 from bridged import SCRIPTS, SUMS, answer, direct
 from openai.types.responses import Response
+from page_blocks import fenced
+from places import DOCS
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
@@ -142,6 +144,18 @@ def test_the_session_that_is_idle_the_longest_gives_way_and_a_closed_one_is_gone
         assert agents[2].run(ROW, SCRIPTS["right"])[-1]["reward"] == 1.0
         means = agents[0].post("/aggregate_metrics", {"verify_responses": [{"reward": 1.0}, {"reward": 0.5}]})
     assert means["key_metrics"] == {"mean/reward": 0.75}
+
+
+def test_the_page_on_bridges_shows_what_works(monkeypatch):
+    (block,) = [block for block in fenced(DOCS / "bridges.md") if "make_app(" in block.text]
+    given = []
+    monkeypatch.setattr(uvicorn, "run", lambda app, port: given.append((app, port)))
+    exec(block.text, {})
+    ((app, port),) = given
+    assert port == 8001
+    with served(app) as url:
+        (row,) = rows("rstar2/MathTool-v0", 1, agent="my_gymnasium_agent")
+        assert "Problem:" in Agent(url).run(row, ())[0]["observation"]
 
 
 def test_the_rows_name_what_to_play(ours):

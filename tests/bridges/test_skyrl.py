@@ -7,6 +7,8 @@ import random
 import pytest
 import skyrl_gym
 from bridged import SCRIPTS, SUMS, answer, direct
+from page_blocks import fenced
+from places import DOCS
 
 from rstar2_env.adapters import skyrl
 from rstar2_env.core.errors import ConfigurationError, Rstar2Error, ServiceError
@@ -54,6 +56,18 @@ def test_an_episode_of_ours_is_the_one_that_is_played_directly(name):
     row = {"prompt": [], "env_class": "rstar2_sums", "seed": 4, "problem_id": "p3"}
     trace, env = theirs(row, SCRIPTS[name])
     assert trace == direct(SUMS, 4, SCRIPTS[name], "p3")
+    env.close()
+
+
+def test_the_page_on_bridges_shows_what_works():
+    (block,) = [block for block in fenced(DOCS / "bridges.md") if "skyrl.register" in block.text]
+    scope = {}
+    exec(block.text.replace("1000", "5"), scope)
+    assert len(scope["rows"]) == 5
+    row = scope["rows"][0]
+    env = skyrl_gym.make("rstar2_math", env_config={}, extras=dict(row))
+    skyrl_gym.envs.registration.deregister("rstar2_math")
+    assert env.init(row["prompt"])[0]
     env.close()
 
 

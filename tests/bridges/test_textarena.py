@@ -8,6 +8,8 @@ import re
 import pytest
 import textarena as ta
 from bridged import SCRIPTS, SUMS, direct
+from page_blocks import fenced
+from places import DOCS
 
 from rstar2_env.adapters.textarena import TextArenaEnv, register
 from rstar2_env.core.errors import Rstar2Error
@@ -140,6 +142,15 @@ def test_textarena_cuts_role_tags_out_of_what_is_shown_and_not_out_of_what_is_pl
     mine = [message for sender, message, _ in env.get_observation()[1] if sender == 0]
     assert mine == [f" {SCRIPTS['right'][0]}"]
     assert env._env.unwrapped.turns == (f"[Player] {SCRIPTS['right'][0]}",)
+
+
+def test_the_page_on_bridges_shows_what_works():
+    (block,) = [block for block in fenced(DOCS / "bridges.md") if "Rstar2TicTacToe-v0" in block.text]
+    exec(block.text, {})
+    env = ta.make("Rstar2TicTacToe-v0")
+    env.reset(num_players=1, seed=1)
+    assert env.get_observation()[1]
+    env.close()
 
 
 def test_a_game_of_ours_is_for_one_player():

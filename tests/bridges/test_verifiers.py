@@ -142,7 +142,7 @@ def packages(tmp_path_factory):
     (folder / "asking.py").write_text(ASKING)
     export_env(SUMS, "verifiers", folder / "source", name="sums", options={"max_turns": 5})
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
-    subprocess.run([*pip, "--target", str(folder), str(folder / "source")], check=True, timeout=120)
+    subprocess.run([*pip, "--target", str(folder), str(folder / "source")], check=True, timeout=400)
     sys.path.insert(0, str(folder))
     importlib.invalidate_caches()
     yield folder
@@ -244,7 +244,7 @@ def test_the_command_of_verifiers_evaluates_an_exported_environment(packages, tm
             env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": f"{packages}:{SUPPORT}"},
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=800,
         )
     assert done.returncode == 0, done.stderr
     traces = [json.loads(line) for file in tmp_path.rglob("traces.jsonl") for line in file.read_text().splitlines()]

@@ -76,7 +76,7 @@ class Engine:
     def run(self, image: str, *command: str, **host: Any) -> tuple[int, str]:
         """Run a command to its end: exit code and output."""
         with self.container(image, *command, **host) as made:
-            code = self.client.wait(made, timeout=240)["StatusCode"]
+            code = self.client.wait(made, timeout=800)["StatusCode"]
             return code, self.client.logs(made).decode()
 
 

@@ -27,7 +27,7 @@ FLOORS = (
     ("wrappers", "testing"),
     ("rollout",),
     ("evaluation",),
-    ("traces", "doctor"),
+    ("traces", "doctor", "view"),
     ("adapters",),
     ("cli",),
 )

@@ -3,7 +3,8 @@
 A group is an environment whose packages fit together; pip gets the extras of pyproject.toml that it names, where their
 versions are pinned, with what rstar2-env itself needs, and so shows that both install side by side. An environment is
 made again when its requirements change, and sees this checkout as the environment does that runs this file. Each bridge
-(``tests/bridges/test_NAME.py``) is one pytest and one line; the exit code is 0 when all passed.
+(``tests/bridges/test_NAME.py``) is one pytest and one line; the exit code is 0 when all passed. A few that failed are
+tested once more with nothing beside them, as ``passes.py`` does.
 
 Not covered: torch, which no bridge may bring in: its usual build is gigabytes, and a resolution with it fails here.
 """
@@ -19,9 +20,9 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from passes import Tally, read
@@ -37,6 +38,10 @@ _NEVER = ("torch==0", "vllm==0")
 """Constraints that no version meets."""
 _NO_TESTS = 5
 """pytest's exit code where nothing was selected."""
+_MOST_AGAIN = 2
+"""As many bridges that failed are tested once more."""
+_LONGEST_S = 1200.0
+"""Seconds that one call of pip or pytest may take."""
 
 
 @dataclass(frozen=True)
@@ -95,14 +100,21 @@ class Result:
     """What came of one bridge.
 
     Attributes:
+        name: The bridge's.
         line: Its line of the summary.
         tally: Its tests.
         output: What pytest or pip said.
     """
 
+    name: str
     line: str
     tally: Tally
     output: str
+
+    @property
+    def bad(self) -> int:
+        """Tests that failed, or could not run."""
+        return self.tally.counts["failed"] + self.tally.counts["error"]
 
 
 def requirements(group: Group) -> list[str]:
@@ -164,9 +176,19 @@ def _show_checkout(python: Path) -> None:
 
 def _said(words: Sequence[str]) -> None:
     """Run to the end; what was said goes with the error."""
-    done = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode:
-        raise subprocess.CalledProcessError(done.returncode, words, done.stdout)
+    code, said = _run(words)
+    if code:
+        raise subprocess.CalledProcessError(code, words, said)
+
+
+def _run(words: Sequence[str], env: Mapping[str, str] | None = None) -> tuple[int, str]:
+    try:
+        done = subprocess.run(
+            words, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=_LONGEST_S
+        )
+    except subprocess.TimeoutExpired as error:
+        return -1, f"{(error.output or b'').decode(errors='replace')}\nIt took longer than {_LONGEST_S:.0f} s."
+    return done.returncode, done.stdout
 
 
 def test_bridge(python: Path, name: str, words: Sequence[str]) -> Result:
@@ -179,11 +201,11 @@ def test_bridge(python: Path, name: str, words: Sequence[str]) -> Result:
         # -P: our folder ``agents`` is not the package of that name.
         command = [str(python), "-P", "-m", "pytest", f"tests/bridges/test_{name}.py", f"--confcutdir={TESTS}"]
         command += ["-q", "-p", "no:cacheprovider", f"--junitxml={report}", *words]
-        done = subprocess.run(command, cwd=ROOT, env=given, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        code, said = _run(command, given)
         tally = read(report) if report.exists() else Tally()
-    if done.returncode not in (0, 1, _NO_TESTS) and not tally.counts["error"]:
+    if code not in (0, 1, _NO_TESTS) and not tally.counts["error"]:
         tally.counts["error"] += 1
-    return Result(f"{name:<16} {tally.line(time.monotonic() - began)}", tally, done.stdout)
+    return Result(name, f"{name:<16} {tally.line(time.monotonic() - began)}", tally, said)
 
 
 def run_group(group: Group, names: Sequence[str], words: Sequence[str]) -> Iterator[Result]:
@@ -195,27 +217,34 @@ def run_group(group: Group, names: Sequence[str], words: Sequence[str]) -> Itera
         for name in names:
             tally = Tally()
             tally.counts["error"] = 1
-            yield Result(f"{name:<16} its environment could not be made", tally, str(error.output))
+            yield Result(name, f"{name:<16} its environment could not be made", tally, str(error.output))
         return
     took = time.monotonic() - began
     for name in names:
         result = test_bridge(python, name, words)
-        yield Result(f"{result.line}; {group.name}: {took:.0f} s to make", result.tally, result.output)
+        yield replace(result, line=f"{result.line}; {group.name}: {took:.0f} s to make")
 
 
 def run(names: Sequence[str], words: Sequence[str]) -> int:
     """Test bridges, two environments at a time; returns the exit code."""
     began = time.monotonic()
     wanted = [(group, [name for name in group.bridges if not names or name in names]) for group in GROUPS]
-    whole, lines = Tally(), []
+    whole, lines, bad = Tally(), [], []
     with ThreadPoolExecutor(2) as pool:
         jobs = [pool.submit(lambda *given: list(run_group(*given)), *one, words) for one in wanted if one[1]]
         for job in jobs:
             for result in job.result():
-                failed = result.tally.counts["failed"] + result.tally.counts["error"]
-                print(result.output if failed else "", result.line, sep="\n", flush=True)
+                print(result.output if result.bad else "", result.line, sep="\n", flush=True)
                 whole.add(result.tally)
                 lines.append(result.line)
+                bad += [result] * bool(result.bad)
+    for first in bad if len(bad) <= _MOST_AGAIN else ():
+        (group,) = (group for group in GROUPS if first.name in group.bridges)
+        (again,) = run_group(group, [first.name], words)
+        print(again.output if again.bad else "", again.line, sep="\n", flush=True)
+        if not again.bad:
+            whole.steadied(first.bad)
+            lines.append(f"UNSTEADY: {first.name} failed above, and passed when it was tested again alone")
     print("\n=== bridges", *lines, sep="\n")
     for reason, count in whole.reasons.most_common():
         print(f"{count} {reason}")

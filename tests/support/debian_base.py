@@ -31,8 +31,13 @@ def make_debian_base(engine: Any, folder: Path) -> str:
         raise NoBaseError("no debootstrap is installed (apt-get install debootstrap)")
     root = folder / "root"
     command = ["debootstrap", "--variant=minbase", f"--include={_PACKAGES}", "bookworm", str(root)]
-    command += ["http://deb.debian.org/debian"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    except subprocess.TimeoutExpired as error:
+        raise NoBaseError(f"debootstrap took longer than {error.timeout:.0f} s") from error
+    # It leaves mounted what another process looks into when it has done.
+    for mounted in ("proc", "sys"):
+        subprocess.run(["umount", "--recursive", "--lazy", root / mounted], capture_output=True, check=False)
     if done.returncode:
         raise NoBaseError(f"debootstrap failed: {(done.stdout + done.stderr).strip().splitlines()[-1]}")
     # The machine's certificates, and leave for pip to install into this interpreter.

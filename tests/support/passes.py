@@ -33,7 +33,13 @@ _SOME_FAILED, _NO_TESTS = 1, 5
 """pytest's exit codes where tests failed, and where nothing was selected."""
 
 _MOST_AGAIN = 3
-"""As many failed tests are run once more; more of them have another cause than what ran beside them."""
+"""The failed tests of as many files are run once more; more of them have another cause than what ran beside them."""
+
+_MOST_TESTS_AGAIN = 40
+"""And no more tests than this, all files together: what they share may have failed, and they with it."""
+
+_AGAIN_S = 1800.0
+"""Seconds that the tests of one file may take then."""
 
 
 @dataclass(frozen=True)
@@ -174,24 +180,41 @@ def run(passes: Iterable[Pass], rest: Sequence[str]) -> int:
     return int(failed or bool(whole.counts["failed"] or whole.counts["error"]))
 
 
-def _pytest(words: Sequence[str], threads: int, ids: Path) -> int:
-    """Run pytest; the ids of tests that failed are added to a file."""
+def _pytest(words: Sequence[str], threads: int, ids: Path, *, timeout_s: float | None = None) -> int:
+    """Run pytest; the ids of tests that failed are added to a file.
+
+    Raises:
+        subprocess.TimeoutExpired: It took longer than ``timeout_s``.
+    """
     path = os.pathsep.join([str(SUPPORT), *filter(None, [os.environ.get("PYTHONPATH")])])
     given = {"OMP_NUM_THREADS": str(threads), "PYTHONPATH": path, FILE: str(ids)}
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST_")}
-    return subprocess.run(words, cwd=ROOT, env={**kept, **given}).returncode
+    return subprocess.run(words, cwd=ROOT, env={**kept, **given}, timeout=timeout_s).returncode
 
 
 def _run_again(names: Sequence[str]) -> list[str]:
-    """Run tests that failed once more, each with nothing beside it; returns those that pass now."""
-    if not names or len(names) > _MOST_AGAIN:
+    """Run tests that failed once more, file by file with nothing beside them; returns those that pass now."""
+    files: dict[str, list[str]] = {name.partition("::")[0]: [] for name in names}
+    for name in names:
+        files[name.partition("::")[0]].append(name)
+    if not names or len(files) > _MOST_AGAIN or len(names) > _MOST_TESTS_AGAIN:
         return []
-    print(f"\n=== once more, one at a time: {', '.join(names)}", flush=True)
-    return [
-        name
-        for name in names
-        if subprocess.run([sys.executable, "-m", "pytest", "-m", "", name], cwd=ROOT).returncode == 0
-    ]
+    print(f"\n=== once more, with nothing beside it: {', '.join(names)}", flush=True)
+    return [name for found in files.values() for name in _passing(found)]
+
+
+def _passing(names: Sequence[str]) -> list[str]:
+    """Those of a file's tests that pass, run together: what they share starts once."""
+    with tempfile.TemporaryDirectory(prefix="rstar2-tests-") as folder:
+        ids = Path(folder) / "failed"
+        ids.touch()
+        words = [sys.executable, "-m", "pytest", "-p", "failed_ids", "-m", "", *names]
+        try:
+            code = _pytest(words, 1, ids, timeout_s=_AGAIN_S)
+        except subprocess.TimeoutExpired:
+            return []
+        failed = ids.read_text().splitlines()
+    return [name for name in names if name not in failed] if code in (0, _SOME_FAILED) else []
 
 
 def _cpu_seconds() -> float:

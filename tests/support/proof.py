@@ -29,7 +29,8 @@ HEAD = """# Proofs
 What takes too long to run for every change: `make proof` runs it (`make proof ARGS="-k storm"` runs some of it) and
 writes this page. Each is a test marked `proof`, and beside it stands a short form that `make test` runs. A proof is run
 again before a change that it is about is called done. The load is that of the whole machine, on average over a minute,
-before and after; seconds that were taken beside other work are an upper bound.
+before and after; seconds that were taken beside other work are an upper bound. A commit that the history does not have
+was rebased since: the date says which state was tried.
 
 | proof | result | seconds | figures | date (UTC) | commit | machine | load | command |
 |---|---|---|---|---|---|---|---|---|

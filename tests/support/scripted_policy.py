@@ -122,3 +122,54 @@ WORLDS = {
 
 The problems of the first two are of two kinds, for samplers that choose between kinds; the game has one.
 """
+
+
+def _patcher(text: str, rng: np.random.Generator) -> str:
+    head = "patch" if rng.random() < 0.2 else "### a.py"
+    return f"{head}\n<<<<<<< SEARCH\nwidth = 1\n=======\nwidth = {rng.integers(2, 40)}\n>>>>>>> REPLACE"
+
+
+def _chooser(text: str, rng: np.random.Generator) -> str:
+    return f"The answer is ({rng.choice(['A', 'B', 'C'])})."
+
+
+def _mixed(text: str, rng: np.random.Generator) -> str | None:
+    return _calculator(text, rng) or _guesser(text, rng)
+
+
+FOR_RECIPES = {
+    "alphamed": World(
+        "rstar2/MathTool-v0",
+        {"problems": [{"question": f"Letter {n} of ABC?", "answer": "ABC"[n]} for n in range(3)], "max_turns": 3},
+        _chooser,
+        400,
+    ),
+    "guru": World(
+        "rstar2/Mixture-v0",
+        {
+            "sources": {
+                "math": {"id": WORLDS["tool"].env, "options": dict(WORLDS["tool"].options)},
+                "logic": {"id": WORLDS["puzzle"].env, "options": dict(WORLDS["puzzle"].options)},
+            }
+        },
+        _mixed,
+        700,
+    ),
+    "swe_rl": World(
+        "rstar2/MathTool-v0",
+        {
+            "problems": [
+                {
+                    "question": f"The width in a.py should be {n}.",
+                    "answer": f"+++ b/a.py\n-width = 1\n+width = {n}\n",
+                    "files": {"a.py": "width = 1\n"},
+                }
+                for n in range(2, 8)
+            ],
+            "max_turns": 3,
+        },
+        _patcher,
+        500,
+    ),
+}
+"""Worlds of the recipes whose rewards fit none of the others: questions with letters, a mixture, files to mend."""
