@@ -9,15 +9,17 @@ from typing import Any
 
 import torch
 from peft import LoraConfig, get_peft_model
-from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback, TrainerCallback
+from transformers import AutoTokenizer, PrinterCallback, TrainerCallback
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.row import Row
 from rstar2_env.trainers.backends.trl.arguments import arguments
+from rstar2_env.trainers.backends.trl.model import pretrained
 from rstar2_env.trainers.backends.trl.objective import Objective
 from rstar2_env.trainers.backends.trl.pending import Shape
 from rstar2_env.trainers.backends.trl.sharding import Sharding
 from rstar2_env.trainers.backends.trl.trainer import CollectorTrainer
+from rstar2_env.trainers.config import ModelOptions
 from rstar2_env.trainers.losses.aggregations import TokenMean
 from rstar2_env.trainers.losses.corrections import NoCorrection
 from rstar2_env.trainers.losses.ppo_clip import PpoClip
@@ -78,6 +80,7 @@ def row_trainer(
     keep_checkpoints: int = 2,
     sharding: Sharding = "none",
     lora: bool = False,
+    waits: bool = False,
     **options: Any,
 ) -> tuple[CollectorTrainer, Followed]:
     """A trainer of a model in a folder, on the given rows, and what it shows.
@@ -93,9 +96,10 @@ def row_trainer(
         keep_checkpoints: How many are kept.
         sharding: What several processes divide.
         lora: Train adapters, which change the model from the start.
+        waits: Leave the weights to the first process.
         **options: Fields of ``GRPOConfig``.
     """
-    policy: Any = AutoModelForCausalLM.from_pretrained(model)
+    policy: Any = pretrained(str(model), ModelOptions(str(model)), torch.float32, waits=waits)
     if lora:
         torch.manual_seed(1)
         adapters = LoraConfig(r=4, lora_alpha=4, target_modules="all-linear", init_lora_weights=False)

@@ -17,6 +17,7 @@ import torch
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import DTensor
 
 from rstar2_env.core.errors import ConfigurationError
 
@@ -27,7 +28,8 @@ def shard(policy: nn.Module, device: torch.device, compute: torch.dtype, *, trai
     """Divide a policy among all processes, in place; its parameters become ``DTensor``.
 
     Args:
-        policy: The same on every process; on any device.
+        policy: The same on every process, on any device; on all processes but the first, its weights may be on the
+            device "meta", and are then those of the first, which sends one unit after the other.
         device: Where its shards go.
         compute: Precision of the forward and backward pass; gradients are averaged in float32.
         trained: Whether it is trained; the weights of a model that is not stay in the precision that they have.
@@ -43,7 +45,10 @@ def shard(policy: nn.Module, device: torch.device, compute: torch.dtype, *, trai
             # Small updates are lost to rounding in a lower precision.
             if weights.requires_grad and weights.is_floating_point():
                 weights.data = weights.data.float()
+    awaited = _some_await(policy, device)
     for unit in (*_units(base), policy):
+        if awaited:
+            _share(unit, device)
         fully_shard(unit, mesh=mesh, mp_policy=mixed)
 
 
@@ -85,6 +90,30 @@ def held(module: nn.Module) -> Iterator[None]:
         yield
     finally:
         release(module)
+
+
+def _some_await(policy: nn.Module, device: torch.device) -> bool:
+    """Whether some process has no weights yet; every process calls it."""
+    number = torch.tensor(float(any(one.is_meta for one in policy.parameters())), device=device)
+    torch.distributed.all_reduce(number, torch.distributed.ReduceOp.MAX)
+    return bool(number)
+
+
+@torch.no_grad()
+def _share(unit: nn.Module, device: torch.device) -> None:
+    """Give every process the first one's weights and buffers of a unit, whole; those that are divided have theirs."""
+    got: dict[int, tuple[Any, Any]] = {}  # what was, and what is; tied weights are one
+    for module in unit.modules():
+        for held in (module._parameters, module._buffers):
+            for name, value in held.items():
+                if value is None or isinstance(value, DTensor):
+                    continue
+                if id(value) not in got:
+                    whole = torch.empty_like(value, device=device) if value.is_meta else value.detach().to(device)
+                    torch.distributed.broadcast(whole, src=0)
+                    trained = nn.Parameter(whole, requires_grad=value.requires_grad)
+                    got[id(value)] = value, trained if isinstance(value, nn.Parameter) else whole
+                held[name] = got[id(value)][1]
 
 
 def _units(base: nn.Module) -> list[nn.Module]:

@@ -62,7 +62,7 @@ def dtype_of(options: ModelOptions) -> torch.dtype:
 
 
 def load_policy(
-    options: ModelOptions, folder: Path, *, seed: int = 0, dropout: bool = False
+    options: ModelOptions, folder: Path, *, seed: int = 0, dropout: bool = False, waits: bool = False
 ) -> tuple[Policy, PreTrainedTokenizerBase]:
     """Load the model, its adapter and its tokenizer.
 
@@ -71,6 +71,8 @@ def load_policy(
         folder: Folder of the run; a merged model that gets a new adapter is kept in it.
         seed: Seed of a new adapter.
         dropout: Leave dropout on while the policy trains; without, it is off for good (see ``without_dropout``).
+        waits: Whether this process may leave the weights to ``fsdp2.shard``, which gets them from the first process;
+            the model is then without any where all of it trains and ``path`` names it.
 
     Returns:
         The policy, a ``PeftModel`` where ``lora_rank`` is not 0, and its tokenizer.
@@ -97,7 +99,7 @@ def load_policy(
         name = os.fspath(source)
         found = adapter_in(name, options.revision)
         tokenizer = _tokenizer_of(name, options, found)
-        policy = _load(name, options, found, partial(_keep, folder, tokenizer), seed)
+        policy = _load(name, options, found, partial(_keep, folder, tokenizer), seed, waits)
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     if not dropout:
@@ -122,27 +124,54 @@ def _load(
     found: LoraConfig | None,
     keep: Callable[[PreTrainedModel], str],
     seed: int,
+    waits: bool,
 ) -> Policy:
     if found is None:
-        model = _pretrained(name, options, options.revision)
+        model = _pretrained(name, options, options.revision, waits=waits and not options.lora_rank)
         return with_new_adapter(model, options, seed) if options.lora_rank else model
     base = str(found.base_model_name_or_path)
     return adapted(_pretrained(base, options, found.revision), name, options, found, keep, seed)
 
 
-def _pretrained(name: str, options: ModelOptions, revision: str | None) -> PreTrainedModel:
-    chosen = {"revision": revision, "attn_implementation": options.attn_implementation}
+def _pretrained(name: str, options: ModelOptions, revision: str | None, *, waits: bool = False) -> PreTrainedModel:
+    # Trained weights are stored in float32 and computed with in the requested precision, so that small updates are not
+    # lost to rounding; frozen weights do not need that.
+    dtype = dtype_of(options) if options.lora_rank else torch.float32
     try:
-        model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
-            name,
-            # Trained weights are stored in float32 and computed with in the requested precision, so that small updates
-            # are not lost to rounding; frozen weights do not need that.
-            dtype=dtype_of(options) if options.lora_rank else torch.float32,
-            trust_remote_code=options.trust_remote_code,
-            **{option: value for option, value in chosen.items() if value is not None},
-        )
+        return pretrained(name, options, dtype, revision=revision, waits=waits)
     except (OSError, ValueError, ImportError) as error:
         raise ConfigurationError(f"The model {name!r} cannot be loaded: {error}") from error
+
+
+def pretrained(
+    name: str, options: ModelOptions, dtype: torch.dtype, *, revision: str | None = None, waits: bool = False
+) -> PreTrainedModel:
+    """Load a causal language model.
+
+    Args:
+        name: Folder or hub name.
+        options: Its attention, and whether to trust code that comes with it.
+        dtype: Precision of its weights.
+        revision: On the hub.
+        waits: Leave the weights to ``fsdp2.shard``: they have shapes and nothing else.
+
+    Raises:
+        OSError: There is none.
+        ValueError: It cannot be loaded so.
+        ImportError: It needs what is not installed.
+    """
+    chosen = {
+        "revision": revision,
+        "attn_implementation": options.attn_implementation,
+        "device_map": "meta" if waits else None,
+    }
+    model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
+        name,
+        dtype=dtype,
+        trust_remote_code=options.trust_remote_code,
+        **{option: value for option, value in chosen.items() if value is not None},
+    )
+    vars(model).pop("hf_device_map", None)  # a trainer takes a model that has one for divided among devices already
     return model
 
 

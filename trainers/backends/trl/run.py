@@ -84,15 +84,17 @@ class TrlRun:
         self._folder = Path(config.run.output_dir)
         self._ranks = AccelerateRanks(processes(config.run.process_timeout_s))
         self._checkpoint = self._find_checkpoint()
-        model, self.tokenizer = load_policy(config.model, self._folder, seed=config.run.seed)
         parts = make_parts(config)
+        # The first process sends the weights, unless others need them whole before they are divided.
+        waits = sharding == "fsdp2" and self._ranks.rank > 0 and not isinstance(parts.rollout, HoldsOlder)
+        model, self.tokenizer = load_policy(config.model, self._folder, seed=config.run.seed, waits=waits)
         copy = stale_copy(config, parts.rollout, model, dtype_of(config.model))
         objective = Objective(parts.terms, parts.aggregation, parts.correction)
         reference = None
         if "reference" in objective.needs:
             reference = Reference(model, dtype_of(config.model), config.rollout.temperature)
         given = "teacher" in getattr(parts.rollout, "columns", ())
-        teacher = load_teacher(config, model, self.tokenizer, objective.needs, given=given)
+        teacher = load_teacher(config, model, self.tokenizer, objective.needs, given=given, waits=waits)
         self._files = RunWriter(
             self._folder,
             rank=self._ranks.rank,

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.row import Row
@@ -23,7 +23,7 @@ from rstar2_env.rollout import ChatCodec
 from ...config import TrainConfig
 from .adapters import Policy
 from .micro_batches import MicroBatch, taken_out
-from .model import codec, dtype_of, load_tokenizer
+from .model import codec, dtype_of, load_tokenizer, pretrained
 from .passes import Autocast, Reference
 from .players import problem_source
 
@@ -124,6 +124,7 @@ def load_teacher(
     needs: Collection[str],
     *,
     given: bool = False,
+    waits: bool = False,
 ) -> Teacher | None:
     """Load the teacher that the options name; ``None`` without one.
 
@@ -133,6 +134,7 @@ def load_teacher(
         tokenizer: The policy's.
         needs: Of the loss.
         given: Whether rows may get the column ``teacher`` without one, from the rollout part.
+        waits: As of ``load_policy``.
 
     Raises:
         ConfigurationError: It cannot be loaded, has another tokenizer, no term of the loss needs it, or one does and
@@ -168,7 +170,7 @@ def load_teacher(
     if name == SELF:
         return Teacher(policy, dtype, temperature, told=told)
     check_same(tokenizer, load_tokenizer(name, config.model), name)
-    return Teacher(_loaded(name, config, dtype), dtype, temperature, told=told, copied=False)
+    return Teacher(_loaded(name, config, dtype, waits=waits), dtype, temperature, told=told, copied=False)
 
 
 def check_same(own: PreTrainedTokenizerBase, other: PreTrainedTokenizerBase, name: str) -> None:
@@ -193,15 +195,8 @@ def check_same(own: PreTrainedTokenizerBase, other: PreTrainedTokenizerBase, nam
         )
 
 
-def _loaded(name: str, config: TrainConfig, dtype: torch.dtype) -> PreTrainedModel:
-    chosen = {"attn_implementation": config.model.attn_implementation}
+def _loaded(name: str, config: TrainConfig, dtype: torch.dtype, *, waits: bool) -> PreTrainedModel:
     try:
-        model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
-            name,
-            dtype=dtype,
-            trust_remote_code=config.model.trust_remote_code,
-            **{option: value for option, value in chosen.items() if value is not None},
-        )
+        return pretrained(name, config.model, dtype, waits=waits)
     except (OSError, ValueError, ImportError) as error:
         raise ConfigurationError(f"The teacher {name!r} cannot be loaded: {error}", option="model.teacher") from error
-    return model

@@ -61,6 +61,7 @@ CASES: dict[str, dict[str, Any]] = {
     "fsdp2": {"sharding": "fsdp2", **SGD},
     "fsdp2-lora": {"sharding": "fsdp2", "lora": True, "gradient_checkpointing": True, **SGD},
     "fsdp2-taught": {"sharding": "fsdp2", "taught": True, **SGD},
+    "fsdp2-awaited": {"sharding": "fsdp2", "awaited": True, "taught": True, **SGD},
     "fsdp2-saved": {"sharding": "fsdp2", **ADAM, **SAVED},
     "fsdp2-resumed": {"sharding": "fsdp2", "resume": ONE, **ADAM},
     "fsdp2-bf16": {"sharding": "fsdp2", "bf16": True, **SGD},
@@ -121,6 +122,16 @@ def share(rank: int, size: int) -> list[list[Any]]:
     return [[one for one in rows if size == 1 or (one.episode.group >= 3) == bool(rank)] for rows in rollouts]
 
 
+def hollow(model: Any, folder: Path) -> Path:
+    """A copy of a model whose weights are zeros, which whoever loads them would compute with."""
+    policy = AutoModelForCausalLM.from_pretrained(model)
+    for weights in policy.parameters():
+        torch.nn.init.zeros_(weights)
+    shutil.copytree(model, folder / "hollow")
+    policy.save_pretrained(folder / "hollow")
+    return folder / "hollow"
+
+
 def another(policy: Any) -> Teacher:
     """A teacher that thinks otherwise than the policy."""
     other = deepcopy(policy)
@@ -138,6 +149,8 @@ def played(
     options = {**CASES[name], **changes}
     resume = options.pop("resume", None)
     shape = Shape(45, passes=3) if "adamw" in options["optim"] else Shape(45)
+    if options.pop("awaited", False) and rank:
+        model, options["waits"] = hollow(model, Path(folder)), True
     zero = zero_arguments(options["sharding"], size)
     if options.pop("taught", False):
         options |= {"objective": Objective([Opd()], TokenMean(), NoCorrection()), "teacher": another}
@@ -195,7 +208,7 @@ def test_every_case_is_really_sharded(name: str, folder: Path) -> None:
         assert wrapped == "DeepSpeedEngine" if name.startswith("zero") else parts == {"DTensor"}
 
 
-@pytest.mark.parametrize("name", ["fsdp2", "fsdp2-lora", "fsdp2-taught", "zero3", "zero3-lora"])
+@pytest.mark.parametrize("name", ["fsdp2", "fsdp2-lora", "fsdp2-taught", "fsdp2-awaited", "zero3", "zero3-lora"])
 def test_losses_and_gradients_are_those_of_one_process(name: str, folder: Path, alone: Any) -> None:
     (lines, _, gradients, *_), (expected, _, wanted, _) = told(folder, name), alone(name)
     assert [line["loss"] for line in lines] == pytest.approx([line["loss"] for line in expected], rel=1e-5, abs=1e-6)
