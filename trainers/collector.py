@@ -39,7 +39,7 @@ from .play import GroupPlay, Place, Player
 from .ranks import ONE, Ranks, Together
 from .rollouts.base import Apart, Learns, MakesRows, check_manner
 from .samplers.base import Sampler, Start, told_by
-from .scoring import Scorer, paid_by_turn
+from .scoring import paid_by_turn, scorer_of
 from .selection import select, weigh
 from .selectors.base import Observes, Settles
 from .step_figures import step_figures, words_of
@@ -147,7 +147,7 @@ class Collector:
         self._left: list[LeftOff] = []
         self._enough = problems_per_step if replace is None else replace * problems_per_step
         self._on_groups, self._measure, self._problems, self._judge = on_groups, measure, problems, judge
-        self._scorer = Scorer(parts.rewards, judge, None if problems is None else problems.get)
+        self._scorer = scorer_of(parts.rewards, judge, problems)
         self._counts = dict.fromkeys(("steps", "groups", "rejected", "refilled"), 0)
         self._words: set[tuple[str, str]] = set()
 

@@ -244,6 +244,8 @@ class Episode:
             return False
         self.end = str(info.get("end", "terminated" if terminated else "truncated"))
         self.correct = bool(info.get("correct", self.reward > 0))
+        if self.failed and info.get("error"):
+            self.error = str(info["error"])
         return True
 
     def show(self, text: str, info: Mapping[str, Any]) -> None:

@@ -1,8 +1,9 @@
 """What a reward component is: it scores one episode, and says what beside the episode it needs for that.
 
-A component that needs nothing scores inside an environment's wrapper as well as in a trainer; one that needs the
-problem, where the environment has a source of problems. One that needs tokens, the other episodes of the group, the
-policy, a judge or further episodes scores in a trainer only.
+A component that needs nothing scores inside an environment's wrapper, in an evaluation and in a trainer; one that
+needs a judge, where one is named; one that needs the problem, where the environment has a source of problems. One that
+needs the other episodes of the group scores in an evaluation and in a trainer; one that needs tokens, the policy or
+further episodes, in an evaluation of a model and in a trainer. ``needs.PLACES`` has it as a table.
 """
 
 from __future__ import annotations

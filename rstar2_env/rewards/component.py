@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
+from rstar2_env.core.blocking import run_blocking
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import call_with_options, typed_options
 from rstar2_env.core.parts import PartSpec, read_part
-from rstar2_env.rewards.base import REWARDS, Need, OnTurns, Reward, RewardContext, Score, needs_of
+from rstar2_env.rewards.base import REWARDS, Judge, Need, OnTurns, Reward, RewardContext, Score, needs_of
+from rstar2_env.rewards.judges import make_reward_judge
 
 Gate: TypeAlias = "Literal['always', 'correct', 'wrong'] | Callable[[Episode, RewardContext], bool]"
 
@@ -30,6 +32,7 @@ class Component:
             part whose gate is shut is worth 0.
         clip: Lowest and highest value before the weight; ``None`` for no bounds.
         when: ``"end"`` pays once, at the end; ``"step"`` at every turn, which a wrapper can and a trainer cannot.
+        judge: The judge that its score asks; ``None`` asks the one of the context, which a trainer's run has.
     """
 
     name: str
@@ -38,29 +41,26 @@ class Component:
     gate: Gate = "always"
     clip: tuple[float, float] | None = None
     when: Literal["end", "step"] = "end"
+    judge: Judge | None = None
 
     @property
     def needs(self) -> frozenset[Need]:
-        """What its score needs beside the episode."""
-        return needs_of(self.score)
+        """What its score needs beside the episode, and beside a judge of its own."""
+        return needs_of(self.score) - ({"judge"} if self.judge is not None else set())
 
     def value(self, episode: Episode, ctx: RewardContext) -> float | None:
         """The weighted value; 0 behind a shut gate, ``None`` where there is nothing to score.
 
+        A score that is a coroutine runs to its end here; in an event loop, await ``avalue`` instead.
+
         Raises:
-            ConfigurationError: The score is not a finite number, or it must be awaited.
+            ConfigurationError: The score is not a finite number, or is one for each turn.
+            ServiceError: Its judge did not answer.
         """
-        if not self._open(episode, ctx):
-            return 0.0
-        score = self.score(episode, ctx)
-        if inspect.isawaitable(score):
-            if inspect.iscoroutine(score):
-                score.close()
-            raise ConfigurationError(
-                f"The reward component {self.name!r} is a coroutine, which only a trainer awaits; name it among the "
-                "trainer's rewards."
-            )
-        found = self._weighted(score)
+        found = self.found(episode, ctx)
+        if inspect.isawaitable(found):
+            awaited = found
+            found = run_blocking(lambda: _result(awaited))
         if isinstance(found, OnTurns):
             raise ConfigurationError(
                 f"The reward component {self.name!r} scores turn by turn, which only a trainer pays; name it among the "
@@ -69,15 +69,21 @@ class Component:
         return found
 
     async def avalue(self, episode: Episode, ctx: RewardContext) -> Score:
-        """The same for a score that may be a coroutine, or have a number for each turn.
+        """The same for a coroutine, and for a score that may have a number for each turn.
 
         Raises:
             ConfigurationError: The score is not a finite number.
+            ServiceError: Its judge did not answer.
         """
+        found = self.found(episode, ctx)
+        return await found if inspect.isawaitable(found) else found
+
+    def found(self, episode: Episode, ctx: RewardContext) -> Score | Awaitable[Score]:
+        """The weighted score, to be awaited where the score itself must be."""
         if not self._open(episode, ctx):
             return 0.0
-        score = self.score(episode, ctx)
-        return self._weighted(await score if inspect.isawaitable(score) else score)
+        score = self.score(episode, ctx if self.judge is None else replace(ctx, judge=self.judge))
+        return self._awaited(score) if inspect.isawaitable(score) else self._weighted(score)
 
     def check(self) -> None:
         """Check what annotations cannot say.
@@ -104,6 +110,9 @@ class Component:
             return bool(self.gate(episode, ctx))
         return self.gate == "always" or episode.correct == (self.gate == "correct")
 
+    async def _awaited(self, score: Awaitable[Score]) -> Score:
+        return self._weighted(await score)
+
     def _weighted(self, score: Score) -> Score:
         if score is None:
             return None
@@ -127,8 +136,8 @@ def make_component(written: Component | PartSpec, **given: Any) -> Component:
     Args:
         written: A name of ``REWARDS``, or one's own code, with options
             ("tool_use:each=0.05,weight=2,gate=correct"), in any form of ``rstar2_env.core.parts``: those of the score,
-            and beside them ``weight``, ``gate``, ``clip``, ``when`` and ``label`` (the component's name, where it is
-            not that of the score). Or a score itself.
+            and beside them ``weight``, ``gate``, ``clip``, ``when``, ``label`` (the component's name, where it is not
+            that of the score) and ``judge`` (the one that it asks, "(model:url=...,model=...)"). Or a score itself.
         **given: Options of the score that the caller knows, for a class that takes them; those in ``written`` override
             them.
 
@@ -165,15 +174,23 @@ def _component(
     gate: Literal["always", "correct", "wrong"] = "always",
     clip: tuple[float, float] | None = None,
     when: Literal["end", "step"] = "end",
+    judge: Any = None,
 ) -> Component:
-    return Component(label or name, score, weight, gate, clip, when)
+    if isinstance(judge, str) and judge.startswith("(") and judge.endswith(")"):
+        judge = judge[1:-1]
+    asked = None if judge is None else make_reward_judge(judge)
+    return Component(label or name, score, weight, gate, clip, when, asked)
+
+
+async def _result(score: Awaitable[Score]) -> Score:
+    return await score
 
 
 def _unscored(episode: Episode, ctx: RewardContext) -> None:
     """Stands for a score where only the options beside it matter."""
 
 
-OF_COMPONENT = ("label", "weight", "gate", "clip", "when")
+OF_COMPONENT = ("label", "weight", "gate", "clip", "when", "judge")
 """Options of every component, beside those of its score."""
 
 

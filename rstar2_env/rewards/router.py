@@ -18,7 +18,6 @@ from rstar2_env.rewards.base import REWARDS, Need, RewardContext, Score
 from rstar2_env.rewards.component import Component, make_component
 
 _DOMAINS = ("math", "code", "science", "logic", "simulation", "tabular")
-_AWAITED = frozenset({"lm", "judge", "play"})
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class Router(CheckedOptions):
                 f"The router has no route for the source {source!r}, only for {', '.join(self._made)}: name its "
                 "component in routes."
             )
-        return component.avalue(episode, ctx) if component.needs & _AWAITED else component.value(episode, ctx)
+        return component.found(episode, ctx)
 
 
 REWARDS.register("router", Router)

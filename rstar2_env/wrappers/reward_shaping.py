@@ -1,26 +1,30 @@
 """``RewardShaping``: a reward made of named parts, each logged apart.
 
 Covered: weights, gates, clips of each part and of the sum; parts paid at the end or at every turn; the problem for
-parts that need it, where the environment has a source of problems. Not covered: parts that need more (the group, the
-policy, its tokens, a judge), which a trainer's reward has.
+parts that need it, where the environment has a source of problems; judges, for which a step waits. Not covered: parts
+that need more (the group, the policy, its tokens), which a trainer's reward and an evaluation's scores have.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError, EpisodeOverError, ServiceError
 from rstar2_env.core.option_text import split_parts
 from rstar2_env.core.parts import PartSpec
 from rstar2_env.problems.source import ProblemSource
-from rstar2_env.rewards.base import RewardContext
+from rstar2_env.rewards.base import Need, RewardContext
 from rstar2_env.rewards.component import Component, check_bounds, clipped, make_component
+from rstar2_env.rewards.needs import ALL, OWN_JUDGE, PLACES, check_needs
 from rstar2_env.wrappers.base import Step, TextEnv, TextWrapper, log_parts
 from rstar2_env.wrappers.registry import WRAPPERS
+
+_LOG = logging.getLogger(__name__)
 
 
 class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
@@ -28,7 +32,8 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
 
     ``info["reward_components"]`` of every step that pays something, and of the end, has each part's weighted value;
     their sum, clipped, is the reward. What the environment itself logged as parts of its own comes with it as
-    ``task/<name>``, and is in ``task`` already. An ``unavailable`` episode ends with 0, whatever the parts say.
+    ``task/<name>``, and is in ``task`` already. An ``unavailable`` episode ends with 0, whatever the parts say; so does
+    one whose judge does not answer, with the reason in ``info["error"]``.
 
     Args:
         env: A text environment.
@@ -67,57 +72,77 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
             raise ConfigurationError(f"Reward components need distinct names, none of them 'task': {names[1:]}.")
         source = getattr(env.unwrapped, "problems", None)
         self._problems = source if isinstance(source, ProblemSource) else None
-        has = {"problem"} if self._problems is not None else set()
+        lacking: dict[Need, str] = dict.fromkeys(ALL - PLACES["wrapper"], _ELSEWHERE)
+        lacking["judge"] = f"which a wrapper has not got of itself: {OWN_JUDGE}"
+        if self._problems is None:
+            lacking["problem"] = _NO_SOURCE
         for component in made:
             component.check()
-            if lacking := component.needs - has:
-                raise ConfigurationError(
-                    f"The reward component {component.name!r} needs {_WORDS[min(lacking)]}, which "
-                    + _WHERE.get(min(lacking), _ELSEWHERE)
-                )
+            check_needs(component, lacking)
         check_bounds(clip)
         self._components, self._task_weight, self._clip = tuple(made), task_weight, clip
-        self._episode = Episode()
+        self._episode, self._unjudged = Episode(), False
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Start an episode."""
         text, info = self.env.reset(seed=seed, options=options)
-        self._episode = Episode(seed=seed).begin(text, info)
+        self._episode, self._unjudged = Episode(seed=seed).begin(text, info), False
         return text, info
 
     def step(self, action: str) -> Step:
-        """Play a turn; its reward is the sum of the parts."""
+        """Play a turn; its reward is the sum of the parts.
+
+        Raises:
+            EpisodeOverError: The episode ended since a judge did not answer.
+        """
+        if self._unjudged:
+            raise EpisodeOverError("The episode is over: call reset() to start the next one.")
         text, reward, terminated, truncated, info = self.take(action)
         episode = self._episode
         over = episode.step(action, (text, reward, terminated, truncated, info))
         if over and not episode.available:
-            parts = dict.fromkeys(["task", *(component.name for component in self._components)], 0.0)
-            log_parts(info, parts)
+            log_parts(info, self._nought())
             return text, 0.0, terminated, truncated, info
         parts = {"task": self._task_weight * reward}
-        for component in self._components:
-            if over or component.when == "step":
-                problem = None
-                if self._problems is not None and "problem" in component.needs:
-                    problem = self._problems.get(episode.problem_id)
-                ctx = RewardContext(info, problem=problem)
-                value = component.value(episode, ctx)
-                if value is not None:
-                    parts[component.name] = value
+        try:
+            for component in self._components:
+                if over or component.when == "step":
+                    problem = None
+                    if self._problems is not None and "problem" in component.needs:
+                        problem = self._problems.get(episode.problem_id)
+                    value = component.value(episode, RewardContext(info, problem=problem))
+                    if value is not None:
+                        parts[component.name] = value
+        except ServiceError as error:
+            return self._without_judge(error, info)
         if over or any(parts.values()):
             log_parts(info, parts)
         return text, clipped(sum(parts.values()), self._clip), terminated, truncated, info
 
+    def _nought(self) -> dict[str, float]:
+        return dict.fromkeys(["task", *(component.name for component in self._components)], 0.0)
 
-_WORDS = {
-    "group": "the other episodes of its group",
-    "judge": "a judge",
-    "lm": "the policy's log-probabilities",
-    "play": "further episodes",
-    "problem": "the problem that is played",
-    "tokens": "the policy's tokens",
-}
-_ELSEWHERE = "a wrapper of one environment does not have; name it among the rewards of a trainer instead."
-_WHERE = {"problem": "this environment has no source of: wrap one that has, such as rstar2/MathTool-v0."}
+    def _without_judge(self, error: ServiceError, info: dict[str, Any]) -> Step:
+        """End the episode as one that counts for nothing."""
+        _LOG.warning("An episode has no reward, and counts for nothing: %s", error)
+        self._unjudged, episode = True, self._episode
+        # What the environment says at an end, where it has said none yet.
+        said = {
+            "answer": episode.answer,
+            "turns": episode.turns,
+            "tool_errors": sum(status.is_error for status in episode.statuses),
+            "tool_calls_total": episode.tool_calls,
+            "answer_tags": episode.answer_tags,
+        }
+        info = {**said, **info, "end": "unavailable", "correct": False, "error": str(error)}
+        log_parts(info, self._nought())
+        return "", 0.0, False, True, info
+
+
+_ELSEWHERE = (
+    "which a wrapper of one environment does not have; name it among the rewards of a trainer, or the scores of an "
+    "evaluation, instead."
+)
+_NO_SOURCE = "which this environment has no source of: wrap one that has, such as rstar2/MathTool-v0."
 
 WRAPPERS.register("reward_shaping", RewardShaping)

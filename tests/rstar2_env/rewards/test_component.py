@@ -8,6 +8,7 @@ import pytest
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rewards import Component, RewardContext, make_component, needs_of
+from rstar2_env.rewards.judges import ModelJudge
 
 EPISODE, CTX = Episode(turns=3, correct=True), RewardContext({"end": "answered"})
 
@@ -52,11 +53,57 @@ def test_nothing_to_score_stays_nothing_whatever_the_weight():
     assert both(Component("none", lambda episode, ctx: None, 5.0)) is None
 
 
-def test_a_coroutine_is_awaited_in_a_trainer_alone():
-    component = make_component([later, {"weight": 0.5}])
-    assert asyncio.run(component.avalue(EPISODE, CTX)) == 1.5
-    with pytest.raises(ConfigurationError, match="'later' is a coroutine"):
-        component.value(EPISODE, CTX)
+def test_a_coroutine_is_awaited_with_a_loop_and_without_one():
+    component = make_component([later, {"weight": 0.5, "clip": (0, 2)}])
+    assert both(component) == 1.0
+
+    async def in_a_notebook():
+        return component.value(EPISODE, CTX)
+
+    assert asyncio.run(in_a_notebook()) == 1.0
+
+
+class Asks:
+    needs = frozenset({"judge", "problem"})
+
+    async def __call__(self, episode, ctx):
+        return float(await ctx.judge("How many?"))
+
+
+async def seven(prompt):
+    return "7"
+
+
+def test_a_judge_of_its_own_goes_before_that_of_the_context_and_is_no_need():
+    async def other(prompt):
+        return "1"
+
+    own = make_component([Asks, {"judge": seven}])
+    assert (own.needs, make_component(Asks).needs) == ({"problem"}, {"problem", "judge"})
+    assert own.value(EPISODE, RewardContext(judge=other)) == 7.0
+    assert make_component(Asks).value(EPISODE, RewardContext(judge=other)) == 1.0
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [
+        "(model:url=http://127.0.0.1:1/v1,model=small,retries=0)",
+        "model:url=http://127.0.0.1:1/v1,model=small,retries=0",
+        {"name": "model", "url": "http://127.0.0.1:1/v1", "model": "small", "retries": 0},
+    ],
+)
+def test_a_judge_is_an_endpoint_named_by_options(judge):
+    asked = make_component({"name": "rubric", "judge": judge}).judge
+    assert asked == ModelJudge("http://127.0.0.1:1/v1", "small", retries=0)
+    with pytest.raises(ConfigurationError, match="url must be an address"):
+        make_component("rubric:judge=(model:url=nowhere,model=small)")
+
+
+def test_the_routes_of_a_router_have_judges_of_their_own():
+    router = make_component({"name": "router", "routes": {"math": "return", "text": [Asks, {"judge": seven}]}})
+    assert router.needs == {"problem"}
+    assert both(router, Episode(task="text")) == 7.0
+    assert both(router, Episode(task="math", reward=0.5)) == 0.5
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])

@@ -1,4 +1,4 @@
-"""Every reward component in a wrapper: one that needs nothing pays there, any other is refused with its reason."""
+"""Every reward component in a wrapper: one whose needs are met there pays, any other is refused with its reason."""
 
 from __future__ import annotations
 
@@ -6,41 +6,50 @@ import math
 
 import gymnasium as gym
 import pytest
+from every_reward import MADE, PROBLEM, judge_server
 from letter_env import LetterEnv
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.problems import Problem
 from rstar2_env.rewards import REWARDS, make_component
+from rstar2_env.rewards.needs import PLACES
 from rstar2_env.wrappers.reward_shaping import RewardShaping
 
-OPTIONS = {
-    "cosine_length": {"longest": 100, "of": "text"},
-    "overlong": {"limit": 100},
-    "router": {"by": "problem", "routes": {"sums": "outcome"}},
-}
 REASONS = {
     "group": "the other episodes of its group",
-    "judge": "a judge",
     "lm": "log-probabilities",
     "play": "further episodes",
     "tokens": "the policy's tokens",
 }
-PROBLEM = Problem("p", "Which?", "B", "sums", {"files": {"a.py": "a = 1\n"}, "fixed": {"a.py": "a = 2\n"}})
 
 
-def wrapped(name):
+@pytest.fixture(scope="module")
+def judge():
+    with judge_server() as found:
+        yield found
+
+
+def wrapped(written):
     env = gym.make("rstar2/MathTool-v0", problems=[PROBLEM])
-    return RewardShaping(env, [make_component([name, OPTIONS.get(name, {})])])
+    return RewardShaping(env, [make_component(written)])
 
 
-@pytest.mark.parametrize("name", list(REWARDS))
-def test_it_pays_or_is_refused_with_the_reason(name):
-    needs = make_component([name, OPTIONS.get(name, {})]).needs - {"problem"}
-    if needs:
-        with pytest.raises(ConfigurationError, match=rf"'{name}' needs .*{REASONS[min(needs)]}.*rewards of a trainer"):
-            wrapped(name)
+def test_every_reward_is_tried():
+    assert {name for name, _ in MADE} == set(REWARDS)
+
+
+@pytest.mark.parametrize(("name", "options"), MADE)
+def test_it_pays_or_is_refused_with_the_reason(name, options, judge):
+    needs = make_component([name, options]).needs
+    if lacking := needs - PLACES["wrapper"]:
+        reason = rf"'{name}' needs .*{REASONS[min(lacking)]}.*rewards of a trainer, or the scores of an evaluation"
+        with pytest.raises(ConfigurationError, match=reason):
+            wrapped([name, {**options, "judge": judge}])
         return
-    env = wrapped(name)
+    if "judge" in needs:
+        with pytest.raises(ConfigurationError, match=rf"'{name}' needs a judge, .* name one in its option judge"):
+            wrapped([name, options])
+        options = {**options, "judge": judge}
+    env = wrapped([name, options])
     env.reset(seed=1)
     *_, terminated, truncated, info = env.step("<answer>\\boxed{B}</answer>")
     env.close()

@@ -1,9 +1,14 @@
 """Rewards made of named parts: weights, gates, clips, each logged apart."""
 
+import pickle
+
 import pytest
+from chat_replies import said
+from flaky_server import flaky
 from wrapper_env import answer, call, make, right
 
-from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError, EpisodeOverError, ServiceError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.rewards import Component
 from rstar2_env.wrappers import RewardShaping, UnaryFeedback
@@ -129,8 +134,68 @@ async def asks(episode, ctx):
 def test_a_part_that_needs_more_than_the_episode_is_refused_with_the_reason():
     with pytest.raises(ConfigurationError, match=r"'OfTheGroup' needs the other episodes.*rewards of a trainer"):
         RewardShaping(make(), [OfTheGroup()])
-    with pytest.raises(ConfigurationError, match=r"'asks' is a coroutine, which only a trainer awaits"):
-        play(RewardShaping(make(), [asks]), right)
+
+
+def test_a_part_may_be_a_coroutine():
+    assert play(RewardShaping(make("x"), [asks]), right)[4]["reward_components"]["asks"] == 1.0
+
+
+JUDGED = "model_verifier:judge=(model:url={}/v1,model=small,retries=0)"
+
+
+def test_a_judge_behind_an_endpoint_is_asked_and_pays():
+    def answered(asked, number):
+        return 200, said("CORRECT" if "REFERENCE>\n2\n" in asked.body["messages"][0]["content"] else "INCORRECT")
+
+    with flaky(answered) as server:
+        env = RewardShaping(make("x"), JUDGED.format(server.address), task_weight=0.0)
+        found = {}
+        for problem in ("p1", "p2"):
+            env.reset(seed=1, options={"problem_id": problem})
+            _, reward, terminated, truncated, info = env.step(answer("7"))
+            found[problem] = reward
+            assert (terminated, truncated, info["reward_components"]["model_verifier"]) == (True, False, reward)
+        assert found == {"p1": 1.0, "p2": 0.0}
+        assert [asked.body["model"] for asked in server.asked] == ["small"] * 2
+        again = pickle.loads(pickle.dumps(env))
+        again.reset(seed=1, options={"problem_id": "p1"})
+        assert again.step(answer("7"))[1] == 1.0
+
+
+@pytest.mark.parametrize("when", ["end", "step"])
+def test_an_episode_whose_judge_does_not_answer_is_unavailable_and_says_why(when, caplog):
+    with flaky(lambda asked, number: (503, {"error": "down"})) as server:
+        env = RewardShaping(make("x"), f"{JUDGED.format(server.address)},when={when},missing=0")
+        env.reset(seed=1)
+        if when == "step":
+            assert env.step(call())[1:4] == (0.0, False, False)  # nobody is asked about no answer
+        episode = Episode().begin(*env.reset(seed=1))
+        step = env.step(answer("7"))
+    assert step[:4] == ("", 0.0, False, True)
+    assert step[4]["end"] == "unavailable"
+    assert "503" in step[4]["error"]
+    assert step[4]["reward_components"] == {"task": 0.0, "model_verifier": 0.0}
+    assert episode.step(answer("7"), step)
+    assert (episode.failed, episode.correct) == (True, False)
+    assert "503" in episode.error
+    assert "counts for nothing" in caplog.text
+    with pytest.raises(EpisodeOverError, match=r"reset\(\)"):
+        env.step(answer("7"))
+    env.reset(seed=1)
+    env.step(call())
+
+
+def test_a_judge_that_fails_in_the_middle_ends_the_episode_there_with_all_that_an_end_says():
+    class Judged:
+        async def __call__(self, episode, ctx):
+            raise ServiceError("Nobody is there.")
+
+    env = RewardShaping(make("x"), [Component("judged", Judged(), when="step")])
+    env.reset(seed=1)
+    text, reward, terminated, truncated, info = env.step(call())
+    assert (text, reward, terminated, truncated) == ("", 0.0, False, True)
+    assert (info["turns"], info["tool_errors"], info["tool_calls_total"], info["answer_tags"]) == (1, 0, 1, 0)
+    assert (info["answer"], info["correct"], info["error"]) == (None, False, "Nobody is there.")
 
 
 def test_a_part_that_has_nothing_to_score_is_left_out():

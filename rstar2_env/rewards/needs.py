@@ -1,0 +1,50 @@
+"""What components need, and which of it there is where they are used: in a wrapper, an evaluation, a trainer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias, get_args
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.rewards.base import Need
+from rstar2_env.rewards.component import Component
+
+ALL: frozenset[Need] = frozenset(get_args(Need))
+
+Place: TypeAlias = Literal["wrapper", "agents", "models", "training"]
+"""Where components score: in an environment's wrapper, in an evaluation of agents, in one of models, in training."""
+
+PLACES: Mapping[Place, frozenset[Need]] = {
+    "wrapper": frozenset({"judge", "problem"}),
+    "agents": frozenset({"group", "judge", "problem"}),
+    "models": ALL,
+    "training": ALL,
+}
+"""What each place can offer; a judge that is named, a source of problems and an engine that scores provided."""
+
+OWN_JUDGE = "name one in its option judge, such as judge=(model:url=http://localhost:8000/v1,model=NAME)."
+"""What to do about a component without a judge."""
+
+_WORDS: Mapping[Need, str] = {
+    "group": "the other episodes of its group",
+    "judge": "a judge",
+    "lm": "the policy's log-probabilities",
+    "play": "further episodes",
+    "problem": "the problem that is played",
+    "tokens": "the policy's tokens",
+}
+
+
+def check_needs(component: Component, lacking: Mapping[Need, str]) -> None:
+    """Check that a component needs nothing that is not there.
+
+    Args:
+        component: The component.
+        lacking: By need, why it is not met and what to do: the end of a sentence on what the component needs.
+
+    Raises:
+        ConfigurationError: It does; the message says why that is not there.
+    """
+    if found := sorted(component.needs & lacking.keys()):
+        first = found[0]
+        raise ConfigurationError(f"The reward component {component.name!r} needs {_WORDS[first]}, {lacking[first]}")

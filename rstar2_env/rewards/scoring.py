@@ -1,0 +1,124 @@
+"""Scores the episodes of a group with components: what a trainer pays, and what an evaluation measures."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError, ServiceError
+from rstar2_env.problems.problem import Problem
+from rstar2_env.rewards.base import Judge, LanguageModel, Learns, Need, OnTurns, Plays, RewardContext, Score
+from rstar2_env.rewards.component import Component
+from rstar2_env.rewards.needs import check_needs
+
+_LOG = logging.getLogger(__name__)
+
+TURN_SCORES = "turn_scores"
+"""Where an episode keeps what its turns earn by themselves, as ``Episode.measured`` names it."""
+
+
+class Policy(LanguageModel, Plays, Protocol):
+    """The policy, as it is offered to components: its log-probabilities, and further episodes of it."""
+
+
+class Scorer:
+    """Scores groups of episodes.
+
+    Args:
+        components: The components.
+        lacking: What cannot be met, as ``check_needs`` takes it.
+        judge: For components that need one and have none of their own.
+        problem: The problem of an id, for components that need it.
+
+    Raises:
+        ConfigurationError: There is no component, two have the same name, one needs what is not there, or one is paid
+            by the step.
+    """
+
+    def __init__(
+        self,
+        components: Sequence[Component],
+        *,
+        lacking: Mapping[Need, str],
+        judge: Judge | None = None,
+        problem: Callable[[str], Problem] | None = None,
+    ) -> None:
+        self._components, self._judge, self._problem = components, judge, problem
+        names = [component.name for component in components]
+        if not names or len(set(names)) < len(names):
+            raise ConfigurationError(
+                f"Expected reward components with distinct names, at least one, not {names}; name a second of the same "
+                "kind with its option label."
+            )
+        for component in components:
+            component.check()
+            if component.when == "step":
+                raise ConfigurationError(
+                    f"A wrapper alone pays by the step; elsewhere there is the reward component {component.name!r} at "
+                    "the end of an episode: leave out when=step, or put it into the wrapper reward_shaping."
+                )
+            check_needs(component, lacking)
+
+    @property
+    def learning(self) -> list[Learns]:
+        """The scores that learn from step to step."""
+        scores: list[object] = [component.score for component in self._components]
+        return [score for score in scores if isinstance(score, Learns)]
+
+    async def score(self, group: Sequence[Episode], policy: Policy | None, *, pays: bool = True) -> None:
+        """Set ``rewards`` of every episode of a group that counts, and ``reward`` as their sum.
+
+        One that has nothing to score is not among ``rewards``. What the environment told apart of its own return stays
+        there as ``return/<name>``, and the mean of what a component gives to the turns themselves as ``turns/<name>``.
+        An episode whose judge does not answer is ``unavailable``.
+
+        Args:
+            group: All episodes of the group.
+            policy: The policy; ``None`` where no component needs it.
+            pays: Without it, ``reward`` stays what the environment paid.
+        """
+        counted = [episode for episode in group if episode.available]
+
+        async def values_of(episode: Episode) -> list[Score] | ServiceError:
+            try:
+                return [
+                    await component.avalue(episode, self._context(component, episode, counted, policy))
+                    for component in self._components
+                ]
+            except ServiceError as error:
+                return error
+
+        # All of them before any reward changes: a component may compare the returns of the group.
+        for episode, values in zip(counted, await asyncio.gather(*map(values_of, counted)), strict=True):
+            if isinstance(values, ServiceError):
+                _LOG.warning("An episode has no reward, and counts for nothing: %s", values)
+                episode.void("unavailable", str(values))
+                continue
+            scored = {component.name: value for component, value in zip(self._components, values, strict=True)}
+            found = {
+                name: value for name, value in scored.items() if value is not None and not isinstance(value, OnTurns)
+            }
+            of_turns = {name: value for name, value in scored.items() if isinstance(value, OnTurns)}
+            own = {f"return/{name}": value for name, value in episode.rewards.items()}
+            means = {f"turns/{name}": sum(value) / max(len(value), 1) for name, value in of_turns.items()}
+            episode.rewards = {**own, **means, **found}
+            if pays:
+                episode.reward = float(sum(found.values()))
+            if of_turns:
+                episode.measured[TURN_SCORES] = [sum(each) for each in zip(*of_turns.values(), strict=True)]
+
+    def _context(
+        self, component: Component, episode: Episode, counted: Sequence[Episode], policy: Policy | None
+    ) -> RewardContext:
+        needs, find = component.needs, self._problem
+        return RewardContext(
+            episode.steps[-1].info if episode.steps else {},
+            group=counted if "group" in needs else (),
+            lm=policy if "lm" in needs else None,
+            judge=self._judge if "judge" in needs else None,
+            problem=find(episode.problem_id) if find is not None and "problem" in needs else None,
+            play=policy if "play" in needs else None,
+        )
