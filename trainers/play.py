@@ -14,6 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
+from rstar2_env.core.blocking import all_ended
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.manner import OPEN, PLAIN, Manner
@@ -188,12 +189,7 @@ class GroupPlay:
             self._ends(child, _Origin(child, origin.group, origin.start, words, (episode, token), origin.shown))
             return child
 
-        # All of them end before an error is raised, so that none goes on unheard.
-        found = await asyncio.gather(*map(one, range(n)), return_exceptions=True)
-        for child in found:
-            if isinstance(child, BaseException):
-                raise child
-        return [child for child in found if isinstance(child, Episode)]
+        return await all_ended(map(one, range(n)))
 
     async def reply(self, text: str, *, group: int, member: int, system: str = "") -> Episode:
         """See ``Play``."""

@@ -1,4 +1,4 @@
-"""What a trainer does with the scores of components (``rstar2_env.rewards.scoring``): who needs what, and turns' own."""
+"""What a trainer adds to the scores of components (``rstar2_env.rewards.scoring``): judges, problems, turns."""
 
 from __future__ import annotations
 

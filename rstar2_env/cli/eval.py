@@ -78,6 +78,15 @@ def eval_command(
             help="Judge of chains of thought, for CoT-pass@k: statuses, model:base_url=URL,model=NAME, or your own.",
         ),
     ] = None,
+    score: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME[:OPTION=VALUE,...]",
+            help="Reward component that measures each episode too: tool_use, overlong, "
+            "rubric:judge=(model:url=URL,model=NAME), or your own; `rstar2 parts reward` lists them; may be given "
+            "again.",
+        ),
+    ] = None,
     baseline: Annotated[
         Path | None, typer.Option(help="Folder or file of another evaluation, for the boundary sets against it.")
     ] = None,
@@ -143,6 +152,7 @@ def eval_command(
         "k": None if k is None else _numbers(k),
         "preset": preset,
         "judge": judge,
+        "scores": score,
         "baseline": None if baseline is None else str(baseline),
         "repeat": repeat or None,
         "seed": seed,

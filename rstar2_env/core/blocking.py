@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from typing import Any, TypeVar
@@ -115,6 +115,19 @@ def run_blocking(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
             for loop, task in tasks:
                 _cancel(loop, task)
             raise
+
+
+async def all_ended(awaitables: Iterable[Awaitable[T]]) -> list[T]:
+    """What these return, in their order; where one raises, after all others have ended, so that none goes on unheard.
+
+    Raises:
+        BaseException: The first in their order.
+    """
+    found = await asyncio.gather(*awaitables, return_exceptions=True)
+    for one in found:
+        if isinstance(one, BaseException):
+            raise one
+    return [one for one in found if not isinstance(one, BaseException)]
 
 
 def _cancel(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:

@@ -12,19 +12,24 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
 
+from rstar2_env.core.blocking import run_blocking
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import typed_options
 from rstar2_env.core.parts import read_part
 from rstar2_env.core.stop import Stop
 from rstar2_env.env.agent import AnyAgent
-from rstar2_env.evaluation.crew import Judge, Played, Results, Tasks
+from rstar2_env.evaluation.crew import Judge, Results, Tasks
 from rstar2_env.evaluation.plan import Task
 from rstar2_env.evaluation.play import StopPlayingError, play_episode
+from rstar2_env.evaluation.played import Played
+from rstar2_env.evaluation.scores import NOT_OF_AGENTS, Scores
+from rstar2_env.rewards.base import Need
 
 MakeEnv = Callable[[], "gym.Env[str, str]"]
 
@@ -72,12 +77,21 @@ class AgentCrew:
         options = {name: value for name, value in self._options.items() if name not in incidental}
         return {"agent": agent_name(self._agent), "agent_options": options}
 
-    def threads(self, tasks: Tasks, count: int, results: Results, stop: Stop) -> Sequence[threading.Thread]:
+    @property
+    def lacking(self) -> Mapping[Need, str]:
+        """Tokens and a policy."""
+        return NOT_OF_AGENTS
+
+    def threads(
+        self, tasks: Tasks, count: int, results: Results, stop: Stop, scores: Scores | None = None
+    ) -> Sequence[threading.Thread]:
         """One thread for each worker that has something to do; see ``Crew``."""
         while len(self._players) < min(self._workers, count):
             self._players.append(self._player())
         return [
-            threading.Thread(target=self._work, args=(player, tasks, results, stop), name="evaluate", daemon=True)
+            threading.Thread(
+                target=self._work, args=(player, tasks, results, stop, scores), name="evaluate", daemon=True
+            )
             for player in self._players
         ]
 
@@ -100,7 +114,7 @@ class AgentCrew:
             options.setdefault("dialect", dialect)
         return _Player(env, package.make(part.name, **options))
 
-    def _work(self, player: _Player, tasks: Tasks, results: Results, stop: Stop) -> None:
+    def _work(self, player: _Player, tasks: Tasks, results: Results, stop: Stop, scores: Scores | None) -> None:
         player.busy = True
         task: Task | None = None
         try:
@@ -110,7 +124,9 @@ class AgentCrew:
                     break
                 with stop.flight():
                     played = self._play(player, task, stop)
-                results.put(played)
+                    scored = [played] if scores is None else run_blocking(partial(scores.of, played))
+                for one in scored:
+                    results.put(one)
         except StopPlayingError:
             pass
         except BaseException as error:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 import gymnasium as gym
@@ -17,24 +16,9 @@ import gymnasium as gym
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.stop import Stop
 from rstar2_env.evaluation.plan import Task
-
-
-@dataclass(frozen=True, slots=True)
-class Played:
-    """An episode that was played.
-
-    Attributes:
-        task: What was to be played.
-        episode: What came of it; ``episode.group`` is its index.
-        seconds: Wall-clock seconds of playing it.
-        chain: What a judge said of its chain of thought; ``None`` where none was asked, or none replied.
-    """
-
-    task: Task
-    episode: Episode
-    seconds: float
-    chain: bool | None = None
-
+from rstar2_env.evaluation.played import Played
+from rstar2_env.evaluation.scores import Scores
+from rstar2_env.rewards.base import Need
 
 Results: TypeAlias = "queue.SimpleQueue[Played | BaseException | None]"
 """What threads of a crew put: an episode, an error, or ``None`` when a thread ends."""
@@ -74,7 +58,14 @@ class Crew(Protocol):
         """How far the same seeds give the same episodes, in a sentence."""
         ...
 
-    def threads(self, tasks: Tasks, count: int, results: Results, stop: Stop) -> Sequence[threading.Thread]:
+    @property
+    def lacking(self) -> Mapping[Need, str]:
+        """What it cannot offer to scores, and why, as ``check_needs`` takes it."""
+        ...
+
+    def threads(
+        self, tasks: Tasks, count: int, results: Results, stop: Stop, scores: Scores | None = None
+    ) -> Sequence[threading.Thread]:
         """Threads that play the tasks, not yet started; each puts ``None`` into ``results`` when it ends.
 
         Args:
@@ -82,6 +73,7 @@ class Crew(Protocol):
             count: How many they are.
             results: Takes the episodes, and errors.
             stop: Once it is requested nothing new begins.
+            scores: Scores the episodes before they are put.
         """
         ...
 
@@ -90,7 +82,14 @@ class Crew(Protocol):
         ...
 
 
-def drive(crew: Crew, tasks: Iterable[Task], count: int, take: Callable[[Played], None], stop: Stop) -> None:
+def drive(
+    crew: Crew,
+    tasks: Iterable[Task],
+    count: int,
+    take: Callable[[Played], None],
+    stop: Stop,
+    scores: Scores | None = None,
+) -> None:
     """Let a crew play tasks; returns when all are played, or when it was stopped and what was in flight has ended.
 
     Ctrl-C stops, where nobody else handles it; a second one does not wait for what is in flight.
@@ -101,12 +100,13 @@ def drive(crew: Crew, tasks: Iterable[Task], count: int, take: Callable[[Played]
         count: How many they are.
         take: Called in this thread with every episode that was played.
         stop: A request to stop.
+        scores: Scores the episodes before they are taken.
 
     Raises:
         BaseException: The first error of a thread of the crew, or of ``take``.
     """
     results: Results = queue.SimpleQueue()
-    threads = crew.threads(Tasks(tasks), count, results, stop)
+    threads = crew.threads(Tasks(tasks), count, results, stop, scores)
     failure: BaseException | None = None
     try:
         for thread in threads:

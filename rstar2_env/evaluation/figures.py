@@ -18,7 +18,7 @@ import numpy as np
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.row import FloatArray
 from rstar2_env.evaluation.statistics import Interval, avg_at_k, bootstrap_shares, maj_at_k, pass_at_k, unanimous
-from rstar2_env.evaluation.tally import COUNTS, SHARES, ProblemTally, Tally
+from rstar2_env.evaluation.tally import COUNTS, SHARES, ProblemTally, Tally, reward_columns
 
 MOST_GROUPS = 64
 """Most sources, or difficulties, that figures are broken down by; of more, the largest."""
@@ -142,6 +142,8 @@ def _figures(problems: Sequence[ProblemTally], ks: Sequence[int], seed: int, jud
     counts = np.array([problem.counts for problem in problems], dtype=np.float64).reshape(len(problems), len(COUNTS))
     for name, (above, below) in SHARES.items():
         over[name], under[name] = counts[:, COUNTS.index(above)], counts[:, COUNTS.index(below)]
+    for name, columns in reward_columns(problems).items():
+        over[name], under[name] = map(np.array, columns)
     found = bootstrap_shares(np.stack([*over.values()], axis=1), np.stack([*under.values()], axis=1), seed=seed)
     short = sum(n < max(ks) for n in ns)
     by_name = dict(zip(over, found, strict=True))

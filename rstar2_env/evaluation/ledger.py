@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.evaluation.crew import Played
 from rstar2_env.evaluation.log import EvalLog
 from rstar2_env.evaluation.plan import Plan, Task
+from rstar2_env.evaluation.played import Played
 from rstar2_env.evaluation.tally import About, Tally, difficulty_of
 
 Words = tuple[str, ...]

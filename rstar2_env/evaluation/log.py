@@ -58,6 +58,7 @@ class EvalLog:
             that does not exist is begun.
         overwrite: Replace a file that exists.
         taken: Called for each episode of the plan that the file held already; they are not kept in memory.
+        whole: The samples of a start, where they were scored together: of a start that lacks some, none is kept.
 
     Attributes:
         path: The file of the episodes.
@@ -78,6 +79,7 @@ class EvalLog:
         resume: bool = False,
         overwrite: bool = False,
         taken: Taken | None = None,
+        whole: int = 1,
     ) -> None:
         self.path = Path(path)
         self.folder: Path | None = None
@@ -93,7 +95,7 @@ class EvalLog:
             self._writer.begin(self._run)
         self._lock = lock_file(self.path)
         try:
-            kept = self._read(plan, taken) if resumed else ()
+            kept = self._read(plan, taken, whole) if resumed else ()
             self._file = begin_lines(self.path, kept)
             if self._writer is not None and resumed:
                 self._writer.begin(self._run, resumed=0)
@@ -153,9 +155,10 @@ class EvalLog:
     ) -> None:
         self.close()
 
-    def _read(self, plan: Plan, taken: Taken | None) -> Iterator[str]:
+    def _read(self, plan: Plan, taken: Taken | None, whole: int) -> Iterator[str]:
         """The lines that stay, one by one."""
         run = {**_LATER, **self._run}
+        broken = _broken(self.path, whole) if whole > 1 else frozenset()
         for number, line, record in read_lines(self.path, "an episode of an evaluation"):
             try:
                 episode = episode_of(record)
@@ -173,7 +176,7 @@ class EvalLog:
                     f"{self.path}:{number} belongs to another evaluation: {other}. Resume with the same "
                     "environment, agent, problems, options and seed, or choose another file."
                 )
-            if not episode.available or (task is not None and self.done[index]):
+            if not episode.available or (task is not None and (self.done[index] or task.start in broken)):
                 continue
             yield line + "\n"
             if task is not None:
@@ -232,6 +235,18 @@ def _folder(path: Path, *, resume: bool, overwrite: bool) -> RunWriter:
                 f"{path} is the folder of a run of {kind}: choose another one for the evaluation.", option="out"
             )
     return RunWriter(path, kind="evaluation", episodes=False)
+
+
+def _broken(path: Path, whole: int) -> frozenset[int]:
+    """The starts of which a file lacks samples that count."""
+    held: dict[int, set[int]] = {}
+    for _, _, record in read_lines(path, "an episode of an evaluation"):
+        try:
+            episode = episode_of(record)
+        except ValueError:
+            continue  # whoever reads it again says so
+        held.setdefault(episode.group // whole, set()).update([episode.group] if episode.available else [])
+    return frozenset(start for start, samples in held.items() if len(samples) < whole)
 
 
 def _fits(episode: Episode, task: Task) -> bool:

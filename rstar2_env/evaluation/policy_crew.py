@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -22,9 +23,12 @@ from rstar2_env.core.errors import Rstar2Error
 from rstar2_env.core.options import CheckedOptions, call_with_options, option
 from rstar2_env.core.stop import Stop
 from rstar2_env.evaluation.agent_crew import MakeEnv
-from rstar2_env.evaluation.crew import Judge, Played, Results, Tasks
+from rstar2_env.evaluation.crew import Judge, Results, Tasks
 from rstar2_env.evaluation.plan import Task
+from rstar2_env.evaluation.played import Played
+from rstar2_env.evaluation.scores import OfferedPolicy, Scores, options_of
 from rstar2_env.evaluation.tally import cause_of
+from rstar2_env.rewards.base import Need
 
 if TYPE_CHECKING:
     from rstar2_env.rollout import ChatCodec, Engine, Player
@@ -213,13 +217,25 @@ class PolicyCrew:
         """The engine's."""
         return self._model.determinism
 
-    def threads(self, tasks: Tasks, count: int, results: Results, stop: Stop) -> Sequence[threading.Thread]:
+    @property
+    def lacking(self) -> Mapping[Need, str]:
+        """Log-probabilities, where the engine computes none of given tokens."""
+        from rstar2_env.rollout.engine import Scores as ScoresTokens
+
+        if isinstance(self._model.engine, ScoresTokens):
+            return {}
+        why = f"which the engine {self._model.engine_name!r} does not compute for given tokens: use transformers."
+        return {"lm": why}
+
+    def threads(
+        self, tasks: Tasks, count: int, results: Results, stop: Stop, scores: Scores | None = None
+    ) -> Sequence[threading.Thread]:
         """One thread with an event loop; see ``Crew``."""
         in_flight = min(count, self._options.max_in_flight)
 
         def run() -> None:
             try:
-                asyncio.run(self._play_all(tasks, in_flight, results, stop))
+                asyncio.run(self._play_all(tasks, in_flight, results, stop, scores))
             except asyncio.CancelledError:
                 pass
             except BaseException as error:
@@ -240,17 +256,25 @@ class PolicyCrew:
         self._player.close()
         self.env.close()
 
-    async def _play_all(self, tasks: Tasks, in_flight: int, results: Results, stop: Stop) -> None:
+    async def _play_all(
+        self, tasks: Tasks, in_flight: int, results: Results, stop: Stop, scores: Scores | None
+    ) -> None:
         current = asyncio.current_task()
         assert current is not None
         self._running = (asyncio.get_running_loop(), current)
+        # Of episodes that play, those that scores branch off among them.
+        room = asyncio.Semaphore(self._options.max_in_flight)
+        offer = partial(OfferedPolicy, self._player, room)
         with ThreadPoolExecutor(_JUDGES, thread_name_prefix="rstar2-judge") as judges:
 
             async def play_some() -> None:
                 while not stop() and (task := tasks.take()) is not None:
                     with stop.flight():
-                        played = await self._play(task, judges)
-                    results.put(played)
+                        async with room:
+                            played = await self._play(task, judges)
+                        scored = [played] if scores is None else await scores.of(played, offer)
+                    for one in scored:
+                        results.put(one)
                     self._check(played.episode)
 
             players = [asyncio.create_task(play_some()) for _ in range(in_flight)]
@@ -263,9 +287,8 @@ class PolicyCrew:
 
     async def _play(self, task: Task, judges: ThreadPoolExecutor) -> Played:
         began = time.perf_counter()
-        options = {} if task.problem is None else {"problem": task.problem}
         episode = await self._player.episode(
-            group=task.index, seed=task.seed, options=options, sampling_seed=task.draws
+            group=task.index, seed=task.seed, options=options_of(task), sampling_seed=task.draws
         )
         seconds = time.perf_counter() - began
         episode.usage = _usage(episode)

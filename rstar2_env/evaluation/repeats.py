@@ -6,9 +6,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rstar2_env.core.stop import Stop
-from rstar2_env.evaluation.crew import Crew, Played, drive
+from rstar2_env.evaluation.crew import Crew, drive
 from rstar2_env.evaluation.ledger import Words, words_of
 from rstar2_env.evaluation.plan import Plan
+from rstar2_env.evaluation.played import Played
 
 
 @dataclass(frozen=True, slots=True)

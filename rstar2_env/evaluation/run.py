@@ -24,15 +24,18 @@ from rstar2_env.env.named import EnvSpec, find_env
 from rstar2_env.env.options import env_options as typed_env_options
 from rstar2_env.evaluation.agent_crew import AgentCrew, MakeEnv, typed_agent_options
 from rstar2_env.evaluation.boundary import boundary_sets, check_shared, tally_of_run
-from rstar2_env.evaluation.crew import Crew, Judge, Played, drive
+from rstar2_env.evaluation.crew import Crew, Judge, drive
 from rstar2_env.evaluation.figures import check_ks
 from rstar2_env.evaluation.judges.base import ChainJudge, judge_of, make_judge
 from rstar2_env.evaluation.ledger import Ledger
 from rstar2_env.evaluation.log import EvalLog, check_out
 from rstar2_env.evaluation.plan import Task, plan_of, source_of
+from rstar2_env.evaluation.played import Played
 from rstar2_env.evaluation.policy_crew import LoadedModel, PolicyCrew, PolicyOptions, load_policy, policy_options
 from rstar2_env.evaluation.repeats import repeats_of
 from rstar2_env.evaluation.result import EvalResult
+from rstar2_env.evaluation.scores import Scores, ScoreSpec, read_scores
+from rstar2_env.evaluation.scores import recorded as recorded_scores
 from rstar2_env.problems import ProblemSpec
 from rstar2_env.wrappers.make import make_env
 from rstar2_env.wrappers.registry import read_wrappers, recorded
@@ -64,6 +67,7 @@ def evaluate(
     wrappers: str | Sequence[PartSpec] = (),
     agent_options: Mapping[str, Any] | None = None,
     judge: PartSpec | None = None,
+    scores: str | Sequence[ScoreSpec] = (),
     baseline: str | os.PathLike[str] | None = None,
     repeat: bool = False,
     out: str | os.PathLike[str] | None = None,
@@ -100,6 +104,8 @@ def evaluate(
         wrappers: Put around every environment, the innermost first, as ``make_env`` takes them.
         agent_options: Options of an agent given by name. One that takes a ``dialect`` gets the environment's.
         judge: Judges the chains of thought of right episodes, for CoT-pass@k: a name of ``JUDGES`` or one's own code.
+        scores: Reward components that measure each episode beside what the environment paid, as ``make_component``
+            takes them; one that needs a judge names its own.
         baseline: The folder or file of another evaluation of the same problems, for the boundary sets.
         repeat: Play the first episodes a second time and say how many came out the same.
         out: File that takes one JSON line an episode, or, without a suffix, the folder of a run; see
@@ -111,7 +117,8 @@ def evaluate(
         stop: Once a stop is requested, nothing new begins, as after Ctrl-C.
 
     Raises:
-        ConfigurationError: The options do not fit together; an unlimited source needs ``episodes``.
+        ConfigurationError: The options do not fit together; an unlimited source needs ``episodes``; a score needs
+            what whoever plays does not have.
         UnknownNameError: No agent, engine, judge, environment part or family has that name.
         Exception: Whatever the agent or the environment raised, with a note on the problem; ``out`` keeps what was
             done.
@@ -122,6 +129,7 @@ def evaluate(
     wrappers = read_wrappers(wrappers)
     asked = None if judge is None else make_judge(judge)
     before = None if baseline is None else tally_of_run(baseline)
+    components = read_scores(scores, None if model is None else policy_options(model_options))
     if out is not None:
         check_out(out, resume=resume, overwrite=overwrite)
     with ExitStack() as opened:
@@ -148,6 +156,7 @@ def evaluate(
             crew = AgentCrew(make, agent, typed_agent_options(agent, agent_options), workers, _judging(asked))
         opened.callback(crew.close)
         source = source_of(crew.env, problems, split)
+        scoring = Scores(components, samples=n, source=source, lacking=crew.lacking) if components else None
         plan = plan_of(source, episodes, seed, n)
         if before is not None:
             check_shared(before, (plan[start * n].problem_id for start in range(plan.starts)), name=str(baseline))
@@ -157,6 +166,7 @@ def evaluate(
             **({"wrappers": recorded(wrappers)} if wrappers else {}),
             **crew.record,
             **({} if judge is None else {"judge": str(read_part(judge, "judge"))}),
+            **({"scores": recorded_scores(scores)} if components else {}),
             "problems": source.name if source else "",
             "split": source.split if source else "",
             "seed": seed,
@@ -165,7 +175,10 @@ def evaluate(
         ledger = Ledger(plan, judged=asked is not None, keep=keep and out is None, mark=PLAY_AGAIN if repeat else 0)
         log = None
         if out is not None:
-            log = EvalLog(out, run=run, plan=plan, resume=resume, overwrite=overwrite, taken=ledger.take_up)
+            whole = 1 if scoring is None else scoring.together
+            log = EvalLog(
+                out, run=run, plan=plan, resume=resume, overwrite=overwrite, taken=ledger.take_up, whole=whole
+            )
             opened.callback(log.close)
             ledger.write_to(log)
         taken_up, began = ledger.count, time.perf_counter()
@@ -175,7 +188,7 @@ def evaluate(
             if progress:
                 progress(played.episode, ledger.count, len(plan))
 
-        drive(crew, ledger.missing(), len(plan) - taken_up, take, Stop() if stop is None else stop)
+        drive(crew, ledger.missing(), len(plan) - taken_up, take, Stop() if stop is None else stop, scoring)
         seconds = time.perf_counter() - began
         interrupted = ledger.count < len(plan)
         result = EvalResult(

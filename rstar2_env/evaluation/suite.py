@@ -44,12 +44,13 @@ from rstar2_env.evaluation.policy_crew import LoadedModel, load_policy, policy_o
 from rstar2_env.evaluation.presets import preset
 from rstar2_env.evaluation.result import EvalResult
 from rstar2_env.evaluation.run import Progress, evaluate
+from rstar2_env.evaluation.scores import read_scores
 from rstar2_env.problems import load_problems
 from rstar2_env.wrappers.registry import read_wrappers
 
 OPTIONS = (
     "env", "agent", "agent_options", "model", "engine", "engine_options", "model_options", "problems", "split",
-    "episodes", "n", "k", "seed", "workers", "env_options", "wrappers", "judge", "baseline", "repeat",
+    "episodes", "n", "k", "seed", "workers", "env_options", "wrappers", "judge", "scores", "baseline", "repeat",
 )  # fmt: skip
 """What a suite and each of its sets may say."""
 
@@ -214,13 +215,15 @@ def _check_set(name: str, options: Mapping[str, Any]) -> None:
         load_problems(options["problems"], split=options.get("split") or "test")
     if options.get("judge") is not None:
         make_judge(options["judge"])
+    scores = options.get("scores") or ()
     if options.get("model") is not None:
-        policy_options(options.get("model_options"))
+        read_scores(scores, policy_options(options.get("model_options")))
         check_model(options["model"])
     elif options.get("agent") is None:
         raise ConfigurationError("Nobody plays: name an agent or a model.", option="agent", value="NAME")
     else:
         typed_agent_options(options["agent"], options.get("agent_options"))
+        read_scores(scores)
 
 
 class _Models:

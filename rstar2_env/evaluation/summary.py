@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.evaluation.tally import COUNTS, SHARES, Tally
+from rstar2_env.evaluation.tally import COUNTS, SHARES, Tally, reward_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,7 @@ class Summary:
         injected: The same for faults that a wrapper injected; they are in no share.
         usage: What all episodes took together, where the player counts it: requests, tokens, money.
         ends: How many episodes ended how, those that do not count included.
+        rewards: The mean of each component of the reward, and of each score, over the episodes that have it.
     """
 
     episodes: int
@@ -80,6 +81,7 @@ class Summary:
     injected: dict[str, int]
     usage: dict[str, float]
     ends: dict[str, int]
+    rewards: dict[str, Estimate]
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as JSON can hold them."""
@@ -100,6 +102,7 @@ class Summary:
             "broken_format": self.broken_formats.value,
             "turns": self.turns.value,
             "tool_calls": self.calls.value,
+            **{f"reward/{name}": estimate.value for name, estimate in self.rewards.items()},
         }
 
 
@@ -146,6 +149,10 @@ def summary_of(tally: Tally) -> Summary:
         injected=_sorted(tally.injected),
         usage=dict(tally.usage),
         ends=_sorted(tally.ends),
+        rewards={
+            name.removeprefix("reward/"): ratio(over, under, range(len(problems)))
+            for name, (over, under) in reward_columns(problems).items()
+        },
     )
 
 

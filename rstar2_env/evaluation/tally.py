@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -100,6 +100,7 @@ class ProblemTally:
         wrong: How often each wrong answer was given; the other wrong episodes gave none.
         chains: Episodes that are right with a right chain.
         unjudged: Right episodes whose chain nobody judged.
+        rewards: By component of the reward, and by score, the sum over the episodes that have it, and how many do.
     """
 
     source: str = ""
@@ -108,6 +109,7 @@ class ProblemTally:
     wrong: dict[str, int] = field(default_factory=dict)
     chains: int = 0
     unjudged: int = 0
+    rewards: dict[str, tuple[float, int]] = field(default_factory=dict)
 
     @property
     def episodes(self) -> int:
@@ -125,6 +127,20 @@ class ProblemTally:
         answers += [answer for answer, times in self.wrong.items() for _ in range(times)]
         answers += [None] * (self.episodes - len(answers))
         return answers, [at < self.correct for at in range(len(answers))]
+
+
+def reward_columns(problems: Sequence[ProblemTally]) -> dict[str, tuple[list[float], list[float]]]:
+    """By the name that training's metrics have, ``reward/NAME``, what is over what for each component of the reward.
+
+    Args:
+        problems: The problems; each column has a number for each of them.
+    """
+    names = sorted({name for problem in problems for name in problem.rewards})
+    found = {}
+    for name in names:
+        pairs = [problem.rewards.get(name, (0.0, 0)) for problem in problems]
+        found[f"reward/{name}"] = [total for total, _ in pairs], [float(count) for _, count in pairs]
+    return found
 
 
 class Tally:
@@ -233,6 +249,9 @@ def _count(problem: ProblemTally, episode: Episode, about: About) -> None:
     }
     for name, value in of_episode.items():
         problem.counts[_AT[name]] += value
+    for name, value in episode.rewards.items():
+        total, count = problem.rewards.get(name, (0.0, 0))
+        problem.rewards[name] = (total + value, count + 1)
     if episode.correct:
         problem.chains += bool(about.chain)
         problem.unjudged += about.chain is None

@@ -21,11 +21,13 @@ NOTHING = "–"
 
 def summary_rows(summary: Summary) -> dict[str, str]:
     """The figures by name, in the order in which they are shown."""
+    scores = {f"  {name}": estimate_text(estimate) for name, estimate in summary.rewards.items()}
     rows = {
         "episodes": f"{summary.episodes}",
         "unavailable": f"{summary.unavailable}",
         "pass rate": estimate_text(summary.pass_rate, percent=True),
         "mean reward": estimate_text(summary.reward),
+        **scores,
         "tool errors, of all calls": estimate_text(summary.tool_error_share, percent=True),
         "tool errors in correct episodes": estimate_text(summary.tool_error_share_correct, percent=True),
         "calls by status": tally_text(summary.statuses),

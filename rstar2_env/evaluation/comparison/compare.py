@@ -22,7 +22,7 @@ from rstar2_env.core.run_folder import EpisodeEntry
 from rstar2_env.evaluation.comparison.exact_tests import false_shares, fisher_exact
 from rstar2_env.evaluation.statistics import RESAMPLES, Interval, bootstrap_shares, maj_at_k, paired, pass_at_k
 from rstar2_env.evaluation.stored.runs import Stored
-from rstar2_env.evaluation.tally import COUNTS, SHARES, ProblemTally, Tally
+from rstar2_env.evaluation.tally import COUNTS, SHARES, ProblemTally, Tally, reward_columns
 
 _ENOUGH = 0.9
 """Share of the problems that must have k samples in both runs for a k to be looked at."""
@@ -238,6 +238,9 @@ def _figures(pair: tuple[_Side, _Side], ks: Sequence[int], seed: int, resamples:
     for name in SHARES:
         if name != "pass_rate":  # pass@1, but for problems with another number of samples
             columns[name] = _share(pair[0], name), _share(pair[1], name)
+    scores = [reward_columns(side) for side in pair]
+    for name in (name for name in scores[0] if name in scores[1]):
+        columns[name] = _linear(*map(np.array, scores[0][name])), _linear(*map(np.array, scores[1][name]))
     # What neither says in both runs about any problem is no figure.
     columns = {name: sides for name, sides in columns.items() if np.isfinite(sides[0] + sides[1]).any()}
     both = {name: np.isfinite(a + b) for name, (a, b) in columns.items()}
@@ -266,17 +269,20 @@ def _maj(side: _Side, k: int) -> FloatArray:
 
 
 def _share(side: _Side, name: str) -> FloatArray:
+    over, under = SHARES[name]
+    counts = np.array([one.counts for one in side], dtype=np.float64)
+    return _linear(counts[:, COUNTS.index(over)], counts[:, COUNTS.index(under)])
+
+
+def _linear(x: FloatArray, y: FloatArray) -> FloatArray:
     """One number a problem whose mean is the ratio of sums of the share: its linearised contribution.
 
     With r the ratio of the sums of x over y, and Y the mean of y, a problem contributes ``r + (x - r * y) / Y`` (W. G.
     Cochran, Sampling Techniques, 3rd edition, section 6.3), so that differences by problem can be drawn as those of
     means.
     """
-    over, under = SHARES[name]
-    counts = np.array([one.counts for one in side], dtype=np.float64)
-    x, y = counts[:, COUNTS.index(over)], counts[:, COUNTS.index(under)]
     if not y.sum():
-        return np.full(len(side), math.nan)
+        return np.full(len(y), math.nan)
     ratio = x.sum() / y.sum()
     linear: FloatArray = ratio + (x - ratio * y) / y.mean()
     return linear

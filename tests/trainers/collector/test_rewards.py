@@ -160,7 +160,7 @@ def test_a_component_that_needs_the_problem_gets_it_or_is_refused():
         def __call__(self, episode, ctx):
             return float(ctx.problem.answer)
 
-    with pytest.raises(ConfigurationError, match="'gold' needs the problem that is played, and this environment has no source"):
+    with pytest.raises(ConfigurationError, match="'gold' needs the problem that is played, and this env"):
         collector(rewards=[Component("gold", Gold())])
     problems = FixedSource([Problem(f"p{at}", "?", str(at)) for at in range(100)], name="small")
     batch = collector(rewards=[Component("gold", Gold())], problems=problems, selector=KeepAll()).collect(0)
