@@ -15,11 +15,13 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from rstar2_env.core.option_rules import in_words, says_nothing
-from rstar2_env.core.option_targets import Parameter
+from rstar2_env.core.option_targets import Parameter, options_of
 from rstar2_env.core.parts import Part
+from rstar2_env.rewards.base import Need, needs_of
+from rstar2_env.rewards.needs import PLACES
 
 from .base import TRAINERS, Recipe
 from .config import LISTS
@@ -65,9 +67,10 @@ FAMILIES = (
         "reward",
         "Rewards",
         "What an episode earns: components whose scores are added. Each takes `weight` (a factor), `gate` (`always`, "
-        "or only in `correct` or `wrong` episodes), `clip` (lowest and highest value before the weight) and `label` "
-        "(its name in the metrics) beside its own options. Most work inside an environment too "
-        "([wrappers.md](../wrappers.md)).",
+        "or only in `correct` or `wrong` episodes), `clip` (lowest and highest value before the weight), `label` "
+        "(its name in the metrics) and `judge` (the model that it asks, in place of `rollout.judge`) beside its own options. "
+        "Most work inside an environment too ([wrappers.md](../wrappers.md)), and as scores of an evaluation "
+        "([evaluation.md](../evaluation.md)); the second table says which, by what each needs.",
     ),
     Family(
         "selectors.md",
@@ -172,7 +175,32 @@ def _family(family: Family, recipes: Mapping[str, tuple[Recipe, Any]]) -> str:
         sections += [f"## `{name}`", *filter(None, told)]
     listed = _table(["part", "what it is"], rows)
     head = [_MADE, f"# {family.title}", f"{family.about}", _named_so(family.slot), listed]
+    head += [_places()] if family.slot == "reward" else []
     return "\n\n".join([*head, *sections]) + "\n"
+
+
+def _places() -> str:
+    """Where each component of a reward works, from what it needs; once more for options that change that."""
+    rows = [
+        [f"`{written}`", ", ".join(f"`{need}`" for need in sorted(needs)) or "nothing"]
+        + ["yes" if needs <= offered else "no" for offered in PLACES.values()]
+        for name, made_by in own_parts("reward").items()
+        for written, needs in _needs(name, made_by).items()
+    ]
+    return _table(["part", "needs", "wrapper", "evaluation of agents", "evaluation of models", "training"], rows)
+
+
+def _needs(name: str, made_by: Callable[..., Any]) -> dict[str, frozenset[Need]]:
+    """What a component needs, as it is and with each choice of an option that changes it."""
+    options = options_of(made_by).parameters.values()
+    required: dict[str, Any] = {one.name: 1 for one in options if one.required}
+    found = {name: needs_of(made_by(**required))}
+    for one in options:
+        for choice in get_args(one.hint) if get_origin(one.hint) is Literal else ():
+            needs = needs_of(made_by(**{**required, one.name: choice}))
+            if needs not in found.values():
+                found[f"{name}:{one.name}={choice}"] = needs
+    return found
 
 
 def _named_so(slot: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from cli_runner import run
+from every_reward import judge_server
 
 ID = "rstar2/MathTool-v0"
 
@@ -120,3 +121,17 @@ def test_eval_says_what_is_wrong_with_a_model_a_suite_or_the_samples(arguments, 
     assert done.exit_code == 2
     assert said in " ".join(done.output.split())
     assert "Traceback" not in done.output
+
+
+def test_eval_adds_scores_and_says_which_it_cannot_give(file, tmp_path):
+    with judge_server() as judge:
+        scores = ("--score", "outcome:correct=0.5", "--score", f"model_verifier:judge={judge}")
+        command = ("eval", ID, "--agent", "oracle", "--problems", file)
+        figures = json.loads(run(*command, *scores, "--out", tmp_path / "run", "--json").stdout)
+        shown = run(*command, *scores).output
+    assert {name: one["value"] for name, one in figures["rewards"].items()} == {"outcome": 0.5, "model_verifier": 1.0}
+    assert figures["pass_rate"]["value"] == figures["reward"]["value"] == 1.0
+    assert "0.500 ± 0.000" in shown
+    wrong = run(*command, "--score", "linear_length")
+    assert wrong.exit_code == 2
+    assert "'linear_length' needs the policy's tokens, which an agent does not have" in " ".join(wrong.output.split())

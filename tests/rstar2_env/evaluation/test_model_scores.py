@@ -54,8 +54,8 @@ def test_the_policy_is_the_one_that_played_token_for_token(model):
             drawn = episode.logprobs[turn.start : turn.stop]
             return max(abs(one - other) for one, other in zip(again, drawn, strict=True))
 
-    result = play(model, Surprise())
-    assert all(episode.rewards["Surprise"] < 1e-3 for episode in result.episodes)
+    result = play(model, [Surprise(), {"label": "surprise"}])
+    assert all(episode.rewards["surprise"] < 1e-3 for episode in result.episodes)
 
 
 def test_further_episodes_begin_as_the_scored_one_did_and_draw_the_same_each_time(model):
@@ -71,11 +71,11 @@ def test_further_episodes_begin_as_the_scored_one_did_and_draw_the_same_each_tim
             played.append(tuple(sorted(tuple(child.completion_ids) for child in children)))
             return OnTurns(float(len(children)) for _ in episode.steps)
 
-    result = play(model, Branched())
-    assert all(episode.rewards == {"turns/Branched": 2.0} for episode in result.episodes)
+    result = play(model, [Branched(), {"label": "branched"}])
+    assert all(episode.rewards == {"turns/branched": 2.0} for episode in result.episodes)
     assert len(set(played)) == 3
     first, played[:] = sorted(played), []
-    play(model, Branched())
+    play(model, [Branched(), {"label": "branched"}])
     assert sorted(played) == first
 
 
@@ -87,7 +87,7 @@ def test_the_limit_of_tokens_is_that_of_the_model(model):
 def test_an_engine_that_scores_no_tokens_is_named(model):
     class Mute:
         def __init__(self, engine):
-            self.generate, self.capacity, self.episode = engine.generate, engine.capacity, engine.episode
+            self.generate, self.capacity = engine.generate, engine.capacity
 
     mute = LoadedModel(model.path, "vllm", Mute(model.engine), model.chat, "")
     with pytest.raises(ConfigurationError, match=r"needs the policy's log-probabilities, which the engine 'vllm' does"):
