@@ -68,8 +68,8 @@ FAMILIES = (
         "Rewards",
         "What an episode earns: components whose scores are added. Each takes `weight` (a factor), `gate` (`always`, "
         "or only in `correct` or `wrong` episodes), `clip` (lowest and highest value before the weight), `label` "
-        "(its name in the metrics) and `judge` (the model that it asks, in place of `rollout.judge`) beside its own options. "
-        "Most work inside an environment too ([wrappers.md](../wrappers.md)), and as scores of an evaluation "
+        "(its name in the metrics) and `judge` (the model that it asks, in place of `rollout.judge`) beside its own "
+        "options. Most work inside an environment too ([wrappers.md](../wrappers.md)), and as scores of an evaluation "
         "([evaluation.md](../evaluation.md)); the second table says which, by what each needs.",
     ),
     Family(
