@@ -148,6 +148,7 @@ class Tally:
 
     Attributes:
         problems: By problem: its id, or the number of its start where it has none.
+        lost: Problems of which an episode does not count, by the same keys; all of them may be lost.
         statuses: How many calls went how, over all episodes that count.
         statuses_correct: The same over correct episodes.
         injected: The same for faults that a wrapper injected.
@@ -162,6 +163,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.problems: dict[Hashable, ProblemTally] = {}
+        self.lost: set[Hashable] = set()
         self.statuses: Counter[str] = Counter()
         self.statuses_correct: Counter[str] = Counter()
         self.injected: Counter[str] = Counter()
@@ -205,7 +207,9 @@ class Tally:
         self.unusable += episode.unusable
         for name, value in episode.usage.items():
             self.usage[name] = self.usage.get(name, 0.0) + value
+        key: Hashable = episode.problem_id or about.start
         if not episode.available:
+            self.lost.add(key)
             return
         statuses = [str(status) for status in episode.statuses]
         self.statuses.update(statuses)
@@ -213,7 +217,6 @@ class Tally:
         if episode.correct:
             self.statuses_correct.update(statuses)
         self.judged = self.judged or about.judged
-        key: Hashable = episode.problem_id or about.start
         problem = self.problems.get(key)
         if problem is None:
             source = about.source or episode.task

@@ -75,10 +75,10 @@ class Filter(Played):
         kept, total = [], 0
         for problem in source:
             counts = tally.problems.get(problem.id)
-            if counts is None:
+            if counts is None and problem.id not in tally.lost:
                 continue  # not among those that were played
             total += 1
-            share = counts.correct / counts.episodes if counts.episodes else None
+            share = counts.correct / counts.episodes if counts else None
             if share is None or self.drop_below <= share < self.drop_from:
                 kept.append(problem)
         if not kept:

@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scripted_engine import call
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.status import ToolStatus
 from rstar2_env.evaluation.run import evaluate
 from rstar2_env.problems import load_problems
+from rstar2_env.testing import StubSandbox
 from rstar2_env.trainers.pipeline import played
 from rstar2_env.trainers.pipeline.base import Work
 from rstar2_env.trainers.pipeline.stages.filter import Filter
@@ -72,6 +75,31 @@ def test_problems_that_were_not_chosen_to_be_played_are_not_kept(asked: list[str
     Filter(model="m", problems=str(sevens(tmp_path / "x.jsonl")), n=1, episodes=10).run(Work(tmp_path))
     assert {problem.id for problem in load_problems(tmp_path / "problems.jsonl")} < set(asked)
     assert len(asked) == 10
+
+
+def test_a_problem_of_which_no_episode_counts_is_kept(
+    asked: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = Seven().act("", {})
+    monkeypatch.setattr(Seven, "act", lambda self, said, info: call("7") if "Say 0." in said else answer)
+    sandbox = StubSandbox(lambda job: ToolStatus.UNAVAILABLE)
+    spec = str(sevens(tmp_path / "x.jsonl"))
+    Filter(model="m", problems=spec, n=1, env_options={"sandbox": sandbox}).run(Work(tmp_path))
+    kept = [problem.id for problem in load_problems(tmp_path / "problems.jsonl")]
+    assert kept == ["p0", *(f"p{n}" for n in range(1, 40, 2))]
+
+
+def test_problems_that_are_never_solved_are_dropped_below_a_bound(asked: list[str], tmp_path: Path) -> None:
+    options = {"model": "m", "problems": str(sevens(tmp_path / "x.jsonl")), "n": 1}
+    assert Filter(**options, drop_below=0.5, drop_from=2).run(Work(tmp_path)) == {"kept": 20, "dropped": 20}
+    assert all(int(problem.id[1:]) % 2 == 0 for problem in load_problems(tmp_path / "problems.jsonl"))
+    with pytest.raises(ConfigurationError, match="None of the 40 problems is left.*Play harder problems"):
+        Filter(**options, drop_below=0.5).run(Work(tmp_path))
+
+
+def test_what_is_expected_to_be_left_is_no_reason_to_play_again() -> None:
+    stages = [Filter(model="m", problems="x.jsonl", expect=expect) for expect in (None, 10)]
+    assert stages[0].resolved() == stages[1].resolved()
 
 
 def test_a_source_without_an_end_is_refused_before_anything_is_played(asked: list[str], tmp_path: Path) -> None:
