@@ -13,13 +13,14 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from waiting import wait_for
 
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.sandbox import Job, Limits, LocalSandbox, Outcome
+from rstar2_env.sandbox import Job, Limits, LocalSandbox, Outcome, connection
 from rstar2_env.sandbox.inside import wire
 
 pytestmark = pytest.mark.deadlines
@@ -131,7 +132,7 @@ def test_a_process_out_of_descriptors_answers_calls_and_later_ones_work_again(
     with monkeypatch.context() as short, ThreadPoolExecutor(1) as pool:
         call = pool.submit(sandbox.run, Job("import time\ntime.sleep(60)", limits=Limits(wall_s=60)))
         wait_for(lambda: sandbox.in_flight)
-        short.setattr(os, "pipe", no_pipe)
+        short.setattr(connection, "os", SimpleNamespace(**{**vars(os), "pipe": no_pipe}))
         os.kill(look.pids(sandbox)[0], signal.SIGKILL)
         outcome = call.result(60)
     assert outcome.status is ToolStatus.UNAVAILABLE

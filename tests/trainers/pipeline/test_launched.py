@@ -7,12 +7,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from guesser import make_guesser, write_problems
 from killed_pipeline import settings_of
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.trainers.pipeline import launched
 from rstar2_env.trainers.pipeline.base import Work
 from rstar2_env.trainers.pipeline.launched import StageFailedError, command, run_launched
 
@@ -66,24 +68,25 @@ def test_the_command_has_the_files_that_the_stage_was_given(tmp_path):
     assert int((tmp_path / "ino").read_text()) == (tmp_path / "lock").stat().st_ino
 
 
-@pytest.mark.parametrize(("raised", "done"), [(KeyboardInterrupt, ["wait"]), (OSError, ["terminate", "wait"])])
-def test_a_command_is_told_to_end_unless_the_terminal_told_it(tmp_path, monkeypatch, raised, done):
-    asked = []
+@pytest.mark.parametrize(
+    ("raised", "seconds", "code"), [(KeyboardInterrupt, 0.2, 0), (OSError, 300, -signal.SIGTERM)]
+)
+def test_a_command_is_told_to_end_unless_the_terminal_told_it(tmp_path, monkeypatch, raised, seconds, code):
+    begun = []
 
-    class Process:
-        """Notes what it is asked for, and lets the first wait fail."""
+    class Process(subprocess.Popen):
+        """A process for which the first wait fails."""
 
-        def __getattr__(self, name):
-            return lambda: asked.append(name) if asked else self.fail()
+        def wait(self, timeout=None):
+            if self not in begun:
+                begun.append(self)
+                raise raised
+            return super().wait(timeout)
 
-        def fail(self):
-            asked.append("begun")
-            raise raised
-
-    monkeypatch.setattr(subprocess, "Popen", lambda *args, **more: Process())
+    monkeypatch.setattr(launched, "subprocess", SimpleNamespace(Popen=Process))
     with pytest.raises(raised):
-        run_launched("python", ["train"], Work(tmp_path), tmp_path)
-    assert asked == ["begun", *done]
+        run_launched(f"python -c 'import time; time.sleep({seconds})'", ["train"], Work(tmp_path), tmp_path)
+    assert [one.returncode for one in begun] == [code]
 
 
 @pytest.mark.slow

@@ -59,6 +59,8 @@ def test_a_file_whose_number_takes_64_bits_is_read_once(file, index, monkeypatch
 
     def stat(path: Path, **options: bool) -> os.stat_result:
         found = true_stat(path, **options)
+        if path != file:
+            return found
         return os.stat_result((found[0], number, *found[2:]), {"st_mtime_ns": found.st_mtime_ns})
 
     monkeypatch.setattr(Path, "stat", stat)

@@ -6,13 +6,14 @@ import fcntl
 import os
 import sqlite3
 import time
+from types import SimpleNamespace
 
 import pytest
 from run_sample import write_run
 from viewed import viewed
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.view.index import RunIndex, run_index
+from rstar2_env.view.index import RunIndex, locking, run_index
 from rstar2_env.view.index.locking import claim, lock_file
 from rstar2_env.view.index.schema import connect, remove_old
 
@@ -106,7 +107,7 @@ def test_a_lock_that_is_removed_while_it_is_waited_for_is_no_lock(made, monkeypa
             held.close()
         return true_flock(lock, how)
 
-    monkeypatch.setattr(fcntl, "flock", flock)
+    monkeypatch.setattr(locking, "fcntl", SimpleNamespace(**{**vars(fcntl), "flock": flock}))
     with claim(made.file) as lock:
         assert os.path.samestat(os.stat(path), os.fstat(lock.fileno()))
 
