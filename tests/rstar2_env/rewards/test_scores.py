@@ -63,6 +63,7 @@ def test_a_wrong_answer_costs_less_the_more_turns_were_tried():
     # Turns of both sides: 2, 4, 6, 10, 16.
     scores = [WrongByTurns()(Episode(turns=turns), CTX) for turns in (1, 2, 3, 5, 8)]
     assert scores == pytest.approx([-1.0, -0.9, -0.8, -0.6, -0.6])
+    assert WrongByTurns()(Episode(turns=0), CTX) == -1.0
     assert [WrongByTurns()(Episode(turns=turns, correct=True), CTX) for turns in (1, 2, 8)] == [0, 0, 0]
 
 

@@ -63,10 +63,15 @@ def test_agentmath_pays_calls_in_right_answers_and_grows_its_budget():
     assert [round(factor * config.rollout.max_episode_tokens / 1024) for factor in stages.tokens] == [48, 72, 96]
     assert (stages.turns, stages.when_cut) == ((48, 72, 96), 0.1)
     assert config.rollout.env_options == {"max_turns": 48}
+    assert (parts.selector.reject_equal, config.rollout.refill) == (True, 9)
+    assert (config.rollout.problems_per_step, config.rollout.group_size) == (64, 8)
+    assert config.optim.learning_rate == 1e-6
 
 
 def test_clip_delta_pays_no_more_for_steps_than_for_the_answer():
     _, parts = made("clip_delta")
+    assert parts.selector.reject_equal
+    assert [(term.low, term.high) for term in parts.terms] == [(0.2, 0.2)]
     process = parts.rewards[1].score
     assert (process.bound, process.eta) == ("both", 0.8)
     assert sum(process.bounded([1.0] * 20)) == 0
@@ -87,6 +92,8 @@ def test_grpo_tcr_has_daposs_limit_and_its_own_price_of_wrong_answers():
     assert (overlong.score.limit, overlong.score.buffer) == (20480, None)  # a fifth, which is the paper's 4,096
     assert (config.rollout.problems_per_step, config.rollout.group_size, config.optim.minibatches) == (64, 16, 4)
     assert config.rollout.env_options["max_turns"] == config.eval_env_options["max_turns"] == 16
+    assert (parts.selector.reject_equal, parts.selector.equal, config.rollout.refill) == (True, "correct", 9)
+    assert [(term.low, term.high) for term in parts.terms] == [(0.2, 0.28)]
 
 
 def test_laser_asks_for_lengths_by_difficulty_up_to_the_runs_limit():

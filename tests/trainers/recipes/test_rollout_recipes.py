@@ -75,6 +75,7 @@ def test_arpo_prescribes_what_its_paper_does():
     assert config.parts.advantage.name == "arpo"
     assert parts.advantage.attribution == "soft"
     assert [part.name for part in config.parts.loss] == ["ppo_clip"]
+    assert (parts.terms[0].low, parts.terms[0].high, config.optim.learning_rate) == (0.2, 0.2, 1e-6)
 
 
 def test_arpo_trains_on_branches_of_its_own_episodes(tiny_model, tmp_path):

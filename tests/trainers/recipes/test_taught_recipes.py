@@ -25,6 +25,15 @@ def test_it_prescribes_what_its_source_does(name):
     assert (parts.selector.name, parts.advantage.name, [part.name for part in parts.loss]) == PRESCRIBED[name]
 
 
+def test_grpo_roc_clean_ranks_its_right_episodes_and_lowers_the_advantage_of_failing_turns():
+    config = TRAINERS.get("grpo_roc_clean").configure({"model": "m"})
+    parts = make_parts(config, shares_weights=True)
+    assert parts.selector.mode == "rank"
+    assert (parts.advantage.malformed, parts.advantage.failed, parts.advantage.how) == (-1, -1, "add")
+    assert [component.name for component in parts.rewards] == ["return"]
+    assert config.rollout.oversample == 2
+
+
 def test_kdrl_lowers_the_weight_of_its_term_to_the_floor_in_eighty_steps():
     config = TRAINERS.get("kdrl").configure({"model": "m"})
     (schedule,) = make_parts(config, shares_weights=True).hooks

@@ -120,6 +120,19 @@ def test_more_turns_are_branched_where_the_policy_is_less_decided():
     assert share(lambda turn: 0.3 + change * (turn == 0))[1] == pytest.approx(0.3, abs=0.12)
 
 
+def test_every_turn_of_a_path_is_drawn_for_anew():
+    part = EntropyBranching(initial=40, decide="draw", weight=0.0)
+    (group,), _ = played(part, Words(turns=3, least=3), groups=1, size=200)
+    turns = {}
+    for one in group:
+        if one.parent and one.parent[0] < 40:
+            starts = [turn.start for turn in group[one.parent[0]].steps]
+            turns.setdefault(one.parent[0], set()).add(starts.index(one.parent[1]))
+    assert {1} in turns.values()
+    assert {2} in turns.values()
+    assert {1, 2} in turns.values()
+
+
 def test_the_groups_do_not_depend_on_how_long_turns_take_nor_on_the_process():
     def ids(groups):
         return [[(episode.completion_ids, episode.parent) for episode in group] for group in groups]

@@ -83,7 +83,12 @@ def test_answers_that_differ_in_spaces_alone_are_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [("1 + 1", "1 - 1"), ("x > 3", "x < 3"), ("2*3", "2/3"), ("a^2 b", "a 2 b"), ("△ ◯", "◯ △")]
+    ("one", "other"),
+    [
+        *[("1 + 1", "1 - 1"), ("x > 3", "x < 3"), ("2*3", "2/3"), ("a^2 b", "a 2 b"), ("△ ◯", "◯ △")],
+        *[(f"a {sign} b", "a b") for sign in "+*/^=<>|%-"],
+        ("\ud800", "\udfff"),  # as a file may have them
+    ],
 )
 def test_questions_that_differ_in_a_sign_are_two(one: str, other: str) -> None:
     assert question_key(one) != question_key(other)

@@ -91,6 +91,9 @@ def test_a_snapshot_of_the_cache_tells_its_revision_and_only_the_pinned_one_is_u
     shelf.lock.pins["dapo"] = Pin(f"{NAME} (train)", revision="d" * 40)
     with pytest.raises(ConfigurationError, match=r"Expected revision: d{40}"):
         load(shelf)
+    shelf.lock.pins["dapo"] = Pin("another (train)", revision="d" * 40)
+    load(shelf)
+    assert shelf.lock.pins["dapo"].revision == COMMIT, "another source's revision is none of its own"
 
 
 def test_without_a_copy_nothing_is_downloaded_and_the_error_says_how_to_fetch_it(
@@ -225,3 +228,4 @@ def test_the_checksum_is_of_content_and_order() -> None:
     assert checksum_of([one, other]) == checksum_of([Problem("9", "a", "1"), other])
     assert checksum_of([one, other]) != checksum_of([other, one])
     assert checksum_of([]).startswith("sha256:e3b0c442")
+    assert checksum_of([{"a": 1, "b": 2}]) == checksum_of([{"b": 2, "a": 1}]) != checksum_of([{"a": 2, "b": 1}])
