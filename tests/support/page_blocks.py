@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,10 @@ PAGES = (
     *sorted(DOCS.rglob("*.md")),
 )
 NOTEBOOKS = tuple(sorted(DOCS.rglob("*.ipynb")))
-_FENCE = re.compile(r"^(?P<fence>```+)(?P<language>[^\n`]*)\n(?P<text>.*?)^(?P=fence)[ \t]*$", re.DOTALL | re.MULTILINE)
+_FENCE = re.compile(
+    r"^(?P<room> *)(?P<fence>```+)(?P<language>[^\n`]*)\n(?P<text>.*?)^(?P=room)(?P=fence)[ \t]*$",
+    re.DOTALL | re.MULTILINE,
+)
 _INLINE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 
 
@@ -41,10 +45,10 @@ class Block:
 
 
 def fenced(path: Path) -> Iterator[Block]:
-    """The fenced blocks of a page."""
+    """The fenced blocks of a page, those in lists included."""
     page, text = path.relative_to(ROOT).as_posix(), path.read_text("utf-8")
     for found in _FENCE.finditer(text):
-        yield Block(page, _line(text, found.start("text")), found["language"].strip(), found["text"])
+        yield Block(page, _line(text, found.start("text")), found["language"].strip(), textwrap.dedent(found["text"]))
 
 
 def inline(path: Path) -> Iterator[Block]:

@@ -58,14 +58,21 @@ def test_nobody_is_asked_offline(monkeypatch):
 
 @contextmanager
 def redirecting_hub() -> Iterator[tuple[str, dict[str, str | None]]]:
-    """A hub that sends ``/here`` on to itself and ``/away`` to another host; gives the tokens that came, by path."""
+    """A hub that sends ``/here`` on to itself, ``/away`` to another host and ``/port`` to another port of its own.
+
+    Gives its address, and the tokens that came, by path.
+    """
     tokens: dict[str, str | None] = {}
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             tokens[self.path] = self.headers["Authorization"]
             port = self.server.server_address[1]
-            to = {"/here": "/arrived", "/away": f"http://localhost:{port}/elsewhere"}.get(self.path)
+            away = {
+                "/away": f"http://localhost:{port}/elsewhere",
+                "/port": f"http://127.0.0.1:{other.server_port}/other",
+            }
+            to = {"/here": "/arrived", **away}.get(self.path)
             self.send_response(307 if to else 200)
             if to:
                 self.send_header("Location", to)
@@ -75,24 +82,36 @@ def redirecting_hub() -> Iterator[tuple[str, dict[str, str | None]]]:
         def log_message(self, *words: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
+    server, other = (ThreadingHTTPServer(("127.0.0.1", 0), Handler) for _ in range(2))
+    threads = [threading.Thread(target=one.serve_forever, daemon=True) for one in (server, other)]
+    for thread in threads:
+        thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}", tokens
     finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+        for one, thread in zip((server, other), threads, strict=True):
+            one.shutdown()
+            one.server_close()
+            thread.join()
 
 
 def test_a_token_goes_to_the_hub_alone_wherever_that_sends_us_on(monkeypatch):
     with redirecting_hub() as (address, tokens):
         monkeypatch.setattr(constants, "ENDPOINT", address)
-        for path in ("/here", "/away"):
+        for path in ("/here", "/away", "/port"):
             assert hub.hub_answer(path, "secret") == (200, {"arrived": True})
-    assert {path for path, token in tokens.items() if token == "Bearer secret"} == {"/here", "/arrived", "/away"}
-    assert tokens["/elsewhere"] is None
+    own = {"/here", "/arrived", "/away", "/port"}
+    assert {path for path, token in tokens.items() if token == "Bearer secret"} == own
+    assert tokens["/elsewhere"] is tokens["/other"] is None
+
+
+def test_what_is_asked_for_before_it_is_loaded_is_asked_for_with_the_token(monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", "secret")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    with redirecting_hub() as (address, tokens):
+        monkeypatch.setattr(constants, "ENDPOINT", address)
+        assert hub.ask_hub("models", "owner/private") is None
+    assert tokens == {"/api/models/owner/private": "Bearer secret"}
 
 
 def test_what_is_no_http_is_no_answer(monkeypatch):

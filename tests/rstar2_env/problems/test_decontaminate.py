@@ -24,6 +24,8 @@ def test_a_run_of_eight_words_in_common_is_enough_and_is_told():
     (overlap,) = drop("Ann says: find THE least positive integer $n$, such that you win.")
     assert (overlap.benchmark, overlap.benchmark_id) == ("bench", "b")
     assert overlap.words == "find the least positive integer n such that"
+    (overlap,) = drop("Is there some n such that n^2 ends in 44?")
+    assert overlap.words == "n such that n 2 ends in 44", "the last of both"
 
 
 def test_seven_words_are_not():

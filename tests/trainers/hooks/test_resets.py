@@ -49,6 +49,12 @@ def test_a_refresh_ends_each_stage_but_the_last():
     assert _ends(PlainRun(12), PolicyRefresh(steps=(12,))) == []
 
 
+@pytest.mark.parametrize("steps", [(), (0,), (3, 0), (-1,)])
+def test_a_stage_without_steps_is_refused(steps):
+    with pytest.raises(ConfigurationError, match="steps must be positive numbers"):
+        PolicyRefresh(steps=steps)
+
+
 def _ends(run, hook):
     events = HookEvents(hook, run)
     for step in range(1, run.steps + 1):

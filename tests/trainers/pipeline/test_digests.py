@@ -86,6 +86,16 @@ def test_a_file_of_episodes_is_never_in_memory_as_a_whole(tmp_path, digest):
     assert peak < file.stat().st_size / 8
 
 
+def test_a_file_of_weights_is_never_in_memory_as_a_whole(model, digest):
+    with (model / "model.safetensors").open("r+b") as weights:
+        weights.truncate(1 << 26)
+    tracemalloc.start()
+    assert digest(model, "model")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1 << 24
+
+
 @pytest.mark.parametrize("damaged", [b'{"group": 0, "rew', b"\xff", b"[1]", b"7"])
 def test_a_damaged_line_of_episodes_is_another_content_and_no_error(tmp_path, digest, damaged):
     file = tmp_path / "episodes" / "eval-000000.jsonl"

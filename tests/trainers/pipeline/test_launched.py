@@ -68,9 +68,7 @@ def test_the_command_has_the_files_that_the_stage_was_given(tmp_path):
     assert int((tmp_path / "ino").read_text()) == (tmp_path / "lock").stat().st_ino
 
 
-@pytest.mark.parametrize(
-    ("raised", "seconds", "code"), [(KeyboardInterrupt, 0.2, 0), (OSError, 300, -signal.SIGTERM)]
-)
+@pytest.mark.parametrize(("raised", "seconds", "code"), [(KeyboardInterrupt, 0.2, 0), (OSError, 300, -signal.SIGTERM)])
 def test_a_command_is_told_to_end_unless_the_terminal_told_it(tmp_path, monkeypatch, raised, seconds, code):
     begun = []
 

@@ -12,6 +12,7 @@ from small_run import SmallPlayer, collector
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.manner import Manner
 from rstar2_env.core.turn import Turn
 from rstar2_env.trainers.advantages.arpo import Arpo
 from rstar2_env.trainers.ranks import ONE
@@ -31,6 +32,10 @@ def test_the_chance_of_a_branch_grows_with_the_change_of_entropy(change, chance)
     assert before.chance(episode, 1) == pytest.approx(chance)
     # After the first turn, the released code compares that turn with itself.
     assert before.chance(episode, 0) == 0.5
+
+
+def test_the_engine_is_asked_to_measure_what_the_entropy_is_over():
+    assert EntropyBranching(candidates=5, tokens=7).manner == Manner(candidates=5, measured_tokens=7)
 
 
 def test_an_entropy_that_nobody_measured_changes_nothing():

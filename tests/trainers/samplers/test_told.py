@@ -43,6 +43,9 @@ def test_lists_are_told_with_how_many_problems_may_come():
     told = told_by(pools)
     assert told["sampler/unseen"] == 8 - told["sampler/hard"] - told["sampler/easy"]
     assert told["sampler/hard"] + told["sampler/easy"] == 4
+    for rate, pool in ((0.0, "hard"), (0.5, "normal"), (1.0, "easy")):
+        steps(alike := DifficultyPool(IDS), dict.fromkeys(IDS, rate), 1)
+        assert told_by(alike)[f"sampler/{pool}"] == 4
     assert told_by(Unsolved(IDS)) == told_by(HardFocus(IDS)) == {"sampler/problems": 8}
     assert told_by(Potential(IDS)) == {"sampler/stage": 0, "sampler/problems": 8}
     mopps = Mopps(IDS)

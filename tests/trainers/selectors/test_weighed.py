@@ -60,6 +60,7 @@ def test_a_filter_tells_what_it_looked_at_and_what_the_other_selector_tells():
     assert weigh(MIXED, MinimumGroup(of="all", least=3), 2)[1] == {"counted": 4, "least": 3}
     looked = weigh(MIXED, Deviation(of="all"), 2)[0]
     assert looked == pytest.approx({"deviation": 0.5773502, "threshold": 0.0})
+    assert weigh([episode(1.0)], Deviation(of="all"), 2)[0]["deviation"] == 0, "one alone does not deviate"
 
 
 def test_ties_are_weighed_by_penalty_and_other_groups_as_by_the_other_selector():

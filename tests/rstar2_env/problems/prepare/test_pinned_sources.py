@@ -123,6 +123,23 @@ def test_a_download_that_was_asked_for_asks_the_hub_for_the_commit(
     assert asked[0] == f"/api/datasets/{HUB}/revision/main"
 
 
+def test_a_tag_in_the_lock_is_asked_for_and_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from small_hub import small_hub
+
+    shelf = Shelf(Lock(tmp_path / "x.lock"), download=True, say=lambda text: None)
+    shelf.lock.pins["dapo"] = Pin(f"{NAME} (train)", revision="v1.0")
+    with small_hub(monkeypatch) as asked, pytest.raises(ConfigurationError):
+        load(shelf)
+    assert asked[0] == f"/api/datasets/{HUB}/revision/v1.0"
+
+
+@pytest.mark.parametrize("spec", [f"hf:{HUB}:question=prompt,answer=solution", {"hub": HUB}], ids=str)
+def test_any_data_set_of_the_hub_is_looked_for_where_data_sets_are(tmp_path: Path, spec: str | dict[str, str]) -> None:
+    shelf = a_shelf(tmp_path / "x.lock", tmp_path / "copies")
+    with pytest.raises(ConfigurationError, match=rf"copies holds no copy of it.*hf download {HUB} "):
+        shelf.problems("mine", spec, split="train", count=None)
+
+
 def test_a_pinned_commit_is_loaded_and_the_hub_not_asked_for_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,6 +186,19 @@ def test_files_and_families_are_pinned_too(tmp_path: Path) -> None:
     file.write_text('{"question": "q", "answer": "2"}\n', "utf-8")
     with pytest.raises(ConfigurationError, match="is not what the lock file"):
         shelf.problems("own", str(file), split="train", count=None)
+
+
+def test_a_source_gives_the_split_that_is_asked_for(tmp_path: Path) -> None:
+    file = tmp_path / "own.jsonl"
+    file.write_text("".join(f'{{"question": "q{n}", "answer": "1"}}\n' for n in range(20)), "utf-8")
+    shelf = a_shelf(tmp_path / "x.lock")
+    train, test = (
+        {problem.question for problem in shelf.problems(split, f"{file}:holdout=0.5", split=split, count=None)}
+        for split in ("train", "test")
+    )
+    assert train
+    assert test
+    assert not train & test
 
 
 def test_a_source_without_an_end_must_say_how_many(tmp_path: Path) -> None:

@@ -109,9 +109,16 @@ def test_a_source_gives_its_split_and_benchmarks_their_test_problems(files: dict
     assert AskedShelf.asked == [("first", "validation", 3), (f"against {files['benchmark']}", "test", None)]
 
 
-def test_filters_can_be_turned_off(files: dict[str, str]) -> None:
+def test_filters_can_be_turned_off(files: dict[str, str], tmp_path: Path) -> None:
     found = prepared(files, integers=False, unique=False, verifiable=False)
     assert {one.filter for one in found.removed} == {"length", "benchmarks"}
+    unread = {"mine": {"problems": write(tmp_path / "mine.jsonl", [*FIRST, ("five", "What is left out?", "3 +")])}}
+    assert [
+        sum(
+            one.filter == "verifiable" for one in prepared(files, integers=False, sources=unread, verifiable=on).removed
+        )
+        for on in (True, False)
+    ] == [1, 0]
 
 
 def test_where_nothing_is_left_the_last_filter_is_named(files: dict[str, str]) -> None:

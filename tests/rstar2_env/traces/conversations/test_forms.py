@@ -88,6 +88,7 @@ def test_apigen_ends_with_the_policys_last_turn() -> None:
     found = apigen(APIGEN)
     assert roles(found) == "system user assistant user assistant"
     assert calls(found[2]) == [("get weather", {"city": "Oslo"})]
+    assert found[3].content.startswith("<tool_response>\n")
     assert found[-1].content == "3 degrees."
 
 

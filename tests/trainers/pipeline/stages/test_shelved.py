@@ -117,6 +117,18 @@ def test_every_split_is_an_output(tmp_path: Path) -> None:
     assert min(counts["train"], counts["validation"]) > 5
 
 
+def test_problems_are_in_the_order_of_the_pipelines_seed_or_of_the_stages_own(tmp_path: Path) -> None:
+    write(tmp_path, [(str(n), f"How many legs have {n} cats?", str(4 * n)) for n in range(40)])
+
+    def order(pipeline: int, **prepare: Any) -> str:
+        file = a_pipeline(tmp_path, **prepare)
+        file.write_text(json.dumps({"seed": pipeline, **json.loads(file.read_text("utf-8"))}), "utf-8")
+        run(file)
+        return (tmp_path / "run" / "stages" / "data" / "train.jsonl").read_text("utf-8")
+
+    assert order(1) != order(2) == order(3, seed=2)
+
+
 @pytest.mark.parametrize(
     ("stage", "message"),
     [
