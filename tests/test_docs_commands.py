@@ -1,4 +1,7 @@
-"""Every ``rstar2 …`` in the documents is a command that there is, with options that it takes."""
+"""Every ``rstar2 …`` in the documents is a command that there is, with options that it takes.
+
+Not covered: the values of options.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from rstar2_env.cli import _COMMANDS, build
 SHELL = {"", "sh", "bash", "console", "shell"}
 SHOWN = {"text", "output", "ini", "json"}
 """Languages of blocks whose commands stand behind a ``$``."""
-_CALL = re.compile(r"^(?:[$!#] ?|# [\w.]+: |[A-Z_]+=\S+ )*((?:rstar2|rocm) .+)$")
+_CALL = re.compile(r"^(?:[$!#] ?|# [\w.]+: |[A-Z_]+=\S+ |[^|`]*&& )*((?:rstar2|rocm) .+)$")
 """``rocm`` is what docs/rocm.md calls ``rstar2`` in a container."""
 _OPEN = re.compile(r"…|\.\.\.")
 _ENDS = re.compile(r"[|;&>]+")
@@ -59,13 +62,17 @@ def mistake(line: str, *, whole: bool) -> str:
     whole = whole and not _OPEN.search(line)
     lexer = shlex.shlex(line.replace("[", "").replace("]", ""), posix=True, punctuation_chars="|;&>")
     lexer.whitespace_split, lexer.commenters = True, "#"
-    words = []
+    commands: list[list[str]] = [[]]
     for word in lexer:
         if _ENDS.fullmatch(word):
-            break
-        if not _OPEN.fullmatch(word):
-            words.append(word)
-    words = words[1:]
+            commands.append([])
+        elif not _OPEN.fullmatch(word):
+            commands[-1].append(word)
+    ours = [words[1:] for words in commands if words and words[0] in ("rstar2", "rocm")]
+    return next(filter(None, (_mistake(words, whole=whole) for words in ours)), "")
+
+
+def _mistake(words: list[str], *, whole: bool) -> str:
     if not words or words[0] in _PLACEHOLDERS or words[0] in ("--help", "--version"):
         return ""
     name = words.pop(0)
@@ -129,6 +136,7 @@ def test_commands_are_found_in_every_kind_of_place():
         ("rstar2 replay RUN", "it lacks"),
         ("rstar2 sandbox sing", "has no 'sing'"),
         ("rstar2 view a b --port 0 | less --wrong", ""),
+        ("rstar2 envs > envs.txt && rstar2 evla x", "no subcommand"),
         ("rstar2 train … --steps 1", ""),
     ],
 )

@@ -9,6 +9,7 @@ from places import ROOT
 collect_ignore_glob = [] if os.environ.get("RSTAR2_SITE") else ["test_*.py"]
 
 SITE = ROOT / "build" / "site"
+_HOW = "the site is not built: run `make docs-test`"
 
 
 @pytest.fixture(scope="session")
@@ -27,6 +28,8 @@ def browser():
 @pytest.fixture
 def look(browser):
     """Opens pages of the site as files: ``look("index.html", width=390, dark=True)``. All that they load is local."""
+    if not (SITE / "index.html").exists():
+        pytest.fail(_HOW)
     contexts, asked, failed = [], [], []
 
     def open_page(place, *, width=1440, dark=False):

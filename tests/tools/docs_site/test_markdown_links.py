@@ -14,16 +14,19 @@ def test_the_links_and_anchors_of_a_document_lead_somewhere(document):
 
 
 def test_a_missing_file_heading_and_a_way_out_of_the_repository_are_found(tmp_path):
-    (tmp_path / "there.md").write_text("# One\n\n```md\n# Not a heading\n```\n")
-    page = tmp_path / "page.md"
+    (tmp_path / "out.md").write_text("# One\n")
+    root = tmp_path / "repository"
+    root.mkdir()
+    (root / "there.md").write_text("# One\n\n```md\n# Not a heading\n```\n")
+    page = root / "page.md"
     page.write_text(
         "[a](there.md#one) [b](gone.md) [c](there.md#not-a-heading) [d](../out.md) [e](#here) [f](https://x.y)"
     )
-    assert [line.partition(":")[0].split(" ")[0] for line in broken(page, tmp_path)] == [
-        "gone.md",
-        "there.md#not-a-heading",
-        "../out.md",
-        "#here",
+    assert broken(page, root) == [
+        "gone.md: there is no such file",
+        "there.md#not-a-heading: there is no such heading",
+        "../out.md leaves the repository",
+        "#here: there is no such heading",
     ]
 
 
@@ -35,6 +38,10 @@ def test_code_holds_no_links():
 
 def test_a_fence_is_closed_by_one_as_long_as_it():
     assert targets("````text\n```\n[a](one.md)\n```\n````\n[b](two.md)") == ["two.md"]
+
+
+def test_a_link_may_have_a_title():
+    assert targets('![a](one.png "One") [b](two.md)') == ["one.png", "two.md"]
 
 
 @pytest.mark.parametrize(

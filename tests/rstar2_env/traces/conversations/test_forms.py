@@ -142,6 +142,17 @@ def test_glaive_without_functions_has_no_tools() -> None:
     assert [message.content for message in found] == ["You are helpful.", "Hi", "Hi!"]
 
 
+def test_glaive_keeps_what_is_said_before_a_call_and_reads_schemas_with_commas_between() -> None:
+    other = {**SCHEMA, "name": "prévision"}
+    system = f"SYSTEM: You are helpful.\n{json.dumps(SCHEMA)},\n{json.dumps(other)}"
+    found = glaive(
+        {**GLAIVE, "system": system, "chat": GLAIVE["chat"].replace("<functioncall>", "Wait. <functioncall>")}
+    )
+    assert '"name": "prévision"' in found[0].content
+    assert found[2].content.startswith("Wait.\n<tool_call>")
+    assert [name for name, _ in calls(found[2])] == ["get weather"]
+
+
 def test_a_program_becomes_a_call_of_the_python_tool_and_nothing_is_made_up_after_it() -> None:
     found = programs(MAGICODER)
     assert roles(found) == "system user assistant"
