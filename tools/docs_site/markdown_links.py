@@ -69,7 +69,7 @@ def anchors(text: str) -> set[str]:
 
 def slug(heading: str) -> str:
     """GitHub's anchor of a heading: its text in lower case, without punctuation, with hyphens for spaces."""
-    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "")
+    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading)
     return re.sub(r"[^\w\- ]", "", text.strip().lower()).replace(" ", "-")
 
 

@@ -40,6 +40,11 @@ def test_a_fence_is_closed_by_one_as_long_as_it():
     assert targets("````text\n```\n[a](one.md)\n```\n````\n[b](two.md)") == ["two.md"]
 
 
+@pytest.mark.parametrize("fences", [("~~~", "~~~"), ("- ```md", "  ```"), ("1. ```md", "   ```")])
+def test_a_fence_may_be_of_tildes_or_in_a_list(fences):
+    assert targets(f"{fences[0]}\n  [a](one.md)\n{fences[1]}\n[b](two.md)") == ["two.md"]
+
+
 def test_a_link_may_have_a_title():
     assert targets('![a](one.png "One") [b](two.md)') == ["one.png", "two.md"]
 

@@ -47,10 +47,19 @@ def test_what_a_cell_printed_is_shown_with_its_settings(page):
     assert text.endswith("```python\nprint(1)\n```\n\n```text\n1\n2\n3\n```\n")
 
 
-def test_a_copy_of_other_cells_is_not_shown(page):
+@pytest.mark.parametrize("other", [{"source": ["print(2)"]}, {"cell_type": "raw"}], ids=str)
+def test_a_copy_of_other_cells_is_not_shown(page, other):
     cells = printed(stream("1\n"))
-    cells[1]["source"] = ["print(2)"]
-    assert "```text" not in page(cells)
+    cells[1] |= other
+    assert page(cells).endswith("```python\nprint(1)\n```\n")
+
+
+def test_tutorials_are_in_the_order_in_which_they_are_read():
+    assert [page.removeprefix("tutorials/").removesuffix(".md") for page in notebooks.pages()][:3] == [
+        "own_environment",
+        "own_part",
+        "gsm8k",
+    ]
 
 
 @pytest.mark.parametrize(

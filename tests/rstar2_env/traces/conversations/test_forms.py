@@ -75,6 +75,10 @@ def test_nothing_but_values_is_read(said: str) -> None:
         read_calls(said)
 
 
+def test_an_apostrophe_in_a_name_opens_no_text() -> None:
+    assert read_calls("[today's news(n=1), f(x='a, b')]") == [("today's news", {"n": 1}), ("f", {"x": "a, b"})]
+
+
 def test_a_list_of_calls_that_is_too_long_is_not_read() -> None:
     with pytest.raises(UnusableError, match="too long"):
         read_calls(f"[f(a='{'x' * 20_000}')]")
