@@ -2,8 +2,7 @@
 
 Stage 3 of the paper (section 4.3) begins after step 385 with the problems of which 8 episodes of the latest policy were
 not all right: 17.3K of 42K. Problems are left out once; the others come in shuffled passes, each equally often. Longer
-than most parts, since it tells where it stands, and its state goes into every checkpoint. Longer than most parts, since
-it tells where it stands, and its state goes into every checkpoint.
+than most parts, since it tells where it stands, and its state goes into every checkpoint.
 """
 
 from __future__ import annotations
