@@ -15,7 +15,9 @@ def run(*arguments: str | Path, columns: int = 80, stdin: str | None = None) -> 
     An exception that no user should see is raised here, as the traceback it would be.
     """
     words = [str(argument) for argument in arguments]
-    result = CliRunner().invoke(build(words), words, input=stdin, env={"COLUMNS": str(columns)}, prog_name="rstar2")
+    # Where colours are forced, rich takes what it writes into for a terminal, and asks TERM how wide that is.
+    env = {"COLUMNS": str(columns), "FORCE_COLOR": None, "TTY_COMPATIBLE": None}
+    result = CliRunner().invoke(build(words), words, input=stdin, env=env, prog_name="rstar2")
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result

@@ -53,6 +53,15 @@ def test_a_folder_without_distributions_is_refused(tmp_path):
     assert "one wheel is expected" in said
 
 
+def test_a_second_wheel_is_refused(tmp_path):
+    write(tmp_path, PAGE, PAGE)
+    (tmp_path / "p-1-py3-none-any.whl").rename(tmp_path / "p-0-py3-none-any.whl")
+    write(tmp_path, PAGE, PAGE)
+    code, said = check(tmp_path)
+    assert code == 1
+    assert "has 2 files *.whl" in said
+
+
 def test_make_dist_builds_the_page_first_and_looks_afterwards():
     done = subprocess.run(
         ["make", "--dry-run", "--always-make", "dist"], cwd=ROOT, capture_output=True, text=True, check=True
