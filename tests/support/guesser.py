@@ -19,7 +19,8 @@ from rstar2_env.trainers.demonstration.tiny import make_tiny_model, tiny_tokeniz
 ENV_OPTIONS = {"dialect_options": {"system": "", "instruction": ""}}
 """The environment without instructions, which this policy does not need."""
 ANSWERS = range(4)
-_CALL = f'<tool_call>{{"name": "{PYTHON_TOOL_NAME}", "arguments": {{"code": "print(1)", "input": ""}}}}</tool_call>'
+CALL = f'<tool_call>{{"name": "{PYTHON_TOOL_NAME}", "arguments": {{"code": "print(1)", "input": ""}}}}</tool_call>'
+"""The turn in which it calls the tool."""
 
 
 def write_problems(file: Path, count: int = 24) -> Path:
@@ -55,7 +56,7 @@ def _rows(codec: ChatCodec) -> tuple[torch.Tensor, torch.Tensor]:
             mask = [0] * len(ids)
             turns = [f"<answer>\\boxed{{{answer}}}</answer>"]
             if called:
-                turns.insert(0, _CALL)
+                turns.insert(0, CALL)
             for number, text in enumerate(turns):
                 if number:
                     shown = codec.suffix("user", "<tool_response>\n1\n</tool_response>", ended=True)

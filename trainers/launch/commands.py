@@ -6,7 +6,7 @@ import json
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .devices import Devices
 
@@ -14,12 +14,12 @@ RSTAR2 = ("-m", "rstar2_env.cli")
 """This package's command line, for an interpreter."""
 WORKER = "rstar2_env.rollout.engines.vllm_worker.FullLogprobs"
 _SERVER = {
-    # New weights come in by a call that vLLM serves to developers alone; the first model runner gives every token's
-    # log-probability under top-p and top-k.
-    "VLLM_SERVER_DEV_MODE": "1",
+    # The first model runner gives every token's log-probability under top-p and top-k.
     "VLLM_USE_V2_MODEL_RUNNER": "0",
     "VLLM_NO_USAGE_STATS": "1",
 }
+# New weights, and those log-probabilities, are asked for by calls that vLLM serves to developers alone.
+_DEVELOPER = {"VLLM_SERVER_DEV_MODE": "1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,7 @@ class Command:
         devices: What it runs on.
         variables: Variables of its own, devices aside.
         url: Address that a server answers at; empty for the trainer.
+        node: Name of the machine that it runs on; empty for this one.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Command:
     devices: Devices
     variables: Mapping[str, str] = field(default_factory=dict)
     url: str = ""
+    node: str = ""
 
     def environment(self, outer: Mapping[str, str]) -> dict[str, str]:
         """All variables that it gets beside those of this process."""
@@ -50,6 +52,19 @@ class Command:
         given = [f"{name}={shlex.quote(value)}" for name, value in self.environment(outer).items()]
         return " ".join([*given, shlex.join([*cores, *self.words])])
 
+    def on(self, node: str, launch: str, outer: Mapping[str, str]) -> Command:
+        """The same command on another machine of the same kind.
+
+        Args:
+            node: The machine's name.
+            launch: What runs a command there, in which ``{node}`` is replaced: ``srun --nodelist={node}``.
+            outer: All variables of this process.
+        """
+        start = [_filled(word, {"node": node}) for word in shlex.split(launch)]
+        # As words, since what runs it may set variables of its own, such as those of the devices.
+        given = [f"{name}={value}" for name, value in self.environment(outer).items()]
+        return replace(self, words=[*start, "env", *given, *self.words], node=node)
+
 
 def server(
     number: int,
@@ -58,8 +73,10 @@ def server(
     port: int,
     *,
     host: str = "127.0.0.1",
+    at: str = "",
     program: str | None = None,
     more: Sequence[str] = (),
+    developer: bool = True,
 ) -> Command:
     """A server of a model.
 
@@ -69,9 +86,11 @@ def server(
         devices: Its devices; of more than one, each holds a part of every matrix (tensor parallelism).
         port: Where it listens.
         host: On which address.
+        at: Under which name it is asked; empty for ``host``.
         program: Another program than vLLM of this interpreter, in which ``{model}``, ``{host}``, ``{port}`` and
             ``{size}`` are replaced: a container, say.
         more: Further arguments.
+        developer: Whether it takes the calls of developers, with which anyone who can reach it controls it.
     """
     if program is None:
         words = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", model]
@@ -85,7 +104,8 @@ def server(
     else:
         given = {"model": model, "host": host, "port": str(port), "size": str(len(devices))}
         words = [_filled(word, given) for word in shlex.split(program)]
-    return Command(f"server-{number}", [*words, *more], devices, _SERVER, f"http://{host}:{port}")
+    variables = {**(_DEVELOPER if developer else {}), **_SERVER}
+    return Command(f"server-{number}", [*words, *more], devices, variables, f"http://{at or host}:{port}")
 
 
 def trainer(words: Sequence[str], devices: Devices, processes: int, settings: Mapping[str, object]) -> Command:

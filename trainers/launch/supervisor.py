@@ -10,92 +10,16 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
-import subprocess
-import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from urllib.parse import urlsplit
-
-from rstar2_env.core.errors import ConfigurationError, Rstar2Error
 
 from .commands import Command
-
-_CHILD = Path(__file__).with_name("child.py")
-_POLL_S, _HEALTH_S, _END_S = 0.2, 5.0, 30.0
-_TAIL = 20
-
-
-class LaunchError(Rstar2Error):
-    """A process of a launch ended, or never got ready."""
-
-
-@dataclass
-class Running:
-    """A command that was started.
-
-    Attributes:
-        command: The command.
-        log: Where its output goes; ``None`` for this process's own.
-        process: The process.
-        starts: How often it was started.
-    """
-
-    command: Command
-    log: Path | None = None
-    process: subprocess.Popen[bytes] | None = None
-    starts: int = 0
-
-    def start(self) -> None:
-        """Start it, in a session of its own, bound to this process."""
-        cores = str(self.command.devices) if self.command.devices.cores else "-"
-        words = [sys.executable, str(_CHILD), cores, str(os.getpid()), *self.command.words]
-        environment = {**os.environ, **self.command.environment(os.environ)}
-        output = None if self.log is None else self.log.open("ab")
-        try:
-            self.process = subprocess.Popen(
-                words,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=None if output is None else subprocess.STDOUT,
-                start_new_session=True,
-            )
-        finally:
-            if output is not None:
-                output.close()
-        self.starts += 1
-
-    @property
-    def ended(self) -> int | None:
-        """Its exit code; ``None`` while it runs."""
-        return None if self.process is None else self.process.poll()
-
-    def healthy(self) -> bool:
-        """Whether it answers."""
-        try:
-            with urllib.request.urlopen(f"{self.command.url}/health", timeout=_HEALTH_S) as answer:
-                return bool(answer.status == 200)
-        except (OSError, urllib.error.URLError):
-            return False
-
-    def tail(self) -> str:
-        """The end of its log, as lines of a message."""
-        if self.log is None:
-            return ""
-        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL:]
-        return "".join(f"\n  {line}" for line in lines) + f"\n({self.log})"
-
-    def signal(self, number: int) -> None:
-        """Send a signal to its session."""
-        if self.process is not None:
-            _to_group(self.process.pid, number)
+from .running import POLL_S, LaunchError, Running, end
+from .servers import Servers, logged, too_often
 
 
 @dataclass
@@ -127,53 +51,26 @@ class Supervisor:
             ConfigurationError: A port is in use.
             LaunchError: A server ended before it was ready, or too often; or is not ready in time.
         """
-        for server in self.servers:
-            _check_free(server.command)
+        served = Servers(self.servers, self.wait_s, self.restarts, self.say)
+        served.check()
         with self._signals():
             try:
-                self._serve()
+                served.start(lambda: bool(self._asked))
                 if self._asked:
                     return 128 + self._asked[0]
                 self.trainer.start()
-                return self._watch()
+                return self._watch(served)
             finally:
-                self._end()
+                end([self.trainer, *self.servers])
 
-    def _serve(self) -> None:
-        for server in self.servers:
-            server.start()
-            self.say(f"{server.command.name} on {_where(server)}: {server.command.url} (log: {server.log})")
-        began = time.monotonic()
-        waiting = list(self.servers)
-        while waiting and not self._asked:
-            for server in list(waiting):
-                if server.ended is not None:
-                    raise LaunchError(
-                        f"{server.command.name} ended with {server.ended} before it was ready:{server.tail()}"
-                    )
-                if server.healthy():
-                    waiting.remove(server)
-                    self.say(f"{server.command.name} is ready after {time.monotonic() - began:.0f} s.")
-            if waiting and time.monotonic() - began > self.wait_s:
-                late = waiting[0]
-                raise LaunchError(
-                    f"{late.command.name} is not ready after {self.wait_s:g} s; --wait-s gives it longer:{late.tail()}"
-                )
-            time.sleep(_POLL_S if waiting else 0)
-
-    def _watch(self) -> int:
+    def _watch(self, served: Servers) -> int:
         """Until the trainer ends; servers that end before are started again."""
         while (code := self.trainer.ended) is None:
-            for server in self.servers:
-                if server.ended is None or self._asked:
-                    continue
-                if server.starts > self.restarts:
-                    raise LaunchError(
-                        f"{server.command.name} ended with {server.ended} for the {server.starts}. time:{server.tail()}"
-                    )
-                self.say(f"{server.command.name} ended with {server.ended}; it is started again.")
-                server.start()
-            time.sleep(_POLL_S)
+            if not self._asked:
+                served.revive()
+            if served.lost:
+                raise LaunchError(too_often(served.lost[0]))
+            time.sleep(POLL_S)
         return 128 - code if code < 0 else code
 
     @contextmanager
@@ -195,21 +92,6 @@ class Supervisor:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _end(self) -> None:
-        """End what still runs: asked first, killed where that does not help."""
-        processes = [one for one in (self.trainer, *self.servers) if one.process is not None]
-        for one in processes:
-            if one.ended is None:
-                one.signal(signal.SIGTERM)
-        until = time.monotonic() + _END_S
-        while time.monotonic() < until and any(one.ended is None for one in processes):
-            time.sleep(_POLL_S / 4)
-        for one in processes:
-            # What it started may still be there although it has ended itself.
-            one.signal(signal.SIGKILL)
-            assert one.process is not None  # chosen so above
-            one.process.wait()
-
 
 def supervised(commands: Sequence[Command], trainer: Command, logs: Path) -> tuple[list[Running], Running]:
     """The commands, ready to start; servers write logs to a folder.
@@ -219,27 +101,7 @@ def supervised(commands: Sequence[Command], trainer: Command, logs: Path) -> tup
         trainer: The trainer, which has this process's output.
         logs: The folder.
     """
-    if commands:
-        logs.mkdir(parents=True, exist_ok=True)
-    return [Running(one, logs / f"{one.name}.log") for one in commands], Running(trainer)
-
-
-def _where(running: Running) -> str:
-    devices = running.command.devices
-    return f"{'core' if devices.cores else 'device'}{'s' if len(devices) > 1 else ''} {devices}"
-
-
-def _check_free(command: Command) -> None:
-    """Refuse a port at which somebody listens, whose answers would be taken for the server's."""
-    address = urlsplit(command.url)
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((address.hostname or "127.0.0.1", address.port or 0))
-        except OSError as error:
-            raise ConfigurationError(
-                f"{command.name} cannot listen on {command.url}: {error.strerror}. Choose another port with --port."
-            ) from error
+    return logged(commands, logs), Running(trainer)
 
 
 def _workers(pid: int) -> list[int]:
@@ -260,8 +122,3 @@ def _workers(pid: int) -> list[int]:
 def _to(pid: int, number: int) -> None:
     with suppress(ProcessLookupError):
         os.kill(pid, number)
-
-
-def _to_group(pid: int, number: int) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, number)

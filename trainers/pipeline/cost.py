@@ -120,7 +120,7 @@ class Cost:
         train, note = _known(spread, about.machine)
         serve, width = spread.serve, spread.tensor_parallel
         if not serve and config.rollout.engine == SERVERS:
-            serve, width = engines_of(SERVERS, config.rollout.engine_options)
+            serve, width = servers_of(config.rollout.engine_options), 1
         seconds = None
         if (model := about.architecture) is not None and about.machine.device.is_accelerator:
             gpus = train + serve
@@ -222,15 +222,9 @@ SERVERS = "vllm-server"
 """The engine that plays on servers."""
 
 
-def engines_of(engine: str, options: Mapping[str, Any]) -> tuple[int, int]:
-    """How many devices serve, and how many make one engine, as the options of an engine say it.
-
-    A server of ``base_urls`` counts as one device: what it runs on is not said here.
-    """
-    if engine == SERVERS:
-        return max(1, len(options.get("base_urls") or ())), 1
-    width = int(options.get("tensor_parallel_size") or 1) if engine == "vllm" else 1
-    return width, width
+def servers_of(options: Mapping[str, Any]) -> int:
+    """How many servers the options of the engine name; each counts as one device: what it runs on is not said here."""
+    return max(1, len(options.get("base_urls") or ()))
 
 
 def _known(spread: Spread, machine: Machine) -> tuple[int, list[str]]:

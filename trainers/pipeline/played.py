@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
+from rstar2_env.core.model_name import check_model
 from rstar2_env.core.options import CheckedOptions, option
 from rstar2_env.core.run_folder import layout
-from rstar2_env.evaluation.policy_crew import policy_options
+from rstar2_env.core.stop import Stop
+from rstar2_env.evaluation.policy_crew import LoadedModel, PolicyOptions, load_policy, policy_options
 from rstar2_env.evaluation.result import EvalResult
 from rstar2_env.evaluation.run import evaluate
 from rstar2_env.problems import NAMED_SETS
 
 from ..base import needs_training_stack
 from .base import Work
-from .cost import About, Cost, engines_of
+from .cost import SERVERS, About, Cost, servers_of
 from .plan import plain_options
+from .serve import IN_PROCESS, Serve, check_engine, read_serve, words_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +37,10 @@ class Played(CheckedOptions):
         env_options: Its options.
         engine: What the model generates with.
         engine_options: Its options.
-        model_options: How the model samples and what an episode may use, as ``rstar2 eval`` takes it.
+        model_options: How the model samples and what an episode may use, as ``rstar2 eval`` takes it; with ``serve``,
+            ``max_in_flight`` is that of each server.
+        serve: Devices (``0-7``), or more of ``Serve``: the stage starts vLLM servers on them, and plays on those in
+            place of vLLM in the runner's process.
         seed: Seed of the choice of problems and of every episode; ``None`` is the pipeline's.
     """
 
@@ -45,6 +53,7 @@ class Played(CheckedOptions):
     engine: str = "transformers"
     engine_options: dict[str, Any] = field(default_factory=dict)
     model_options: dict[str, Any] = field(default_factory=dict)
+    serve: Serve | str | int | None = None
     seed: int | None = option(None, least=0)
 
     split: ClassVar[str] = "test"
@@ -52,23 +61,39 @@ class Played(CheckedOptions):
 
     def resolved(self) -> Mapping[str, Any]:
         """See ``Stage``."""
+        if self._servers is not None:
+            check_engine(self.engine, self.engine_options)
         found = {**plain_options(self), "model_options": policy_options(self.model_options).sampled()}
-        found.pop("seed")
+        for name in ("seed", "serve"):
+            found.pop(name)
         return found
 
     def cost(self, about: About) -> Cost:
         """See ``Stage``."""
         problems = self.episodes or about.counts.get("problems") or counted(self.problems, self.split)
-        policy = policy_options(self.model_options)
-        episodes = None if problems is None else problems * self.n
-        devices, width = engines_of(self.engine, self.engine_options)
+        episodes, policy, servers = None if problems is None else problems * self.n, self._policy, self._servers
+        engines = servers_of(self.engine_options) if self.engine == SERVERS else 1
         return Cost.of_playing(
             policy.max_episode_tokens,
             episodes,
             about,
-            engines=devices // width,
-            tensor_parallel=width,
+            engines=engines if servers is None else servers.count,
+            tensor_parallel=1 if servers is None else servers.tensor_parallel,
             in_flight=policy.max_in_flight,
+        )
+
+    @cached_property
+    def _servers(self) -> Serve | None:
+        return read_serve(self.serve)
+
+    @property
+    def _policy(self) -> PolicyOptions:
+        """How the model is loaded and samples; of all servers together, not of each."""
+        policy = policy_options(self.model_options)
+        return (
+            policy
+            if self._servers is None
+            else replace(policy, max_in_flight=self._servers.count * policy.max_in_flight)
         )
 
     def play(self, work: Work, **more: Any) -> EvalResult:
@@ -80,15 +105,16 @@ class Played(CheckedOptions):
 
         Raises:
             KeyboardInterrupt: It was interrupted; what was played is kept.
+            LaunchError: Its servers did not start, or none is left.
         """
-        resumed = work.resumed and (work.folder / layout.RUN_FILE).exists()
-        with needs_training_stack("A model that plays"):
+        resumed, stop = work.resumed and (work.folder / layout.RUN_FILE).exists(), Stop()
+        with needs_training_stack("A model that plays"), ExitStack() as opened:
             result = evaluate(
                 self.env,
-                model=self.model,
+                model=self.model if self._servers is None else self._served(self._servers, work, stop, opened),
                 engine=self.engine,
                 engine_options=self.engine_options,
-                model_options=self.model_options,
+                model_options=self._policy,
                 problems=self.problems,
                 split=self.split,
                 episodes=self.episodes,
@@ -99,11 +125,25 @@ class Played(CheckedOptions):
                 resume=resumed,
                 overwrite=not resumed,
                 progress=lambda episode, done, total: work.report(done, total),
+                stop=stop,
                 **more,
             )
-        if result.interrupted:
-            raise KeyboardInterrupt
+            if result.interrupted:
+                raise KeyboardInterrupt
         return result
+
+    def _served(self, servers: Serve, work: Work, stop: Stop, opened: ExitStack) -> LoadedModel:
+        """The model on servers that are started, both until ``opened`` is closed; it stops once no server is left."""
+        check_model(self.model)  # before servers take minutes
+        policy = policy_options(self.model_options)
+        alone = self.engine == IN_PROCESS
+        words = words_of(self.engine_options if alone else {}, policy, cpu=servers.cpu)
+        found = opened.enter_context(servers.serving(self.model, words, work, stop.wish))
+        options = found if alone else {**found, **self.engine_options}
+        loaded = load_policy(self.model, self._policy, engine=SERVERS, engine_options=options, seed=work.seed)
+        opened.callback(loaded.close)
+        # Where it runs is no part of what is played: a run goes on with servers as without.
+        return replace(loaded, engine_name=self.engine)
 
 
 def counted(problems: str | None, split: str) -> int | None:

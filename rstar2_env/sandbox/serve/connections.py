@@ -7,11 +7,12 @@ Covered: plain HTTP/1.1, whatever else of uvicorn's is installed; its own bound 
 from __future__ import annotations
 
 import asyncio
-import resource
 from typing import Any
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from rstar2_env.core.descriptors import allow_descriptors
 
 _RESERVED = 128
 """Descriptors that the server needs besides those of its connections: the sandbox's, its log's, its listener's."""
@@ -25,7 +26,7 @@ def bounded(most: int, header_s: float) -> type[H11Protocol]:
             many descriptors.
         header_s: Seconds that a request's header may take from its first byte, or from the connection's start.
     """
-    most = min(most, _descriptors() - _RESERVED)
+    most = min(most, allow_descriptors() - _RESERVED)
 
     class Bounded(H11Protocol):
         """A connection that is closed when there are too many, or when its header takes too long."""
@@ -60,12 +61,3 @@ def bounded(most: int, header_s: float) -> type[H11Protocol]:
                 self._waiting = None
 
     return Bounded
-
-
-def _descriptors() -> int:
-    """How many descriptors this process may have, raised to what the system lets it have."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard != resource.RLIM_INFINITY and soft < hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        return hard
-    return soft if soft != resource.RLIM_INFINITY else 1 << 20

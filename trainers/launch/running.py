@@ -1,0 +1,131 @@
+"""``Running``: a command of a launch as a process, from its start to its end, bound to the life of this process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from rstar2_env.core.errors import ConfigurationError, Rstar2Error
+
+from .commands import Command
+
+POLL_S = 0.2
+_CHILD = Path(__file__).with_name("child.py")
+_HEALTH_S, _END_S = 5.0, 30.0
+_TAIL = 20
+
+
+class LaunchError(Rstar2Error):
+    """A process of a launch ended, or never got ready."""
+
+
+@dataclass
+class Running:
+    """A command that was started.
+
+    Attributes:
+        command: The command.
+        log: Where its output goes; ``None`` for this process's own.
+        inherited: Numbers of open files that it must have too.
+        process: The process.
+        starts: How often it was started.
+    """
+
+    command: Command
+    log: Path | None = None
+    inherited: Sequence[int] = ()
+    process: subprocess.Popen[bytes] | None = None
+    starts: int = 0
+
+    def start(self) -> None:
+        """Start it, in a session of its own, bound to this process."""
+        cores = str(self.command.devices) if self.command.devices.cores else "-"
+        words = [sys.executable, str(_CHILD), cores, str(os.getpid()), *self.command.words]
+        environment = {**os.environ, **self.command.environment(os.environ)}
+        output = None if self.log is None else self.log.open("ab")
+        try:
+            self.process = subprocess.Popen(
+                words,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=None if output is None else subprocess.STDOUT,
+                start_new_session=True,
+                pass_fds=self.inherited,
+            )
+        finally:
+            if output is not None:
+                output.close()
+        self.starts += 1
+
+    @property
+    def ended(self) -> int | None:
+        """Its exit code; ``None`` while it runs."""
+        return None if self.process is None else self.process.poll()
+
+    def healthy(self) -> bool:
+        """Whether it answers."""
+        try:
+            with urllib.request.urlopen(f"{self.command.url}/health", timeout=_HEALTH_S) as answer:
+                return bool(answer.status == 200)
+        except (OSError, urllib.error.URLError):
+            return False
+
+    def check_free(self) -> None:
+        """Refuse a port of this machine at which somebody listens, whose answers would be taken for the server's.
+
+        Raises:
+            ConfigurationError: Somebody does.
+        """
+        address = urlsplit(self.command.url)
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((address.hostname or "127.0.0.1", address.port or 0))
+            except OSError as error:
+                raise ConfigurationError(
+                    f"{self.command.name} cannot listen on {self.command.url}: {error.strerror}. Choose another port "
+                    "with --port (serve.port of a stage)."
+                ) from error
+
+    def tail(self) -> str:
+        """The end of its log, as lines of a message."""
+        if self.log is None:
+            return ""
+        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL:]
+        return "".join(f"\n  {line}" for line in lines) + f"\n({self.log})"
+
+    def signal(self, number: int) -> None:
+        """Send a signal to its session."""
+        if self.process is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, number)
+
+
+def end(processes: Sequence[Running]) -> None:
+    """End what still runs: asked first, killed where that does not help, or where this is interrupted."""
+    started = [one for one in processes if one.process is not None]
+    try:
+        for one in started:
+            if one.ended is None:
+                one.signal(signal.SIGTERM)
+        until = time.monotonic() + _END_S
+        while time.monotonic() < until and any(one.ended is None for one in started):
+            time.sleep(POLL_S / 4)
+    finally:
+        for one in started:
+            # What it started may still be there although it has ended itself.
+            one.signal(signal.SIGKILL)
+            assert one.process is not None  # chosen so above
+            one.process.wait()

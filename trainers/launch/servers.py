@@ -1,0 +1,154 @@
+"""``Servers``: servers that are started together, waited for, and started again at their address where one ends."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .commands import Command
+from .running import POLL_S, LaunchError, Running, end
+
+
+@dataclass
+class Servers:
+    """Servers of one model.
+
+    Attributes:
+        running: The servers.
+        wait_s: Seconds until every server must answer.
+        restarts: How often one server is started again.
+        say: Tells the user a line.
+        lost: Those that ended once more than they are started again.
+    """
+
+    running: Sequence[Running]
+    wait_s: float = 900.0
+    restarts: int = 3
+    say: Callable[[str], None] = print
+    lost: list[Running] = field(default_factory=list)
+
+    def check(self) -> None:
+        """Look whether they could start, before the first one does.
+
+        Raises:
+            ConfigurationError: A port is in use, or a device is not there.
+        """
+        for server in self.running:
+            server.command.environment(os.environ)
+            if not server.command.node:
+                server.check_free()
+
+    def start(self, asked: Callable[[], bool] = lambda: False) -> None:
+        """Start them, and wait until all answer, or something else is asked for.
+
+        Args:
+            asked: Whether it is.
+
+        Raises:
+            LaunchError: One ended before it was ready, or is not ready in time.
+        """
+        for server in self.running:
+            server.start()
+            self.say(f"{server.command.name} on {_where(server)}: {server.command.url} (log: {server.log})")
+        began = time.monotonic()
+        waiting = list(self.running)
+        while waiting and not asked():
+            for server in list(waiting):
+                if server.ended is not None:
+                    raise LaunchError(
+                        f"{server.command.name} ended with {server.ended} before it was ready:{server.tail()}"
+                    )
+                if server.healthy():
+                    waiting.remove(server)
+                    self.say(f"{server.command.name} is ready after {time.monotonic() - began:.0f} s.")
+            if waiting and time.monotonic() - began > self.wait_s:
+                late = waiting[0]
+                raise LaunchError(
+                    f"{late.command.name} is not ready after {self.wait_s:g} s; --wait-s (serve.wait_s of a stage) "
+                    f"gives it longer:{late.tail()}"
+                )
+            time.sleep(POLL_S if waiting else 0)
+
+    def revive(self) -> None:
+        """Start those again that ended; those that ended too often are ``lost``."""
+        for server in self.running:
+            if server.ended is None or server in self.lost:
+                continue
+            if server.starts > self.restarts:
+                self.lost.append(server)
+                continue
+            self.say(f"{server.command.name} ended with {server.ended}; it is started again.")
+            server.start()
+
+    @contextmanager
+    def kept(self, all_lost: Callable[[], None]) -> Iterator[None]:
+        """Start them, revive them in the background, and end them all, whatever happens within.
+
+        One that ends too often is done without while others answer.
+
+        Args:
+            all_lost: Called, from another thread, once all are lost.
+
+        Raises:
+            ConfigurationError: As of ``check``.
+            LaunchError: As of ``start``; or all were lost.
+        """
+        self.check()
+        ended = threading.Event()
+        watcher = threading.Thread(target=self._watch, args=(ended, all_lost), name="servers", daemon=True)
+        try:
+            self.start()
+            watcher.start()
+            try:
+                yield
+            except BaseException:
+                if len(self.lost) < len(self.running):
+                    raise
+            if len(self.lost) == len(self.running):
+                raise LaunchError("".join(f"\n{too_often(one)}" for one in self.lost).strip())
+        finally:
+            ended.set()
+            try:
+                if watcher.is_alive():
+                    watcher.join()
+            finally:
+                end(self.running)
+
+    def _watch(self, ended: threading.Event, all_lost: Callable[[], None]) -> None:
+        while not ended.wait(POLL_S):
+            before = len(self.lost)
+            self.revive()
+            for server in self.lost[before:]:
+                self.say(too_often(server))
+            if len(self.lost) == len(self.running):
+                all_lost()
+                return
+
+
+def too_often(server: Running) -> str:
+    """What is said of a server that is not started again."""
+    return f"{server.command.name} ended with {server.ended} for the {server.starts}. time:{server.tail()}"
+
+
+def logged(commands: Sequence[Command], logs: Path, inherited: Sequence[int] = ()) -> list[Running]:
+    """Servers, ready to start, each with a log in a folder, which is made.
+
+    Args:
+        commands: Their commands.
+        logs: The folder.
+        inherited: Numbers of open files that they must have too.
+    """
+    if commands:
+        logs.mkdir(parents=True, exist_ok=True)
+    return [Running(one, logs / f"{one.name}.log", inherited) for one in commands]
+
+
+def _where(running: Running) -> str:
+    devices, node = running.command.devices, running.command.node
+    beside = f" of {node}" if node else ""
+    return f"{'core' if devices.cores else 'device'}{'s' if len(devices) > 1 else ''} {devices}{beside}"

@@ -1,0 +1,237 @@
+"""``Serve``: the vLLM servers that a stage starts to play against, and ends when it ends, however that is.
+
+Covered: a server for each of the devices named, or for each few of them, on this machine or on every machine of a Slurm
+job; the words that make a server generate as the engine ``vllm`` would with the options of the stage. Not covered:
+waiting for servers, and starting them again (``launch/servers.py``).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shlex
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from rstar2_env.core.descriptors import allow_descriptors
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.evaluation.policy_crew import PolicyOptions
+
+from ..launch.commands import Command, server
+from ..launch.devices import Devices, read_devices
+from ..launch.servers import Servers, logged
+from .base import Work
+from .cost import SERVERS
+
+IN_PROCESS = "vllm"
+"""The engine whose place servers take."""
+_KEY = "VLLM_API_KEY"
+_TURN_S = 3600.0
+"""A turn's time at most, in the queue of its server too, where the stage does not say it: an hour."""
+
+
+@dataclass(frozen=True)
+class Serve(CheckedOptions):
+    """Servers of a stage's model; the names are those of ``rstar2 launch``.
+
+    Attributes:
+        devices: Devices that serve, on each machine: ``0-7``.
+        tensor_parallel: Devices of one server.
+        cpu: Devices are cores of the CPU.
+        nodes: Machines; more than one are those of the Slurm job that the runner is in.
+        launch: What starts a server on one of several machines; ``{node}`` is replaced by its name.
+        port: Port of the first server of a machine; the others follow.
+        host: Address that servers listen on; ``None`` is 127.0.0.1, and 0.0.0.0 where there are several machines, whose
+            name ``{node}`` stands for.
+        server_options: Further words for each server (``--max-num-batched-tokens 16384``).
+        server_program: Another server than vLLM of this Python; ``{model}``, ``{host}``, ``{port}`` and ``{size}`` are
+            replaced, and it is given no words but ``server_options``.
+        wait_s: Seconds until every server must answer.
+        restarts: How often a server that ended is started again.
+    """
+
+    devices: str | int
+    tensor_parallel: int = option(1, least=1)
+    cpu: bool = False
+    nodes: int = option(1, least=1)
+    launch: str = "srun --overlap --nodes=1 --ntasks=1 --nodelist={node}"
+    port: int = option(8001, least=1, most=65535)
+    host: str | None = None
+    server_options: str = ""
+    server_program: str | None = None
+    wait_s: float = option(900.0, above=0, unit="seconds")
+    restarts: int = option(3, least=0)
+
+    def __post_init__(self) -> None:
+        """Check every option.
+
+        Raises:
+            ConfigurationError: A value is invalid, or devices are named that are none.
+        """
+        super().__post_init__()
+        if self.cpu and self.nodes > 1:
+            raise ConfigurationError("Cores of other machines cannot be chosen.", option="serve.cpu")
+        self.engines()
+
+    def engines(self) -> list[Devices]:
+        """The devices of each server of a machine.
+
+        Raises:
+            ConfigurationError: They are written in another way, or do not divide so.
+        """
+        try:
+            return read_devices(str(self.devices), cores=self.cpu).split(self.tensor_parallel)
+        except ConfigurationError as error:
+            raise ConfigurationError(str(error), option="serve.devices") from error
+
+    @property
+    def count(self) -> int:
+        """How many servers there are."""
+        return self.nodes * len(self.engines())
+
+    def commands(self, model: str, words: Sequence[str]) -> list[Command]:
+        """The command of every server.
+
+        Args:
+            model: The model.
+            words: What vLLM is given beside.
+
+        Raises:
+            ConfigurationError: The machines of the job are not there, or others than ``nodes`` says.
+        """
+        found: list[Command] = []
+        more = [*(words if self.server_program is None else ()), *shlex.split(self.server_options)]
+        for node in _nodes(self.nodes) if self.nodes > 1 else [""]:
+            host = self.host or ("0.0.0.0" if node else "127.0.0.1")
+            for number, devices in enumerate(self.engines()):
+                made = server(
+                    len(found),
+                    model,
+                    devices,
+                    self.port + number,
+                    host=host.replace("{node}", node),
+                    at=node,
+                    program=self.server_program,
+                    more=more,
+                    developer=not node,
+                )
+                found.append(made.on(node, self.launch, os.environ) if node else made)
+        return found
+
+    @contextmanager
+    def serving(
+        self, model: str, words: Sequence[str], work: Work, all_lost: Callable[[], None]
+    ) -> Iterator[dict[str, Any]]:
+        """Start servers and wait for them; yields the options with which the engine ``vllm-server`` plays on them.
+
+        Args:
+            model: The model.
+            words: What vLLM is given beside.
+            work: What the stage was given; logs are beside its folder.
+            all_lost: Called once no server is left.
+
+        Raises:
+            LaunchError: A server ended before it was ready, or is not ready in time; or all ended too often.
+            ConfigurationError: They cannot be started.
+        """
+        commands = self.commands(model, words)
+        allow_descriptors()  # a connection for every episode in flight
+        running = logged(commands, work.folder.with_suffix(".launched"), work.inherited)
+        with _key(), Servers(running, self.wait_s, self.restarts, work.say).kept(all_lost):
+            # A server that is started again takes as long as the first time.
+            waits = {"wait_s": self.wait_s, "patience_s": self.wait_s}
+            yield {"base_urls": [one.url for one in commands], "timeout_s": _TURN_S, **waits}
+
+
+def read_serve(written: Serve | str | int | None) -> Serve | None:
+    """The servers that an option names; its short form are devices of this machine."""
+    return Serve(written) if isinstance(written, (str, int)) else written
+
+
+def check_engine(engine: str, options: Mapping[str, Any]) -> None:
+    """Refuse what does not go with servers that the stage starts.
+
+    Raises:
+        ConfigurationError: The engine is none of vLLM, or its options name servers or devices by themselves.
+    """
+    if engine not in (IN_PROCESS, SERVERS):
+        raise ConfigurationError(
+            f"serve starts vLLM servers, and the engine is {engine!r}: write engine: {IN_PROCESS} beside it.",
+            option="engine",
+        )
+    for name, instead in _INSTEAD.items():
+        if name in options:
+            raise ConfigurationError(f"engine_options.{name} does not go with serve, {instead}.", option="serve")
+
+
+_INSTEAD = {
+    "base_urls": "which starts servers by itself",
+    "tensor_parallel_size": "whose tensor_parallel says how many devices one server has",
+}
+
+
+def words_of(engine_options: Mapping[str, Any], policy: PolicyOptions, *, cpu: bool) -> list[str]:
+    """What makes a server generate as the engine in this process would.
+
+    Args:
+        engine_options: Options of the engine ``vllm``.
+        policy: How the model is loaded.
+        cpu: Whether it runs on a CPU.
+    """
+    options = dict(engine_options)
+    options.pop("sleep", None)  # a server that does nothing but play has no reason to
+    if (size := options.pop("kv_cache_gib", None)) is not None:
+        options["kv_cache_memory_bytes"] = round(float(size) * (1 << 30))
+    options["max_num_seqs"] = options.pop("max_rows", policy.max_in_flight)
+    # The weights of a run are saved in float32, of which vLLM itself makes float16.
+    options.setdefault("dtype", policy.dtype if policy.dtype != "auto" else "float32" if cpu else "bfloat16")
+    if policy.revision is not None:
+        options.setdefault("revision", policy.revision)
+    if policy.trust_remote_code:
+        options.setdefault("trust_remote_code", True)
+    words: list[str] = []
+    for name, value in options.items():
+        flag = name.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(f"--{flag}" if value else f"--no-{flag}")
+        elif value is not None:
+            words += [f"--{flag}", value if isinstance(value, str) else json.dumps(value)]
+    return words
+
+
+def _nodes(count: int) -> list[str]:
+    """The names of the machines of this Slurm job."""
+    listed = os.environ.get("SLURM_JOB_NODELIST")
+    if not listed:
+        raise ConfigurationError(
+            f"Servers on {count} machines are started inside a Slurm job (salloc or sbatch), and this process is in "
+            "none: SLURM_JOB_NODELIST is not set.",
+            option="serve.nodes",
+        )
+    asked = subprocess.run(["scontrol", "show", "hostnames", listed], capture_output=True, text=True, check=False)
+    names = asked.stdout.split()
+    if len(names) != count:
+        raise ConfigurationError(
+            f"The Slurm job has {len(names)} machines ({' '.join(names) or asked.stderr.strip()}), not {count}.",
+            option="serve.nodes",
+            value=str(len(names)) if names else None,
+        )
+    return names
+
+
+@contextmanager
+def _key() -> Iterator[None]:
+    """A key for the servers that are started within, and for whoever plays on them; the user's, where there is one."""
+    if os.environ.get(_KEY):
+        yield
+        return
+    os.environ[_KEY] = secrets.token_urlsafe()
+    try:
+        yield
+    finally:
+        del os.environ[_KEY]
