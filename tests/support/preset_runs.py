@@ -66,9 +66,8 @@ def scaled(preset: Path, folder: Path, model: Path, problems: Path) -> Path:
 
 
 def _on_a_cpu(options: Mapping[str, Any], problems: Path) -> dict[str, Any]:
-    left = {
-        name: value for name, value in options.items() if name not in ("engine", "engine_options", "launch", "sharding")
-    }
+    devices = ("engine", "engine_options", "launch", "serve", "sharding")
+    left = {name: value for name, value in options.items() if name not in devices}
     if isinstance(left.get("options"), Mapping):
         left["options"] = _on_a_cpu(left["options"], problems)
     for name in ("problems", "held_out"):

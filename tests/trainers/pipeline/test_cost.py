@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rstar2_env.core.options import call_with_options
 from rstar2_env.trainers.pipeline.cost import About, Cost, Machine
 from rstar2_env.trainers.pipeline.stages.evaluate import Evaluate
 from rstar2_env.trainers.pipeline.stages.sft import Sft
@@ -46,9 +47,31 @@ def test_playing_on_servers_takes_what_they_take_together() -> None:
     assert hours(few) > 2 * hours(servers)  # eight servers wait for episodes to play
 
 
-def test_an_engine_of_several_devices_uses_them_all() -> None:
-    stage = Evaluate(model=MODEL, n=64, engine="vllm", engine_options={"tensor_parallel_size": 4})
-    assert stage.cost(about(8, problems=500)).devices == 4
+@pytest.mark.parametrize(
+    ("serve", "servers", "devices"),
+    [
+        (None, 1, 1),
+        ("0-7", 8, 8),
+        (0, 1, 1),
+        ({"devices": "0-7", "tensor_parallel": 2}, 4, 8),
+        ({"devices": "0-7", "nodes": 4}, 32, 32),
+    ],
+)
+def test_playing_on_servers_that_the_stage_starts_takes_what_their_devices_do(
+    serve: Any, servers: int, devices: int
+) -> None:
+    def cost(serve: Any, problems: int, **sampling: int) -> Cost:
+        given = {"model": MODEL, "n": 16, "engine": "vllm", "serve": serve, "model_options": sampling}
+        stage: Evaluate = call_with_options("stage", Evaluate, given)
+        return stage.cost(about(64, problems=problems))
+
+    found = cost(serve, 500 * servers)
+    assert found.devices == devices
+    # Each server plays as many episodes at once as one alone, since the option says it of each.
+    if devices == servers:
+        assert hours(found) == pytest.approx(hours(cost(None, 500)), rel=0.1)
+        assert hours(cost(serve, 500 * servers, max_in_flight=16)) > 2 * hours(found)
+    assert any(f"on {devices} of 64 devices" in note for note in found.notes)
 
 
 @pytest.mark.parametrize(

@@ -1,246 +1,85 @@
-"""A stage that starts servers plays on all of them, and leaves none behind, however it ends."""
+"""What the option ``serve`` of a stage means: which servers, with which words, and what does not go with it."""
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from chain import free_port
-from guesser import ENV_OPTIONS, make_guesser, write_problems
-from killed_pipeline import start
-from served import answered, make_sayer, played, processes_with, serve_options, servers_of, write_filter
+from served import write_filter
 from vllm_serve import needs_vllm
-from waiting import wait_for
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.run_folder import read_run
-from rstar2_env.trainers.launch.running import LaunchError
-from rstar2_env.trainers.pipeline.base import Work
+from rstar2_env.evaluation.policy_crew import PolicyOptions
 from rstar2_env.trainers.pipeline.file import read_pipeline
 from rstar2_env.trainers.pipeline.plan import Plan
-from rstar2_env.trainers.pipeline.run import PipelineRun, look_at, run_pipeline
-from rstar2_env.trainers.pipeline.serve import Serve
-from rstar2_env.trainers.pipeline.stages.evaluate import Evaluate
+from rstar2_env.trainers.pipeline.run import PipelineRun
+from rstar2_env.trainers.pipeline.serve import Serve, words_of
+from rstar2_env.trainers.pipeline.table import plan_table
 
-pytest.importorskip("httpx", reason="servers need the extra 'remote'")
-pytestmark = pytest.mark.slow
-
-COUNT = 24 * 4
-BOUND_S = 240.0
+ENGINE = {"sleep": True, "max_model_len": 4096, "kv_cache_gib": 0.5, "enforce_eager": True, "quantization": None}
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_sayer(tmp_path_factory.mktemp("sayer") / "model")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"serve": "0-x"}, r"stage 'hard': '0-x' does not name devices: write 0-3, or 0,2,5 \(serve.devices"),
+        ({"serve": "0,0"}, r"stage 'hard': '0,0' names a device twice \(serve.devices"),
+        ({"serve": {"devices": "0-2", "tensor_parallel": 2}}, r"3 devices \(0,1,2\) do not make engines of 2"),
+        ({"serve": {"device": "0-2"}}, r"stage 'hard'.* no option 'serve.device'. Did you mean 'devices'"),
+        ({"serve": {"devices": "0", "cpu": True, "nodes": 2}}, r"Cores of other machines cannot be chosen"),
+        ({"serve": "0", "engine": "transformers"}, r"the engine is 'transformers': write engine: vllm"),
+        ({"serve": "0", "engine_options": {"tensor_parallel_size": 2}}, r"tensor_parallel says how many devices"),
+        ({"serve": "0", "engine": "vllm-server", "engine_options": {"base_urls": ["http://a:1"]}}, r"by itself"),
+    ],
+)
+def test_a_mistake_shows_before_anything_runs(options: dict[str, Any], message: str, tmp_path: Path) -> None:
+    file = write_filter(tmp_path, tmp_path / "model", tmp_path / "problems.jsonl", **options)
+    with pytest.raises(ConfigurationError, match=message):
+        Plan(read_pipeline(file), tmp_path / "run").check()
 
 
-@pytest.fixture(scope="module")
-def problems(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_problems(tmp_path_factory.mktemp("problems") / "problems.jsonl")
+def test_a_plan_counts_the_devices_that_serve_and_starts_nothing(tmp_path: Path) -> None:
+    file = write_filter(tmp_path, Path("Qwen/Qwen3-14B"), Path("dapo-math-17k"), serve="0-3")
+    pipeline = read_pipeline(file, {"machine": {"gpus": 8, "gpu": "mi300x"}})
+    tables = plan_table(PipelineRun(Plan(pipeline, tmp_path / "run")))
+    assert "on 4 of 8 devices" in tables.costs[0][-1]
+    assert not (tmp_path / "run").exists()
 
 
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory, model: Path, problems: Path) -> tuple[Path, list[str]]:
-    """The folder of a run on two servers, and what it said."""
-    folder, said = tmp_path_factory.mktemp("undisturbed"), list[str]()
-    file = write_filter(folder, model, problems, serve=serve_options())
-    run_pipeline(read_pipeline(file), folder / "run", progress=False, say=said.append)
-    return folder / "run", said
+def test_a_server_is_given_the_engines_options_in_its_own_words() -> None:
+    policy = PolicyOptions(max_in_flight=64, revision="main", trust_remote_code=True)
+    words = ["--max-model-len", "4096", "--enforce-eager", "--kv-cache-memory-bytes", str(1 << 29)]
+    words += ["--max-num-seqs", "64", "--dtype", "bfloat16", "--revision", "main", "--trust-remote-code"]
+    assert words_of(ENGINE, policy, cpu=False) == words
+    more = words_of({"max_rows": 8, "enable_prefix_caching": False, "hf_overrides": {"a": 1}}, policy, cpu=True)
+    assert more[:6] == ["--no-enable-prefix-caching", "--hf-overrides", '{"a": 1}', "--max-num-seqs", "8", "--dtype"]
+    assert more[6] == "float32"
+    assert words_of({}, PolicyOptions(dtype="float16"), cpu=False)[-1] == "float16"
 
 
-@pytest.fixture
-def runner(tmp_path: Path, model: Path, problems: Path) -> Iterator[subprocess.Popen[str]]:
-    """A run in a process of its own, in the middle of its stage."""
-    file = write_filter(tmp_path, model, problems, serve=serve_options())
-    process = start(file, tmp_path / "run", {})
-    try:
-        wait_for(lambda: process.poll() is not None or len(played(tmp_path / "run")) >= 3, BOUND_S)
-        assert process.poll() is None, process.communicate()[1]
-        assert len(servers_of(model)) == 2
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def test_a_stage_plays_on_every_server_and_ends_them(undisturbed: tuple[Path, list[str]], model: Path) -> None:
-    folder, said = undisturbed
-    assert sum("is ready after" in line for line in said) == 2
-    assert sorted(played(folder)) == list(range(COUNT))
-    assert min(answered(folder)) > COUNT // 4
-    assert servers_of(model) == []
-    # As without servers: where it is played is no part of what is played.
-    assert read_run(folder / "stages" / "hard").config["engine"] == "vllm"
-
-
-def test_servers_do_not_count_in_what_is_up_to_date(
-    undisturbed: tuple[Path, list[str]], tmp_path: Path, model: Path, problems: Path
-) -> None:
-    folder, _ = undisturbed
-
-    def states(**options: Any) -> list[tuple[str, str]]:
-        pipeline = read_pipeline(write_filter(tmp_path, model, problems, **options))
-        return [(one.state, one.why) for one in look_at(PipelineRun(Plan(pipeline, folder)))]
-
-    for serve in (None, "0-7", {"devices": "0-7", "tensor_parallel": 2, "nodes": 8}):
-        assert states(serve=serve) == [("done", "")]
-    assert states(serve="0-7", engine_options={"max_model_len": 100})[0][0] == "again"
-
-
-def test_ctrl_c_ends_the_servers_and_a_second_run_goes_on_with_others(
-    runner: subprocess.Popen[str], tmp_path: Path, model: Path, undisturbed: tuple[Path, list[str]]
-) -> None:
-    runner.send_signal(signal.SIGINT)
-    runner.communicate(timeout=BOUND_S)
-    assert servers_of(model) == []
-    assert read_run(tmp_path / "run").events[-1]["event"] == "interrupted"
-    goes_on(tmp_path, undisturbed[0])
-
-
-def test_servers_end_with_a_runner_that_is_killed_and_a_second_run_goes_on_with_others(
-    runner: subprocess.Popen[str], tmp_path: Path, model: Path, undisturbed: tuple[Path, list[str]]
-) -> None:
-    runner.kill()
-    runner.communicate(timeout=BOUND_S)
-    wait_for(lambda: servers_of(model) == [])
-    goes_on(tmp_path, undisturbed[0])
-
-
-def goes_on(folder: Path, undisturbed: Path) -> None:
-    """Run again, and compare with a run that nothing disturbed."""
-    before, said = set(played(folder / "run")), list[str]()
-    assert 0 < len(before) < COUNT
-    run_pipeline(read_pipeline(folder / "pipeline.json"), folder / "run", progress=False, say=said.append)
-    assert any(line.endswith("hard: goes on.") for line in said)
-    assert sum("is ready after" in line for line in said) == 2
-    assert played(folder / "run") == played(undisturbed)
-    lines = (folder / "run" / "stages" / "hard" / "problems.jsonl").read_text()
-    assert lines == (undisturbed / "stages" / "hard" / "problems.jsonl").read_text()
-
-
-def evaluation(model: Path, problems: Path, **serve: Any) -> Evaluate:
-    """A stage that plays on two servers, or on those that are named."""
-    return Evaluate(
-        model=str(model),
-        problems=str(problems),
-        n=4,
-        engine="vllm",
-        env_options=ENV_OPTIONS,
-        model_options={"max_in_flight": 2},
-        serve=Serve(**serve_options(**serve)),
-    )
-
-
-def test_a_stage_that_fails_ends_its_servers(tmp_path: Path, model: Path, problems: Path) -> None:
-    def report(done: int, total: int) -> None:
-        assert len(servers_of(model)) == 2
-        raise OSError("the disk is full")
-
-    with pytest.raises(OSError, match="the disk is full"):
-        evaluation(model, problems).run(Work(tmp_path / "stage", report=report))
-    assert servers_of(model) == []
-
-
-def test_a_server_that_dies_is_started_again_and_no_episode_is_lost(
-    tmp_path: Path, model: Path, problems: Path
-) -> None:
-    said, killed = list[str](), list[int]()
-
-    def report(done: int, total: int) -> None:
-        if not killed:
-            killed.append(min(servers_of(model)))
-            os.kill(killed[0], signal.SIGKILL)
-
-    figures = evaluation(model, problems).run(Work(tmp_path / "stage", report=report, say=said.append))
-    assert sum("ended with -9; it is started again" in line for line in said) == 1
-    assert (figures["episodes"], figures["unavailable"]) == (COUNT, 0)
-    assert servers_of(model) == []
-
-
-def test_a_stage_fails_once_no_server_is_left(tmp_path: Path, model: Path, problems: Path) -> None:
-    def report(done: int, total: int) -> None:
-        for server in servers_of(model):
-            os.kill(server, signal.SIGKILL)
-
-    said = list[str]()
-    stage = evaluation(model, problems, restarts=0, wait_s=5.0)
-    with pytest.raises(LaunchError, match=r"server-0 ended with -9 for the 1\. time(.|\n)*server-1 ended with -9"):
-        stage.run(Work(tmp_path / "stage", report=report, say=said.append))
-    assert sum("ended with -9 for the 1. time" in line for line in said) == 2
-
-
-def test_a_server_that_does_not_start_is_the_stages_error(tmp_path: Path, model: Path, problems: Path) -> None:
-    with pytest.raises(LaunchError, match=r"server-0 ended with 1 before it was ready:(.|\n)*can't find '__main__'"):
-        evaluation(model, problems, server_program=f"{sys.executable} {tmp_path}").run(Work(tmp_path / "stage"))
-
-
-STAND_INS = {
-    "scontrol": "printf '%s\\n' 127.0.0.1 127.0.0.2\n",
-    # Ends what it started, as Slurm ends the tasks of a step whose srun is told to end; its own variables come later.
-    "srun": 'echo "$@" >> $(dirname $0)/steps; while [[ $1 == --* ]]; do shift; done; CUDA_VISIBLE_DEVICES=9 exec $@\n',
-}
-
-
-def test_every_machine_of_a_slurm_job_serves(
-    tmp_path: Path, model: Path, problems: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, body in STAND_INS.items():
-        (tmp_path / name).write_text(f"#!/usr/bin/env bash\n{body}")
-        (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.delenv("VLLM_API_KEY", raising=False)
-    said = list[str]()
-    stage = evaluation(model, problems, devices="3", nodes=2, host="{node}")
-    with pytest.raises(ConfigurationError, match="inside a Slurm job"):
-        stage.run(Work(tmp_path / "stage"))
-    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-2]")
-    figures = stage.run(Work(tmp_path / "stage", say=said.append))
-    assert figures["episodes"] == COUNT
-    assert isinstance(stage.serve, Serve)
-    for node in ("127.0.0.1", "127.0.0.2"):
-        assert any(f"on device 3 of {node}: http://{node}:{stage.serve.port}" in line for line in said)
-    steps = sorted((tmp_path / "steps").read_text().splitlines())
-    assert [step.split(" env ")[0] for step in steps] == [
-        f"--overlap --nodes=1 --ntasks=1 --nodelist={node}" for node in ("127.0.0.1", "127.0.0.2")
-    ]
-    # Each sees its device; developers' calls are not open to other machines, and what is has a key.
-    assert all("CUDA_VISIBLE_DEVICES=3" in step and "DEV_MODE" not in step for step in steps)
-    assert "VLLM_API_KEY" not in os.environ
-    assert servers_of(model) == []
-    with pytest.raises(ConfigurationError, match=r"has 2 machines \(127.0.0.1 127.0.0.2\), not 3"):
-        replace(stage, serve=replace(stage.serve, nodes=3)).run(Work(tmp_path / "other"))
-
-
-@pytest.mark.proof
-@pytest.mark.timeout(1800)
-def test_with_two_real_vllm_servers(
-    tmp_path: Path, problems: Path, record_property: Callable[[str, object], None]
-) -> None:
+@pytest.mark.slow
+def test_vllm_reads_these_words_as_the_engine_reads_the_options() -> None:
     needs_vllm()
-    model = make_guesser(tmp_path / "model", hidden=64)
-    cores = ",".join(map(str, sorted(os.sched_getaffinity(0))[:2]))
-    options = {"enforce_eager": True, "kv_cache_gib": 0.0625, "max_model_len": 4096}
-    serve = {"devices": cores, "cpu": True, "port": free_port()}
-    file = write_filter(tmp_path, model, problems, engine_options=options, serve=serve)
-    process = start(file, tmp_path / "run", {})
+    from vllm.utils.argparse_utils import FlexibleArgumentParser
+
     try:
-        wait_for(lambda: process.poll() is not None or len(played(tmp_path / "run")) >= 3, 900)
-        assert process.poll() is None, process.communicate()[1]
-        assert len(processes_with("vllm", str(model))) >= 2
-    finally:
-        process.kill()
-        process.communicate()
-    wait_for(lambda: processes_with(str(model)) == [] and processes_with("VLLM::") == [], 120)
-    run_pipeline(read_pipeline(file), tmp_path / "run", progress=False)
-    episodes = [entry.episode for entry in read_run(tmp_path / "run" / "stages" / "hard").held_out()]
-    assert len(episodes) == COUNT
-    assert all(one.available for one in episodes)
-    assert processes_with(str(model)) == []
-    record_property("servers", cores)
+        from vllm.entrypoints.launchers.cli_args import make_arg_parser
+    except ModuleNotFoundError:  # before 0.32
+        from vllm.entrypoints.openai.cli_args import make_arg_parser
+
+    options = {"enable_prefix_caching": False, "max_model_len": 4096, "enforce_eager": True, "block_size": 32}
+    (command,) = Serve("0").commands("m", words_of({**options, "kv_cache_gib": 0.5}, PolicyOptions(), cpu=False))
+    read = make_arg_parser(FlexibleArgumentParser()).parse_args(list(command.words[3:]))
+    wanted = {**options, "model": "m", "dtype": "bfloat16", "max_num_seqs": 256, "kv_cache_memory_bytes": 1 << 29}
+    wanted |= {"host": "127.0.0.1", "port": 8001}
+    assert {name: getattr(read, name) for name in wanted} == wanted
+
+
+def test_each_server_has_its_devices_and_its_port() -> None:
+    found = Serve("0-3", tensor_parallel=2, server_options="--a 1").commands("m", ["--b", "2"])
+    assert [(str(one.devices), one.url) for one in found] == [
+        ("0,1", "http://127.0.0.1:8001"),
+        ("2,3", "http://127.0.0.1:8002"),
+    ]
+    assert all(list(one.words[-6:]) == ["--tensor-parallel-size", "2", "--b", "2", "--a", "1"] for one in found)
