@@ -21,7 +21,7 @@ from ..base import needs_training_stack
 from .base import Work
 from .cost import SERVERS, About, Cost, servers_of
 from .plan import plain_options
-from .serve import IN_PROCESS, Serve, check_engine, read_serve, words_of
+from .serve import IN_PROCESS, Serve, check_engine, check_whole, read_serve, words_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +134,8 @@ class Played(CheckedOptions):
 
     def _served(self, servers: Serve, work: Work, stop: Stop, opened: ExitStack) -> LoadedModel:
         """The model on servers that are started, both until ``opened`` is closed; it stops once no server is left."""
-        check_model(self.model)  # before servers take minutes
+        check_whole(self.model)  # before servers take minutes
+        check_model(self.model)
         policy = policy_options(self.model_options)
         alone = self.engine == IN_PROCESS
         words = words_of(self.engine_options if alone else {}, policy, cpu=servers.cpu)

@@ -15,6 +15,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.descriptors import allow_descriptors
@@ -31,8 +32,8 @@ from .cost import SERVERS
 IN_PROCESS = "vllm"
 """The engine whose place servers take."""
 _KEY = "VLLM_API_KEY"
-_TURN_S = 3600.0
-"""A turn's time at most, in the queue of its server too, where the stage does not say it: an hour."""
+_TURN_S = 4 * 3600.0
+"""A turn's time at most, in the queue of its server too, where the stage does not say it."""
 
 
 @dataclass(frozen=True)
@@ -173,6 +174,20 @@ _INSTEAD = {
     "base_urls": "which starts servers by itself",
     "tensor_parallel_size": "whose tensor_parallel says how many devices one server has",
 }
+
+
+def check_whole(model: str) -> None:
+    """Refuse an adapter, which vLLM in this process is given merged.
+
+    Raises:
+        ConfigurationError: The folder holds one.
+    """
+    if (Path(model) / "adapter_config.json").is_file():
+        raise ConfigurationError(
+            f"{model} is a LoRA adapter, which servers that a stage starts do not merge: write the whole model with "
+            f"`rstar2 export {model} --merge --out FOLDER`, or leave serve out.",
+            option="model",
+        )
 
 
 def words_of(engine_options: Mapping[str, Any], policy: PolicyOptions, *, cpu: bool) -> list[str]:

@@ -165,7 +165,8 @@ def test_a_server_that_dies_is_started_again_and_no_episode_is_lost(
             killed.append(min(servers_of(model)))
             os.kill(killed[0], signal.SIGKILL)
 
-    figures = evaluation(model, problems).run(Work(tmp_path / "stage", report=report, say=said.append))
+    stage = replace(evaluation(model, problems), engine="vllm-server", engine_options={"retries": 6})
+    figures = stage.run(Work(tmp_path / "stage", report=report, say=said.append))
     assert sum("ended with -9; it is started again" in line for line in said) == 1
     assert (figures["episodes"], figures["unavailable"]) == (COUNT, 0)
     assert servers_of(model) == []
@@ -186,6 +187,13 @@ def test_a_stage_fails_once_no_server_is_left(tmp_path: Path, model: Path, probl
 def test_a_server_that_does_not_start_is_the_stages_error(tmp_path: Path, model: Path, problems: Path) -> None:
     with pytest.raises(LaunchError, match=r"server-0 ended with 1 before it was ready:(.|\n)*can't find '__main__'"):
         evaluation(model, problems, server_program=f"{sys.executable} {tmp_path}").run(Work(tmp_path / "stage"))
+
+
+def test_an_adapter_is_refused_before_a_server_starts(tmp_path: Path, problems: Path) -> None:
+    (tmp_path / "adapter_config.json").write_text("{}")
+    with pytest.raises(ConfigurationError, match=r"is a LoRA adapter.*rstar2 export .* --merge"):
+        evaluation(tmp_path, problems).run(Work(tmp_path / "stage"))
+    assert not (tmp_path / "stage.launched").exists()
 
 
 STAND_INS = {
