@@ -114,15 +114,6 @@ def _print(roots: list[Path], episodes: int | None, asked: dict[str, str], key: 
 
 def _asked(text: str, sort: str = "") -> dict[str, str]:
     """A filter as it stands in an address, from the command line."""
-    from urllib.parse import parse_qsl
+    from rstar2_env.view.queries.filters import typed_filter
 
-    from rstar2_env.core.errors import ConfigurationError
-    from rstar2_env.view.queries.filters import known_names
-
-    try:
-        asked = dict(parse_qsl(text, keep_blank_values=True, strict_parsing=bool(text)))
-    except ValueError:
-        raise ConfigurationError(f"--filter must be NAME=VALUE&NAME=VALUE, not {text!r}.") from None
-    if unknown := [name for name in asked if name not in known_names()]:
-        raise ConfigurationError(f"--filter: there is no {unknown[0]!r}; there are {', '.join(known_names())}.")
-    return {**asked, **({"sort": sort} if sort else {})}
+    return {**typed_filter(text, "--filter"), **({"sort": sort} if sort else {})}

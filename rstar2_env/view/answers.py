@@ -127,6 +127,10 @@ class Answers:
         searched = not asked.get("q") or followed.searchable[0] >= followed.searchable[1]
         return {**found, "partial": not (followed.complete or followed.read[0] >= followed.read[1]) or not searched}
 
+    def place(self, name: str, key: str, asked: Asked) -> Answer:
+        """Where an episode stands in the table of episodes."""
+        return episodes.find_place(self._of(name)[2], asked, key)
+
     def episode(self, name: str, key: str) -> Answer:
         """One episode."""
         return episodes.find_episode(self._of(name)[2], key)

@@ -33,13 +33,40 @@ def list_episodes(index: RunIndex, asked: Mapping[str, str]) -> dict[str, Any]:
         ConfigurationError: A value is of another form.
     """
     offset, limit = page_of(asked)
-    wanted, order = read_filter(asked), read_sort(asked.get("sort", ""), SORTS, PLACE)
     with index.reading() as db:
-        numbers: array[int] = KEPT.find(
-            (index.file, version_of(db), wanted, order), lambda: array("q", numbers_of(index, db, wanted, order))
-        )
+        numbers = _kept_numbers(index, db, asked)
         rows = rows_of(db, numbers[offset : offset + limit].tolist())
     return {"total": len(numbers), "rows": rows}
+
+
+def find_place(index: RunIndex, asked: Mapping[str, str], key: str) -> dict[str, Any]:
+    """Where an episode stands in the table, from 0, and which stand before and after it.
+
+    Args:
+        index: The run's.
+        asked: Filters and ``sort``, as of the table.
+        key: The episode; one that the filters leave out has no place and nothing beside it.
+
+    Raises:
+        ConfigurationError: The key is none, or a value is of another form.
+        KeyError: There is no such episode.
+    """
+    with index.reading() as db:
+        number, numbers = id_of(db, key), _kept_numbers(index, db, asked)
+        place = numbers.index(number) if number in numbers else None
+        beside: list[str | None] = [None, None]
+        if place is not None:
+            around = [numbers[at : at + 1].tolist() if at >= 0 else [] for at in (place - 1, place + 1)]
+            beside = [rows_of(db, one)[0]["key"] if one else None for one in around]
+    return {"total": len(numbers), "place": place, "previous": beside[0], "next": beside[1]}
+
+
+def _kept_numbers(index: RunIndex, db: sqlite3.Connection, asked: Mapping[str, str]) -> array[int]:
+    wanted, order = read_filter(asked), read_sort(asked.get("sort", ""), SORTS, PLACE)
+    found: array[int] = KEPT.find(
+        (index.file, version_of(db), wanted, order), lambda: array("q", numbers_of(index, db, wanted, order))
+    )
+    return found
 
 
 def page_of(asked: Mapping[str, str], most: int = MOST_ROWS, default: int = 100) -> tuple[int, int]:

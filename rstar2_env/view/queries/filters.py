@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import parse_qsl
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.view.index.facts import ERROR_BITS, STATUSES, bits_of
@@ -124,6 +125,25 @@ def read_filter(asked: Mapping[str, str]) -> Filter:
         elif name[:4] in ("min_", "max_") and name[4:] in RANGES:
             add(f"{RANGES[name[4:]]} {'>=' if name.startswith('min_') else '<='} ?", _number(name, text))
     return Filter(" AND ".join(parts) or "1", tuple(values), asked.get("q", "").strip())
+
+
+def typed_filter(text: str, named: str) -> dict[str, str]:
+    """A filter as it stands in an address, from what somebody typed: ``NAME=VALUE&NAME=VALUE``.
+
+    Args:
+        text: What was typed.
+        named: What it is called in a complaint.
+
+    Raises:
+        ConfigurationError: It is of another form, or there is no filter of a name.
+    """
+    try:
+        asked = dict(parse_qsl(text, keep_blank_values=True, strict_parsing=bool(text)))
+    except ValueError:
+        raise ConfigurationError(f"{named} must be NAME=VALUE&NAME=VALUE, not {text!r}.") from None
+    if unknown := [name for name in asked if name not in known_names()]:
+        raise ConfigurationError(f"{named}: there is no {unknown[0]!r}; there are {', '.join(known_names())}.")
+    return asked
 
 
 def read_sort(text: str, columns: Mapping[str, str], default: str) -> str:

@@ -14,6 +14,7 @@ from rich.text import Text
 from rstar2_env.dialects import make_dialect
 from rstar2_env.view.index.facts import list_in
 from rstar2_env.view.queries.episodes import said_by_verifier
+from rstar2_env.view.terminal.columns import Column, printed
 from rstar2_env.view.terminal.harmless import harmless, one_line, shown
 from rstar2_env.view.terminal.overview import number
 
@@ -30,27 +31,11 @@ def episode_table(rows: Sequence[Mapping[str, Any]], total: int) -> RenderableTy
         rows: As ``Answers.episodes`` has them.
         total: How many there are of those that were asked for.
     """
-    table = Table(title=f"{len(rows):,} of {total:,} episodes", title_justify="left")
-    table.add_column("key", no_wrap=True)
-    table.add_column("problem", overflow="fold")
-    for heading in ("reward", "tokens", "turns"):
-        table.add_column(heading, justify="right")
-    for heading in ("right", "kept", "end", "calls"):
-        table.add_column(heading, overflow="fold")
-    for row in rows:
-        kept = "" if row["kept"] is None else "kept" if row["kept"] else row["reason"] or "dropped"
-        table.add_row(
-            shown(row["key"]),
-            shown(one_line(row["problem_id"], 40)),
-            number(row["reward"]),
-            f"{row['policy_tokens']:,}",
-            str(row["turns"]),
-            Text("right", style="green") if row["correct"] else Text("wrong", style="red"),
-            shown(one_line(kept, 20)),
-            shown(one_line(row["end"], 20)),
-            _calls(row["statuses"], row["injected"]),
-        )
-    return table
+    return printed(COLUMNS, rows, f"{len(rows):,} of {total:,} episodes")
+
+
+def _kept(row: Mapping[str, Any]) -> str:
+    return "" if row["kept"] is None else "kept" if row["kept"] else row["reason"] or "dropped"
 
 
 def _calls(statuses: Mapping[str, int], injected: Mapping[str, int]) -> Text:
@@ -62,7 +47,21 @@ def _calls(statuses: Mapping[str, int], injected: Mapping[str, int]) -> Text:
     return text
 
 
-def conversation(line: Mapping[str, Any], *, heading: str) -> RenderableType:
+COLUMNS = (
+    Column("key", lambda row: shown(row["key"])),
+    Column("problem", lambda row: shown(one_line(row["problem_id"], 40)), least=8),
+    Column("reward", lambda row: shown(number(row["reward"])), number=True),
+    Column("tokens", lambda row: shown(f"{row['policy_tokens']:,}"), number=True),
+    Column("turns", lambda row: shown(row["turns"]), number=True),
+    Column("right", lambda row: Text("right", "green") if row["correct"] else Text("wrong", "red"), least=5),
+    Column("kept", lambda row: shown(one_line(_kept(row), 20)), least=5),
+    Column("end", lambda row: shown(one_line(row["end"], 20)), least=6),
+    Column("calls", lambda row: _calls(row["statuses"], row["injected"]), least=9),
+)
+"""What a table shows of an episode, as ``Answers.episodes`` has it."""
+
+
+def conversation(line: Mapping[str, Any], *, heading: str) -> Group:
     """One episode.
 
     Args:

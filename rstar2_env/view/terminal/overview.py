@@ -9,6 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from rstar2_env.view.terminal.columns import Column, printed
 from rstar2_env.view.terminal.harmless import one_line, shown
 from rstar2_env.view.terminal.sparkline import sparkline
 
@@ -44,26 +45,27 @@ def run_list(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
     Args:
         rows: As ``Answers.runs`` has them.
     """
-    table = Table()
-    for heading in ("run", "kind", "recipe", "state", "steps", "episodes", "pass rate", "updated"):
-        table.add_column(heading, overflow="fold")
-    for row in rows:
-        figures = row["figures"] or {}
-        planned = f"/{row['planned_steps']}" if row["planned_steps"] else ""
-        table.add_row(
-            shown(row["run"]),
-            shown(row["kind"]),
-            shown(row["recipe"]),
-            Text(row["state"], style=_style(row["state"])),
-            f"{row['steps']}{planned}",
-            f"{row['episodes']['train'] + row['episodes']['eval']:,}",
-            number(figures.get("pass_rate")),
-            shown(row["updated"] or ""),
-        )
-    return table
+    return printed(COLUMNS, rows)
 
 
-def run_overview(run: Mapping[str, Any], metrics: Mapping[str, Any]) -> RenderableType:
+def _steps(row: Mapping[str, Any]) -> str:
+    return f"{row['steps']}/{row['planned_steps']}" if row["planned_steps"] else str(row["steps"])
+
+
+COLUMNS = (
+    Column("run", lambda row: shown(one_line(row["run"])), least=10),
+    Column("kind", lambda row: shown(one_line(row["kind"], 40)), least=6),
+    Column("recipe", lambda row: shown(one_line(row["recipe"], 60)), least=6),
+    Column("state", lambda row: Text(row["state"], _style(row["state"])), least=7),
+    Column("steps", lambda row: shown(_steps(row)), least=4),
+    Column("episodes", lambda row: shown(f"{sum(row['episodes'].values()):,}"), least=5),
+    Column("pass rate", lambda row: shown(number((row["figures"] or {}).get("pass_rate"))), least=6),
+    Column("updated", lambda row: shown(one_line(row["updated"] or "", 40)), least=10),
+)
+"""What a table shows of a run, as ``Answers.runs`` has it."""
+
+
+def run_overview(run: Mapping[str, Any], metrics: Mapping[str, Any]) -> Group:
     """The overview of one run.
 
     Args:
