@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +21,14 @@ def view_command(
             help="Folders of runs, or with runs below them, or .jsonl files of evaluations [default: runs, else .].",
         ),
     ] = None,
-    text: Annotated[bool, typer.Option("--text", help="Show it in this terminal, without a server.")] = False,
+    text: Annotated[
+        bool,
+        typer.Option(
+            "--text",
+            help="Show it in this terminal, without a server: walk through it by keys; where stdout is no terminal, or "
+            "one of --episodes, --filter, --sort, --episode or --no-pager is given, print it.",
+        ),
+    ] = False,
     export: Annotated[
         Path | None, typer.Option(metavar="FILE.html", help="Write one page that needs no server and no network.")
     ] = None,
@@ -42,7 +51,7 @@ def view_command(
     episode: Annotated[
         str | None, typer.Option(metavar="KEY", help="With --text: show this episode, such as train-3-17.")
     ] = None,
-    pager: Annotated[bool, typer.Option("--pager/--no-pager", help="Page through text, in a terminal.")] = True,
+    pager: Annotated[bool, typer.Option("--pager/--no-pager", help="In a terminal, walk or page through text.")] = True,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8800,
     host: Annotated[
         str, typer.Option(help="Address to listen on; one that other machines reach asks for a token.")
@@ -66,7 +75,13 @@ def view_command(
     """
     roots = list(runs) if runs else [Path("runs") if Path("runs").is_dir() else Path(".")]
     if text or episode is not None:
-        _print(roots, episodes, _asked(filter_, sort), episode, pager=pager)
+        asked = _asked(filter_, sort)
+        if pager and episodes is None and not asked and episode is None and _can_walk():
+            from rstar2_env.view.terminal.walk.app import walk
+
+            walk(roots)
+        else:
+            _print(roots, episodes, asked, episode, pager=pager)
     elif export is not None:
         from rstar2_env.cli._progress import progress
         from rstar2_env.view.export import write_export
@@ -98,6 +113,21 @@ def _serve(roots: list[Path], host: str, port: int, *, token: bool, names: list[
             typer.echo("Open this link yourself: on a browser's command line others could read its token.", err=True)
         with contextlib.suppress(KeyboardInterrupt):
             server.wait()
+
+
+def _can_walk() -> bool:
+    """Whether this is a terminal that moves its cursor, and textual is there; if only that is missing, says so."""
+    terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    if not terminal or os.environ.get("TERM", "dumb") in ("", "dumb", "unknown"):
+        return False
+    try:
+        import textual  # noqa: F401
+    except ImportError:
+        from rstar2_env.core.errors import MissingExtraError
+
+        typer.echo(f"Note: {MissingExtraError('view', 'Walking through runs by keys')} They are printed.", err=True)
+        return False
+    return True
 
 
 def _print(roots: list[Path], episodes: int | None, asked: dict[str, str], key: str | None, *, pager: bool) -> None:

@@ -49,7 +49,7 @@ def _calls(statuses: Mapping[str, int], injected: Mapping[str, int]) -> Text:
 
 COLUMNS = (
     Column("key", lambda row: shown(row["key"])),
-    Column("problem", lambda row: shown(one_line(row["problem_id"], 40)), least=8),
+    Column("problem", lambda row: shown(one_line(row["problem_id"], 40)), least=10),
     Column("reward", lambda row: shown(number(row["reward"])), number=True),
     Column("tokens", lambda row: shown(f"{row['policy_tokens']:,}"), number=True),
     Column("turns", lambda row: shown(row["turns"]), number=True),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -37,6 +39,18 @@ _FIGURES = (
 )
 _EVENTS = 8
 _CURVE = 40
+_NARROW = 110
+"""Characters of a terminal below which the least and the most of a figure are left out, so that its curve has room."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Fitted:
+    """What is made for the width that it is shown in."""
+
+    make: Callable[[int], RenderableType]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield self.make(options.max_width)
 
 
 def run_list(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
@@ -57,10 +71,10 @@ COLUMNS = (
     Column("kind", lambda row: shown(one_line(row["kind"], 40)), least=6),
     Column("recipe", lambda row: shown(one_line(row["recipe"], 60)), least=6),
     Column("state", lambda row: Text(row["state"], _style(row["state"])), least=7),
-    Column("steps", lambda row: shown(_steps(row)), least=4),
-    Column("episodes", lambda row: shown(f"{sum(row['episodes'].values()):,}"), least=5),
-    Column("pass rate", lambda row: shown(number((row["figures"] or {}).get("pass_rate"))), least=6),
-    Column("updated", lambda row: shown(one_line(row["updated"] or "", 40)), least=10),
+    Column("steps", lambda row: shown(_steps(row)), number=True),
+    Column("episodes", lambda row: shown(f"{sum(row['episodes'].values()):,}"), number=True),
+    Column("pass rate", lambda row: shown(number((row["figures"] or {}).get("pass_rate"))), number=True),
+    Column("updated", lambda row: shown(one_line(row["updated"] or "")[:16].replace("T", " "))),
 )
 """What a table shows of a run, as ``Answers.runs`` has it."""
 
@@ -75,7 +89,7 @@ def run_overview(run: Mapping[str, Any], metrics: Mapping[str, Any]) -> Group:
     parts: list[RenderableType] = [_head(run)]
     parts += [shown(f"Note: {note}", "yellow") for note in run["notes"]]
     if metrics["series"]:
-        parts.append(_curves(metrics))
+        parts.append(_Fitted(partial(_curves, metrics)))
     for split, figures in run["episode_figures"].items():
         if figures:
             title = "episodes of training" if split == "train" else "held-out episodes of the last evaluation"
@@ -99,21 +113,24 @@ def _head(run: Mapping[str, Any]) -> RenderableType:
     return Group(line, shown(run["error"], "red")) if run["error"] else line
 
 
-def _curves(metrics: Mapping[str, Any]) -> RenderableType:
+def _curves(metrics: Mapping[str, Any], width: int) -> RenderableType:
     series = metrics["series"]
     names = [name for name in _FIGURES if name in series] or sorted(series)[:20]
+    headings = ("first", "last") if width < _NARROW else ("first", "last", "least", "most")
+    longest = max(map(len, names))
+    room = min(_CURVE, max(10, width - min(longest, 40) - 12 * len(headings) - 8))
     table = Table(title="figures by step", title_justify="left")
-    table.add_column("figure")
-    for heading in ("first", "last", "least", "most"):
+    table.add_column("figure", overflow="fold", min_width=min(longest, 34))
+    for heading in headings:
         table.add_column(heading, justify="right")
-    table.add_column(f"steps {metrics['steps'][0]} to {metrics['steps'][-1]}")
+    table.add_column(f"steps {metrics['steps'][0]} to {metrics['steps'][-1]}", min_width=room)
     for name in names:
         known = [value for value in series[name] if value is not None]
         if known:
             ends = (known[0], known[-1], min(known), max(known))
             # Of a figure that only some steps have, the others are no gaps.
-            curve = sparkline(known if len(known) < len(series[name]) / 2 else series[name], _CURVE)
-            table.add_row(shown(name), *map(number, ends), curve)
+            curve = sparkline(known if len(known) < len(series[name]) / 2 else series[name], room)
+            table.add_row(shown(name), *map(number, ends[: len(headings)]), curve)
     return table
 
 

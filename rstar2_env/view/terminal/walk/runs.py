@@ -1,0 +1,91 @@
+"""The list of runs, and the overview of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual import work
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+
+from rstar2_env.view.answers import Answers
+from rstar2_env.view.terminal.overview import COLUMNS, run_overview
+from rstar2_env.view.terminal.walk.episodes import EpisodesScreen
+from rstar2_env.view.terminal.walk.lines import Lines
+from rstar2_env.view.terminal.walk.rows import Row, RowTable
+from rstar2_env.view.terminal.walk.screen import RunScreen, reading
+
+
+class RunsScreen(RunScreen[None]):
+    """The list of runs."""
+
+    def body(self) -> Iterable[Widget]:
+        """A table."""
+        yield RowTable(COLUMNS, self._rows, "There are no runs.")
+
+    def look(self) -> None:
+        """Fetch the rows in view again."""
+        self.query_one(RowTable).again()
+
+    def _rows(self, offset: int, limit: int) -> tuple[list[Row], int]:
+        rows = self.answers.runs()["runs"]
+        return rows[offset : offset + limit], len(rows)
+
+    def on_row_table_fetched(self) -> None:
+        """Say how many there are."""
+        table = self.query_one(RowTable)
+        self.say(more=f"{table.total or 0:,}", wrong=table.problem)
+
+    def on_row_table_opened(self, event: RowTable.Opened) -> None:
+        """Show one."""
+        self.app.push_screen(OverviewScreen(self.answers, event.row["run"]))
+
+
+class OverviewScreen(RunScreen[None]):
+    """The overview of a run."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,e", "episodes", "Episodes", key_display="⏎"),
+        Binding("n,right", "beside(1)", "Next run", key_display="n"),
+        Binding("p,left", "beside(-1)", "Previous run", key_display="p"),
+    ]
+
+    def __init__(self, answers: Answers, run: str) -> None:
+        super().__init__(answers, run)
+        self._names: list[str] = []
+
+    def body(self) -> Iterable[Widget]:
+        """Lines, as they are printed too."""
+        yield Lines()
+
+    def look(self) -> None:
+        """Show the run as it is now."""
+        self._show(anew=False)
+
+    @work(exclusive=True)
+    async def _show(self, *, anew: bool) -> None:
+        run = self.run_name
+        found = await self.known(lambda: (self.answers.run(run), self.answers.metrics(run), self.answers.runs()))
+        if isinstance(found, str):
+            self.say(run, wrong=found)
+            return
+        row, metrics, runs = found
+        self._names = [one["run"] for one in runs["runs"]]
+        self.refresh_bindings()
+        self.say(run, more=reading(row))
+        self.query_one(Lines).show(run_overview(row, metrics).renderables, anew=anew)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Beside the only run there is none."""
+        return len(self._names) > 1 if action == "beside" else super().check_action(action, parameters)
+
+    def action_beside(self, by: int) -> None:
+        """Show the next run, or the one before."""
+        if self.run_name in self._names:
+            self.run_name = self._names[(self._names.index(self.run_name) + by) % len(self._names)]
+            self._show(anew=True)
+
+    def action_episodes(self) -> None:
+        """Show its episodes."""
+        self.app.push_screen(EpisodesScreen(self.answers, self.run_name))
