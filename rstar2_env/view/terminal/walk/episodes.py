@@ -64,6 +64,7 @@ class EpisodesScreen(RunScreen[None]):
         super().__init__(answers, run)
         self.asked: dict[str, str] = {}
         self._partial = False
+        self._left_at: str | None = None  # the episode that was shown last, until the cursor is on it
 
     def body(self) -> Iterable[Widget]:
         """What was asked for, if anything was, and the table."""
@@ -72,17 +73,17 @@ class EpisodesScreen(RunScreen[None]):
 
     def look(self) -> None:
         """Fetch the rows in view again; the cursor stays on its episode."""
-        self._follow(None)
+        self._follow()
 
     @work(exclusive=True)
-    async def _follow(self, key: str | None) -> None:
-        """Fetch the rows in view again, with the cursor on an episode; by default the one that it is on."""
+    async def _follow(self) -> None:
         table = self.query_one(RowTable)
         row = table.row(table.cursor)
-        wanted = key or (row["key"] if row else None)
+        wanted = self._left_at or (row["key"] if row else None)
         if wanted is not None:
             found = await self.known(lambda: self.answers.place(self.run_name, wanted, self.asked))
             if not isinstance(found, str) and found["place"] is not None:
+                self._left_at = None
                 table.again(found["total"], found["place"])
                 return
         table.again()
@@ -105,7 +106,8 @@ class EpisodesScreen(RunScreen[None]):
         self.app.push_screen(screen, self._back_from)
 
     def _back_from(self, key: str | None) -> None:
-        self._follow(key)
+        self._left_at = key
+        self.look()
 
     def _ask(self, asked: dict[str, str]) -> None:
         self.asked = {name: value for name, value in asked.items() if value}
@@ -116,6 +118,7 @@ class EpisodesScreen(RunScreen[None]):
         line = self.query_one("#asked", Static)
         line.update(said)
         line.display = bool(said.plain)
+        self._left_at = None
         self.query_one(RowTable).begin()
 
     def _filter(self) -> str:
