@@ -101,6 +101,5 @@ def reading(row: dict[str, Any]) -> str:
         row: As ``Answers.row`` has it.
     """
     if row["indexing"]:
-        done, total = (row["indexing"][name] / 1e6 for name in ("done", "total"))
-        return f"reading {done:.0f} of {total:.0f} MB"
-    return f"{row['searchable']['done']:,} searchable" if row["searchable"] else ""
+        return f"reading: {row['indexing']['done'] / max(1, row['indexing']['total']):.0%}"
+    return f"searchable: {row['searchable']['done']:,} episodes" if row["searchable"] else ""

@@ -50,7 +50,7 @@ def test_only_pages_in_view_are_fetched_of_many_rows(tmp_path, monkeypatch):
         await walker.press("r", until="sort -reward")
         await walker.until(f"eval-0-{ROWS - 1} ")
         assert walker.table.cursor == 0
-        await walker.press("pagedown", until=f"eval-0-{ROWS - 21} ")
+        await walker.press("pagedown", "pagedown", until=f"eval-0-{ROWS - 39} ")
         assert len(walker.table.pages) <= 8
         assert {limit for _, limit in asked} == {100}
         assert len(asked) < 30

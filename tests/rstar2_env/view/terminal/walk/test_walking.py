@@ -280,6 +280,7 @@ def test_the_keys_stand_in_the_last_line_of_every_screen(made, cache, size):
             assert len(walker.lines) <= size[1]
         await walker.press("question_mark", until="Next message")
         await walker.press("escape", until=lambda: "Next message" not in walker.text)
+
     walk(act, made, cache=cache, size=size)
 
 
