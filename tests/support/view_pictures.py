@@ -6,6 +6,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from made_runs import MadeRun, write_evaluation, write_training
 from places import DOCS
 from spelled_tokens import write_spelled
 from waiting import wait_for
+from walked import Walker, walk
 
 from rstar2_env.core.run_folder import EpisodeEntry, read_run
 from rstar2_env.view.server import ViewServer
@@ -34,6 +36,7 @@ class Picture:
         at: The heading to scroll to; empty for the top.
         click: What to click on, as a selector; empty for nothing.
         height: Of the window, in pixels.
+        keys: Pressed in a terminal that walks through ``roc-0``, which is then drawn in place of a page.
     """
 
     view: str
@@ -42,6 +45,7 @@ class Picture:
     at: str = ""
     click: str = ""
     height: int = 720
+    keys: tuple[str, ...] = ()
 
 
 _OVERVIEW = "overview?runs=roc-0,roc-1,grpo-0"
@@ -64,6 +68,9 @@ PICTURES = {
     "problems": Picture("runs/roc-0/problems?sort=success"),
     "compare": Picture(_COMPARE),
     "compare-narrow-dark": Picture(_COMPARE, 390, dark=True, height=900),
+    "terminal": Picture(
+        "", 1240, height=636, keys=("enter", "f", *"split=train&status=error", "enter", "down", "down")
+    ),
 }
 """The pictures, by name."""
 _NO_PATHS = "document.querySelectorAll('.path, .run-path').forEach((one) => { one.hidden = true; })"
@@ -89,6 +96,9 @@ def draw(browser: Any, chosen: Sequence[str], out: Path, *, steps: int = 60) -> 
             pages = Watched(browser)
             for name in chosen:
                 picture = PICTURES[name]
+                if picture.keys:
+                    _draw_terminal(pages, runs / "roc-0", picture, out / f"{name}.png")
+                    continue
                 address = f"{server.link}#/{picture.view.format(**named)}"
                 page = pages.open(address, width=picture.width, height=picture.height, dark=picture.dark)
                 page.evaluate(_NO_PATHS)
@@ -99,6 +109,25 @@ def draw(browser: Any, chosen: Sequence[str], out: Path, *, steps: int = 60) -> 
                 page.evaluate(_DRAWN)  # plots are drawn when they come into view
                 page.screenshot(path=out / f"{name}.png")
             pages.close()
+
+
+def _draw_terminal(pages: Watched, run: Path, picture: Picture, file: Path) -> None:
+    async def act(walker: Walker) -> None:
+        await walker.until("figures by step")
+        for key in picture.keys:
+            await walker.press(key)
+        await walker.until(lambda: bool(walker.keys()))
+        drawn.write_text(walker.app.export_screenshot(title=f"rstar2 view --text {run.name}"), "utf-8")
+
+    drawn = file.with_suffix(".svg")
+    # Playwright's event loop runs in this thread.
+    with ThreadPoolExecutor(1) as beside:
+        beside.submit(walk, act, run, cache=run.parent.parent / "cache", size=(100, 24)).result()
+    page = pages.browser.new_page(viewport={"width": picture.width, "height": picture.height})
+    page.goto(drawn.as_uri())
+    page.screenshot(path=file)
+    page.close()
+    drawn.unlink()
 
 
 def _make(runs: Path, steps: int) -> None:

@@ -38,8 +38,8 @@ class Walk(App[None], inherit_bindings=False):
         Binding("ctrl+z", "suspend_process", "Suspend", show=False),
     ]
     CSS = """
-    #head { height: 1; padding: 0 1; background: $panel; text-wrap: nowrap; text-overflow: ellipsis; }
-    #asked { height: 1; display: none; text-wrap: nowrap; text-overflow: ellipsis; }
+    #head { height: 1; padding: 0 1; background: $panel; }
+    #asked { height: 1; display: none; }
     ModalScreen { align: center middle; background: $background 40%; }
     .window { border: round $accent; background: $surface; padding: 0 1; width: 76; max-width: 100%; height: auto;
               max-height: 80%; }

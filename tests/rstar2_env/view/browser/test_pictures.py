@@ -36,7 +36,7 @@ def _shown(page):
 
 @pytest.mark.slow
 def test_pictures_of_every_kind_are_drawn(chromium, tmp_path):
-    chosen = ("overview-tools", "episode-narrow-dark", "tokens", "group")
+    chosen = ("overview-tools", "episode-narrow-dark", "tokens", "group", "terminal")
     draw(chromium.browser, chosen, tmp_path, steps=8)
     for name in chosen:
         assert size_of(tmp_path / f"{name}.png") == (PICTURES[name].width, PICTURES[name].height)
