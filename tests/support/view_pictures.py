@@ -16,7 +16,6 @@ from made_runs import MadeRun, write_evaluation, write_training
 from places import DOCS
 from spelled_tokens import write_spelled
 from waiting import wait_for
-from walked import Walker, walk
 
 from rstar2_env.core.run_folder import EpisodeEntry, read_run
 from rstar2_env.view.server import ViewServer
@@ -112,6 +111,8 @@ def draw(browser: Any, chosen: Sequence[str], out: Path, *, steps: int = 60) -> 
 
 
 def _draw_terminal(pages: Watched, run: Path, picture: Picture, file: Path) -> None:
+    from walked import Walker, walk  # textual is needed for this picture alone
+
     async def act(walker: Walker) -> None:
         await walker.until("figures by step")
         for key in picture.keys:

@@ -18,7 +18,7 @@ from rstar2_env.view.terminal.walk.app import Walk
 from rstar2_env.view.terminal.walk.lines import Lines
 from rstar2_env.view.terminal.walk.rows import RowTable
 
-PATIENCE_S = 25.0
+PATIENCE_S = 120.0
 _PART = re.compile(r'<text[^>]* x="([\d.]+)"[^>]*clip-path="url\(#[^"]*-line-(\d+)\)"[^>]*>([^<]*)</text>')
 """A part of a line of the terminal in the picture that textual makes of it, which leaves out what is blank."""
 _WIDTH = 12.2

@@ -13,7 +13,7 @@ from rstar2_env.core.run_folder import Decision, RunWriter
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.view.index import RunIndex
 from rstar2_env.view.queries import problems
-from rstar2_env.view.queries.episodes import list_episodes, page_of
+from rstar2_env.view.queries.episodes import find_place, list_episodes, page_of
 from rstar2_env.view.queries.figures import of_splits
 from rstar2_env.view.queries.filters import SORTS, words_query
 from rstar2_env.view.queries.groups import list_groups
@@ -155,6 +155,21 @@ def test_pages_together_are_the_whole_list(index, rows):
         list_episodes(index, {"sort": "-reward", "offset": str(at), "limit": "17"})["rows"] for at in range(0, 230, 17)
     ]
     assert sorted(row["key"] for page in pages for row in page) == sorted(row["key"] for row in rows)
+
+
+@pytest.mark.parametrize("asked", [{}, {"kept": "0", "sort": "-reward"}, {"q": "alpha", "sort": "problem_id"}], ids=str)
+def test_every_episode_has_its_place_and_its_neighbours_in_the_table(index, rows, asked):
+    keys = [row["key"] for row in list_episodes(index, {**asked, "limit": "1000"})["rows"]]
+    assert len(keys) > 10
+    for at, key in enumerate(keys):
+        found = find_place(index, asked, key)
+        assert (found["place"], found["total"]) == (at, len(keys))
+        assert found["previous"] == (keys[at - 1] if at else None)
+        assert found["next"] == (keys[at + 1] if at + 1 < len(keys) else None)
+    for key in {row["key"] for row in rows} - set(keys):
+        assert find_place(index, asked, key) == {"total": len(keys), "place": None, "previous": None, "next": None}
+    with pytest.raises(KeyError):
+        find_place(index, asked, "train-99-99")
 
 
 @pytest.mark.parametrize(

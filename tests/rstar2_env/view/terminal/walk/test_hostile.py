@@ -16,6 +16,7 @@ TURNING = set(map(chr, (0x202A, 0x202E, 0x2066, 0x2069, 0x200E, 0x200F, 0x061C, 
 MARKUP = "[bold]b[/bold] [/x] [@click=app.quit]c[/] [link=file:///x]l[/link]"
 
 
+@pytest.mark.slow
 def test_no_screen_of_a_hostile_run_holds_a_control_or_loses_a_word(tmp_path):
     folder = write_hostile(tmp_path).folder
 

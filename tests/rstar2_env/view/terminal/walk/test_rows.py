@@ -25,6 +25,7 @@ def written(file, rows=ROWS):
     return file
 
 
+@pytest.mark.slow
 def test_only_pages_in_view_are_fetched_of_many_rows(tmp_path, monkeypatch):
     asked = []
     real = Answers.episodes

@@ -262,7 +262,7 @@ def test_a_run_that_goes_away_is_told(tmp_path, cache):
         await walker.press("enter", until="figures by step")
         await walker.press("enter", until="15 episodes")
         shutil.rmtree(tmp_path / "runs" / "a")
-        await walker.press("enter", until=lambda: "train" in walker.text or "eval" in walker.text)
+        await walker.press("enter", until=lambda: bool(re.search(r"runs › a › eval-0-0   [A-Z\[]", walker.lines[0])))
         await walker.press("escape", "escape", "escape", until="runs   1")
 
     walk(act, tmp_path / "runs", cache=cache)
