@@ -92,3 +92,9 @@ def test_columns_fit_or_are_at_their_least(wanted, width, question):
     if widths[:5] != wanted:
         assert gap == 1, "the gaps are closed before anything is cut"
         assert widths[5] == 0, "what is spare goes first"
+
+
+def test_the_widest_column_gives_first():
+    columns = [Column(str(at), lambda row: Text(), least=4) for at in range(3)]
+    assert fitted(columns, [6, 30, 12], 40) == ([6, 19, 12], 1)
+    assert fitted(columns, [6, 30, 12], 54) == ([6, 30, 12], 2)
