@@ -111,7 +111,7 @@ site_tests = export RSTAR2_SITE=1; $(RUN)/python -m pytest -n 2 $(1) $(ARGS) || 
 docs-test: $(VENV)/.tested view-if-node
 	$(call site_tests,tests/site/test_notebooks.py)
 	$(RUN)/python tools/docs_site/build.py
-	$(call site_tests,tests/site/test_pages.py)
+	$(call site_tests,tests/site/test_pages.py tests/site/test_pictures.py)
 
 install: $(VENV)/.installed
 

@@ -9,7 +9,9 @@ import sys
 import tomllib
 
 import pytest
+from pictures import check
 from places import DOCS, ROOT
+from site_pictures import MOST_BYTES_OF_ALL, OUT, PICTURES
 
 WORDS = {
     word: number
@@ -100,6 +102,14 @@ def test_every_example_is_in_the_table_of_examples():
     }
 
 
-def test_every_picture_of_the_viewer_is_on_its_page():
-    pictures = {path.name for path in (DOCS / "pictures" / "view").glob("*.png")}
-    assert set(re.findall(r"\]\(pictures/view/([\w-]+\.png)", (DOCS / "viewer.md").read_text("utf-8"))) == pictures
+@pytest.mark.parametrize(("kind", "page"), [("view", "viewer.md"), ("site", "releasing.md")])
+def test_every_picture_of_a_program_is_on_its_page(kind, page):
+    pictures = {path.name for path in (DOCS / "pictures" / kind).glob("*.png")}
+    text = (DOCS / page).read_text("utf-8")
+    assert set(re.findall(rf"\]\(pictures/{kind}/([\w-]+\.png)", text)) == pictures
+    assert f"tests/support/{kind}_pictures.py" in text
+
+
+def test_the_pictures_of_the_site_are_those_that_are_drawn_and_small():
+    check(OUT, PICTURES)
+    assert sum(path.stat().st_size for path in OUT.iterdir()) < MOST_BYTES_OF_ALL

@@ -54,6 +54,28 @@ def test_the_search_finds_a_page_without_a_server(look):
     assert "index.html" not in page.url
 
 
+def test_what_is_named_in_a_title_is_found_first(look):
+    page = look("index.html")
+    page.keyboard.press("f")
+    page.keyboard.type("resample on correct", delay=5)
+    expect(page.locator(".md-search-result__item h1").first).to_contain_text("GRPO-RoC", timeout=PATIENCE_MS)
+
+
+@pytest.mark.parametrize(("place", "which"), [("environments.html", "a code"), ("gallery/statuses.html", "code")])
+def test_a_name_in_a_table_stays_on_one_line(look, place, which):
+    names = look(place, width=390).locator(f"table td:first-child {which}")
+    broken = [one for one in names.all() if one.evaluate("node => node.getClientRects().length") > 1]
+    assert [one.inner_text() for one in broken] == []
+    assert names.count() > 10
+
+
+def test_a_plot_lies_on_dark_paper_on_a_dark_page(look):
+    picture = "node => getComputedStyle(node).filter"
+    plot = "img[src$='learning.png']"
+    assert "invert" in look("index.html", dark=True).locator(plot).evaluate(picture)
+    assert look("index.html").locator(plot).evaluate(picture) == "none"
+
+
 def test_the_front_page_leads_to_the_first_steps(look):
     page = look("index.html")
     page.locator(".md-content a", has_text="five minutes").first.click()

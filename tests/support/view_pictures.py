@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from chromium import Chromium, Watched
+from chromium import Watched
 from made_runs import MadeRun, write_evaluation, write_training
+from pictures import Picture, main, take
 from places import DOCS
 from spelled_tokens import write_spelled
 from waiting import wait_for
@@ -21,31 +20,6 @@ from rstar2_env.core.run_folder import EpisodeEntry, read_run
 from rstar2_env.view.server import ViewServer
 
 OUT = DOCS / "pictures" / "view"
-MOST_BYTES = 300_000
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A view to draw.
-
-    Attributes:
-        view: Its address; ``{kept}`` stands for an episode of ``roc-0`` that trains, ``{group}`` for its group.
-        width: Of the window, in pixels.
-        dark: Whether the page is dark.
-        at: The heading to scroll to; empty for the top.
-        click: What to click on, as a selector; empty for nothing.
-        height: Of the window, in pixels.
-        keys: Pressed in a terminal that walks through ``roc-0``, which is then drawn in place of a page.
-    """
-
-    view: str
-    width: int = 1440
-    dark: bool = False
-    at: str = ""
-    click: str = ""
-    height: int = 720
-    keys: tuple[str, ...] = ()
-
 
 _OVERVIEW = "overview?runs=roc-0,roc-1,grpo-0"
 _ONE = "runs/roc-0?smooth=0.6"
@@ -71,10 +45,8 @@ PICTURES = {
         "", 1240, height=636, keys=("enter", "f", *"split=train&status=error", "enter", "down", "down")
     ),
 }
-"""The pictures, by name."""
+"""The pictures, by name. ``{kept}`` stands for an episode of ``roc-0`` that trains, ``{group}`` for its group."""
 _NO_PATHS = "document.querySelectorAll('.path, .run-path').forEach((one) => { one.hidden = true; })"
-_TO = "node => window.scrollBy(0, node.getBoundingClientRect().top - 72)"
-_DRAWN = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))"
 
 
 def draw(browser: Any, chosen: Sequence[str], out: Path, *, steps: int = 60) -> None:
@@ -101,12 +73,7 @@ def draw(browser: Any, chosen: Sequence[str], out: Path, *, steps: int = 60) -> 
                 address = f"{server.link}#/{picture.view.format(**named)}"
                 page = pages.open(address, width=picture.width, height=picture.height, dark=picture.dark)
                 page.evaluate(_NO_PATHS)
-                if picture.at:
-                    page.get_by_role("heading", name=picture.at, exact=True).evaluate(_TO)
-                if picture.click:
-                    page.locator(picture.click).click()
-                page.evaluate(_DRAWN)  # plots are drawn when they come into view
-                page.screenshot(path=out / f"{name}.png")
+                take(page, picture, out / f"{name}.png")
             pages.close()
 
 
@@ -162,15 +129,5 @@ def _named(run: Path) -> dict[str, str]:
     return {"kept": f"train-{step}-{at}", "group": f"{step}/{one.episode.group}"}
 
 
-def main() -> None:
-    """Draw the pictures that the command line names, or all."""
-    OUT.mkdir(parents=True, exist_ok=True)
-    chromium = Chromium()
-    try:
-        draw(chromium.browser, sys.argv[1:] or list(PICTURES), OUT)
-    finally:
-        chromium.close()
-
-
 if __name__ == "__main__":
-    main()
+    main(draw, PICTURES, OUT)

@@ -37,6 +37,8 @@ _LANGUAGES = {
     ".md": "markdown", ".cff": "yaml", ".sh": "sh",
 }  # fmt: skip
 _ITEM = re.compile(r"^(?:[-*+]|\d+[.)])\s")
+_FRONT = "---\nhide:\n  - navigation\n---\n"
+"""The front page has the whole width: beside it the navigation would have one entry, itself."""
 _HIDDEN = "---\nsearch:\n  exclude: true\nhide:\n  - navigation\n  - toc\n---\n"
 
 
@@ -70,7 +72,8 @@ class Stage:
         found |= {path: path.removeprefix("docs/") for path in tracked if path.startswith("docs/")}
         for path, place in found.items():
             if path.endswith(".md"):
-                self.add(place, (ROOT / path).read_text("utf-8"), PurePosixPath(path))
+                text = (ROOT / path).read_text("utf-8")
+                self.add(place, _FRONT + text if place == "index.md" else text, PurePosixPath(path))
             elif Path(path).suffix in _COPIED:
                 target = self._folder / place
                 target.parent.mkdir(parents=True, exist_ok=True)

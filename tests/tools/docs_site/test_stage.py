@@ -43,6 +43,12 @@ def test_a_source_with_fences_of_its_own_is_shown_whole(stage, tmp_path):
     assert shown.startswith("---\nsearch:\n  exclude: true\n")
 
 
+def test_the_front_page_alone_has_no_navigation_beside_it(stage, tmp_path):
+    stage.documents()
+    hidden = [page for page in stage.pages if "hide:\n  - navigation" in (tmp_path / "pages" / page).read_text()]
+    assert hidden == ["index.md"]
+
+
 def test_a_list_after_a_paragraph_gets_room_and_nothing_else_changes():
     assert _with_room_for_lists("text\n- a\n  b\n- c") == "text\n\n- a\n  b\n- c"
     same = "# Head\n- a\n- b\n\n1. one\n   more\n2. two\n\n```md\ntext\n- a\n```\n"

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import struct
-
 import pytest
+from pictures import MOST_BYTES, check, size_of
 from places import DOCS
-from view_pictures import MOST_BYTES, OUT, PICTURES, draw
-
-
-def size_of(file):
-    """Width and height of a PNG."""
-    begin = file.read_bytes()[:24]
-    assert begin[:8] == b"\x89PNG\r\n\x1a\n"
-    return struct.unpack(">II", begin[16:24])
+from view_pictures import OUT, PICTURES, draw
 
 
 def test_the_pictures_of_the_documents_are_those_that_are_drawn_and_small():
-    files = {file.stem: file for file in OUT.iterdir()}
-    assert set(files) == set(PICTURES)
-    for name, picture in PICTURES.items():
-        assert size_of(files[name]) == (picture.width, picture.height), name
-        assert files[name].stat().st_size < MOST_BYTES, name
+    check(OUT, PICTURES)
     page = (DOCS / "viewer.md").read_text()
     assert all(word in PICTURES for word in _shown(page))
     assert "tests/support/view_pictures.py" in page
