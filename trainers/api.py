@@ -21,6 +21,7 @@ from .config_files import RUN_FILE, OptionsFile, is_file_name, is_run, read_file
 from .layers import merged, read_slot
 from .names import in_groups
 from .parts import make_parts
+from .resume import check_begun
 from .samplers.base import problems_of
 
 
@@ -49,6 +50,7 @@ def make_trainer(name: str, *layers: Mapping[str, Any], callbacks: Sequence[Any]
     config = recipe.configure(of_file, *layers)
     config.parts.hook += read_slot("hook", list(callbacks))
     check_folder(config.run.output_dir, "output_dir")
+    check_begun(config.run.output_dir, resume=config.run.resume)
     check_model(config.model.path)
     if isinstance(config.rollout.env, str):
         _try_environments(config)

@@ -15,6 +15,7 @@ from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.lines import plain
+from rstar2_env.core.run_folder.layout import RUN_FILE
 
 from .checkpoints import newest_checkpoint, step_of
 
@@ -55,6 +56,29 @@ class TrainingStopped(KeyboardInterrupt):
     """
 
     told = True
+
+
+def check_begun(folder: str | Path, *, resume: bool) -> None:
+    """Check that a folder may take a run: that it holds none, or one to go on with where that is asked for.
+
+    Raises:
+        ConfigurationError: It holds a run and ``resume`` is off, or no checkpoint and ``resume`` is on.
+    """
+    folder = Path(folder)
+    newest = newest_checkpoint(folder)
+    if resume:
+        if newest is None:
+            raise ConfigurationError(_nothing_to_resume(folder), option="resume")
+    elif newest is not None:
+        raise ConfigurationError(
+            f"{folder} holds a run already: choose another folder, or continue it.", option="resume"
+        )
+    elif (folder / RUN_FILE).exists():
+        raise ConfigurationError(
+            f"{folder} holds a run already, which has no checkpoint to continue from: choose another folder, "
+            "or remove this one.",
+            option="output_dir",
+        )
 
 
 def checkpoint_to_resume(

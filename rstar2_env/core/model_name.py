@@ -15,6 +15,7 @@ from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.hub import ask_hub
+from rstar2_env.core.run_folder.layout import RUN_FILE
 
 _CONFIGS = ("config.json", "adapter_config.json")
 _HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(/[A-Za-z0-9_][\w.-]*)?")
@@ -38,6 +39,7 @@ def check_model(model: Any) -> None:
             inside = sorted(found.parent.name for config in _CONFIGS for found in path.glob(f"*/{config}"))
             hint = f" There is one in {path / inside[0]}." if inside else ""
             raise ConfigurationError(f"The folder {name} holds no model: it has no config.json.{hint}", option="model")
+        _check_run(path)
         _check_base(path)
     elif path.exists():
         raise ConfigurationError(
@@ -48,6 +50,16 @@ def check_model(model: Any) -> None:
     elif not _is_cached(name) and (answer := ask_hub("models", name)) is not None:
         raise ConfigurationError(
             f"{name!r} is no model: there is no such folder, and {answer}.{_near(path)}", option="model"
+        )
+
+
+def _check_run(folder: Path) -> None:
+    """Check that a folder is not that of a run, whose ``config.json`` has its options, with the model further down."""
+    inside = [folder / name for name in ("best", "final") if (folder / name).is_dir()]
+    if inside and (folder / RUN_FILE).is_file() and not any(folder.glob("*.safetensors")):
+        raise ConfigurationError(
+            f"{folder} is the folder of a run, not of a model: name its weights, {' or '.join(map(str, inside))}.",
+            option="model",
         )
 
 

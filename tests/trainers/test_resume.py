@@ -94,6 +94,24 @@ def test_a_run_that_does_not_say_what_it_began_with_is_refused(run):
         checkpoint_to_resume(run, BEGAN, steps=10)
 
 
+@pytest.mark.parametrize(
+    ("at", "resume", "said"), [("run", False, "holds a run already"), ("rum", True, "Did you mean")]
+)
+def test_a_folder_that_does_not_fit_is_refused_before_torch_is_loaded(run, at, resume, said):
+    code = f"""
+import sys
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.trainers import make
+try:
+    make("grpo", model=object(), output_dir={str(run.parent / at)!r}, resume={resume})
+except ConfigurationError as error:
+    print(error, "torch" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert said in done.stdout, done.stderr
+    assert done.stdout.endswith("False\n")
+
+
 def test_checking_needs_no_torch():
     program = "import sys, rstar2_env.trainers.resume; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0

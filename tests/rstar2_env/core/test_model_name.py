@@ -22,6 +22,9 @@ def models(tmp_path):
     (tmp_path / "run" / "best" / "config.json").write_text("{}")
     (tmp_path / "adapter").mkdir()
     (tmp_path / "adapter" / "adapter_config.json").write_text("{}")
+    (tmp_path / "trained" / "final").mkdir(parents=True)
+    for name in ("config.json", "run.json"):
+        (tmp_path / "trained" / name).write_text("{}")
     (tmp_path / "notes.txt").write_text("")
     return tmp_path
 
@@ -38,6 +41,7 @@ def test_a_folder_with_a_model_is_one(models, name):
     [
         ("strat", r"There is no folder .*strat\. Did you mean .*start\?"),
         ("run", r"no config.json\. There is one in .*run/best"),
+        ("trained", r"is the folder of a run, not of a model: name its weights, .*trained/final \("),
         ("notes.txt", "is a file"),
         ("a/b/c/d", "There is no folder"),
     ],

@@ -15,7 +15,6 @@ from accelerate.utils import gather_object
 from transformers import PrinterCallback
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.row import FloatArray, Row
 from rstar2_env.core.run_folder import RunWriter, TokensEntry, read_run
 from rstar2_env.rewards.judges import make_reward_judge
@@ -24,14 +23,14 @@ from rstar2_env.rollout import EpisodeRequest
 from ...about_problems import about_problems
 from ...base import TrainResult
 from ...batch import Batch
-from ...checkpoints import newest_checkpoint, step_of
+from ...checkpoints import step_of
 from ...collector import Collector
 from ...config import TrainConfig
 from ...episode_queue.adaptive import adaptive
 from ...metrics import metrics
 from ...model_card import write_cards
 from ...parts import correction_of, make_parts
-from ...resume import checkpoint_to_resume
+from ...resume import check_begun, checkpoint_to_resume
 from ...rollouts.base import HoldsOlder
 from ...samplers.uniform import Uniform
 from .arguments import run_arguments
@@ -349,18 +348,9 @@ class TrlRun:
         return {"trainer": self.name, **self.config.record()}
 
     def _find_checkpoint(self) -> Path | None:
+        check_begun(self._folder, resume=self.config.run.resume)
         if self.config.run.resume:
             return checkpoint_to_resume(self._folder, self._record(), steps=self.config.run.steps)
-        if newest_checkpoint(self._folder) is not None:
-            raise ConfigurationError(
-                f"{self._folder} holds a run already: choose another folder, or continue it.", option="resume"
-            )
-        if (self._folder / "run.json").exists():
-            raise ConfigurationError(
-                f"{self._folder} holds a run already, which has no checkpoint to continue from: choose another folder, "
-                "or remove this one.",
-                option="output_dir",
-            )
         return None
 
 

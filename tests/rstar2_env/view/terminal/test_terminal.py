@@ -188,6 +188,13 @@ def test_markup_in_a_table_of_episodes_is_text(tmp_path, field):
     assert MARKUP in text
 
 
+@pytest.mark.parametrize(("written", "said"), [("", "holds no episode"), ('{"a": 1}\n', "line 1: it is no episode")])
+def test_a_file_without_an_episode_is_not_shown_as_an_evaluation(tmp_path, written, said):
+    (tmp_path / "other.jsonl").write_text(written)
+    with pytest.raises(ConfigurationError, match=said):
+        text_view([tmp_path / "other.jsonl"], cache=tmp_path / "cache")
+
+
 def test_markup_in_the_name_of_a_file_is_text(tmp_path):
     (tmp_path / "[").mkdir()
     file = tmp_path / "[" / "x].jsonl"
