@@ -37,6 +37,11 @@ def newest_checkpoint(folder: Path) -> Path | None:
     return next(reversed(whole_checkpoints(folder)), None)
 
 
+def checkpoint_at(folder: Path) -> Path | None:
+    """Return a checkpoint that was written to the end: the folder itself, or the newest of the run in it."""
+    return folder if (folder / MARKER).exists() else newest_checkpoint(folder)
+
+
 def mark_unfinished(checkpoint: Path) -> None:
     """Say that a checkpoint is about to be written, again perhaps."""
     (checkpoint / MARKER).unlink(missing_ok=True)

@@ -253,6 +253,8 @@ class OptimOptions:
         learning_rate: Peak learning rate of AdamW.
         warmup_steps: Steps of linear warm-up.
         lr_scheduler: Learning rate schedule, one of transformers' names.
+        begin_from: Folder of an earlier run, or of one of its checkpoints, with the state of whose optimizer this one
+            begins; its learning rate, schedule and warm-up are its own.
         weight_decay: Weight decay of AdamW.
         max_grad_norm: Largest gradient norm; larger gradients are clipped to it. 0 disables clipping.
         updates_per_rollout: Optimization passes over each batch of episodes.
@@ -266,6 +268,7 @@ class OptimOptions:
     learning_rate: float = option(1e-6, above=0)
     warmup_steps: int = option(0, least=0)
     lr_scheduler: str = option("constant_with_warmup", choices=LR_SCHEDULERS)
+    begin_from: str | os.PathLike[str] | None = None
     weight_decay: float = option(0.01, least=0)
     max_grad_norm: float = option(1.0, least=0)
     updates_per_rollout: int = option(1, least=1)
@@ -280,6 +283,8 @@ class OptimOptions:
             ConfigurationError: A value is out of its range; the message names the option.
         """
         check_options(self, "optim.")
+        if self.begin_from is not None:
+            self.begin_from = os.fspath(self.begin_from)
 
 
 @dataclass(slots=True)

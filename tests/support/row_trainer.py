@@ -81,6 +81,7 @@ def row_trainer(
     sharding: Sharding = "none",
     lora: bool = False,
     waits: bool = False,
+    begin_from: Path | None = None,
     **options: Any,
 ) -> tuple[CollectorTrainer, Followed]:
     """A trainer of a model in a folder, on the given rows, and what it shows.
@@ -97,6 +98,7 @@ def row_trainer(
         sharding: What several processes divide.
         lora: Train adapters, which change the model from the start.
         waits: Leave the weights to the first process.
+        begin_from: A checkpoint of another trainer, with whose optimizer's state it begins.
         **options: Fields of ``GRPOConfig``.
     """
     policy: Any = pretrained(str(model), ModelOptions(str(model)), torch.float32, waits=waits)
@@ -125,6 +127,7 @@ def row_trainer(
         stateful={"collector": given},
         keep_checkpoints=keep_checkpoints,
         sharding=sharding,
+        begin_from=begin_from,
         model=policy,
         processing_class=AutoTokenizer.from_pretrained(model, padding_side="left"),
         args=arguments(folder, **{**defaults, **options}),

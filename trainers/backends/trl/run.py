@@ -35,6 +35,7 @@ from ...rollouts.base import HoldsOlder
 from ...samplers.uniform import Uniform
 from .arguments import run_arguments
 from .callbacks import BEST_DIR, Console, Evaluation, RunEvents
+from .carried import checkpoint_to_carry
 from .checks import check_config
 from .engine import PolicyEngine
 from .hooks import Hooks
@@ -69,8 +70,8 @@ class TrlRun:
         config: Options of the run.
 
     Raises:
-        ConfigurationError: The options contradict each other or do not fit the number of processes, or the folder holds
-            an earlier run and ``resume`` is off.
+        ConfigurationError: The options contradict each other or do not fit the number of processes, the folder holds
+            an earlier run and ``resume`` is off, or the optimizer's state to begin with does not fit.
     """
 
     def __init__(self, name: str, config: TrainConfig) -> None:
@@ -83,6 +84,9 @@ class TrlRun:
         self._folder = Path(config.run.output_dir)
         self._ranks = AccelerateRanks(processes(config.run.process_timeout_s))
         self._checkpoint = self._find_checkpoint()
+        carried = None
+        if self._checkpoint is None and config.optim.begin_from is not None:
+            carried = checkpoint_to_carry(config.optim.begin_from)
         parts = make_parts(config)
         # The first process sends the weights, unless others need them whole before they are divided.
         waits = sharding == "fsdp2" and self._ranks.rank > 0 and not isinstance(parts.rollout, HoldsOlder)
@@ -121,6 +125,7 @@ class TrlRun:
                 reference=reference,
                 teacher=teacher,
                 sharding=sharding,
+                begin_from=carried,
                 keep_checkpoints=config.run.keep_checkpoints,
                 on_trained=self._write_tokens if config.run.keep_tokens else None,
                 model=model,

@@ -27,6 +27,7 @@ with warnings.catch_warnings():
 from rstar2_env.core.errors import ConfigurationError
 
 from . import shards
+from .carried import Optimized, check_fits, whole_state
 from .fsdp2 import shard
 from .passes import Reference
 from .ranks import AccelerateRanks
@@ -47,16 +48,25 @@ class ShardedTrainer(GRPOTrainer):
         sharding: What the processes divide.
         reference: The reference model, if there is one.
         teacher: The teacher, if there is one; it is placed and divided as the reference model is, and never moves.
+        begin_from: A checkpoint of an earlier run, with the state of whose optimizer training begins, unless it goes on
+            from a checkpoint of its own.
         **kwargs: Arguments of ``trl.GRPOTrainer``.
 
     Raises:
-        ConfigurationError: The sharding cannot do what is asked of it.
+        ConfigurationError: The sharding cannot do what is asked of it, or the optimizer's state does not fit.
     """
 
     def __init__(
-        self, *, sharding: Sharding, reference: Reference | None, teacher: Reference | None = None, **kwargs: Any
+        self,
+        *,
+        sharding: Sharding,
+        reference: Reference | None,
+        teacher: Reference | None = None,
+        begin_from: Path | None = None,
+        **kwargs: Any,
     ) -> None:
-        self.sharding, self.reference = sharding, reference
+        self.sharding, self.reference, self._begin_from = sharding, reference, begin_from
+        self._optimized: Optimized | None = None
         frozen = [one for one in (reference, teacher) if one is not None]
         super().__init__(**kwargs)
         self.ranks = AccelerateRanks(PartialState())
@@ -81,6 +91,8 @@ class ShardedTrainer(GRPOTrainer):
         else:
             for one in frozen:
                 one.to(device)
+        if begin_from is not None:
+            self._check_carried(begin_from)
 
     @property
     def _divides(self) -> bool:
@@ -101,13 +113,47 @@ class ShardedTrainer(GRPOTrainer):
             super()._move_model_to_device(model, device)
 
     def _prepare_for_training(self, max_steps: int, train_dataloader: Any, resume_from_checkpoint: Any) -> Any:
-        if not self._writes_shards:
-            return super()._prepare_for_training(max_steps, train_dataloader, resume_from_checkpoint)
-        # Weights and the optimizer's state are read together, once both are divided.
-        prepared = super()._prepare_for_training(max_steps, train_dataloader, None)
-        if resume_from_checkpoint is not None:
+        # Of shards, weights and the optimizer's state are read together, once both are divided.
+        read_now = None if self._writes_shards else resume_from_checkpoint
+        prepared = super()._prepare_for_training(max_steps, train_dataloader, read_now)
+        if resume_from_checkpoint is None:
+            if self._begin_from is not None:
+                self._carry(self._begin_from)
+        elif self._writes_shards:
             self._load_optimizer_and_scheduler(resume_from_checkpoint)
         return prepared
+
+    def create_optimizer(self, model: Any = None) -> Any:
+        """Make the optimizer, and note which weights it has before anything wraps or divides it."""
+        is_new = self.optimizer is None
+        made = super().create_optimizer(model)
+        if is_new:
+            self._optimized = Optimized.of(made, self.model)
+        return made
+
+    def _check_carried(self, checkpoint: Path) -> None:
+        """Refuse the state of another optimizer, before anything is trained."""
+        plugin = getattr(self.accelerator.state, "deepspeed_plugin", None)
+        if plugin is not None and "optimizer" in plugin.deepspeed_config:
+            raise ConfigurationError(
+                "DeepSpeed's configuration names an optimizer of its own, which cannot begin with the state of an "
+                "earlier run: leave it out there, or leave out optim.begin_from.",
+                option="optim.begin_from",
+            )
+        self.create_optimizer()
+        self.optimizer = None  # made again once the weights are where they train
+        assert self._optimized is not None
+        check_fits(checkpoint, self._optimized, sharding=self.sharding)
+
+    def _carry(self, checkpoint: Path) -> None:
+        """Begin with the optimizer's state of an earlier run; weights, learning rates and their schedule stay."""
+        state = self._state()
+        if isinstance(state, ZeroState):
+            state.read(str(checkpoint), weights_too=False)
+        elif shards.has_shards(checkpoint):
+            state.take(shards.read(checkpoint, state.wanted_optimizer))
+        else:
+            state.take(whole_state(checkpoint))
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
         if not (self._writes_shards or shards.has_shards(resume_from_checkpoint)):
@@ -144,6 +190,8 @@ class ShardedTrainer(GRPOTrainer):
             yield from ((name, value.cpu()) for name, value in _buffers(self.model))
 
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
+        if self._optimized is not None and self.args.should_save:
+            self._optimized.write(output_dir)
         if not self._writes_shards:
             super()._save_optimizer_and_scheduler(output_dir)
             if self._moved_reference and self.args.should_save:

@@ -46,7 +46,15 @@ class TorchState:
         Args:
             held: What the checkpoint holds, by name.
         """
-        found = self.wanted_weights(held)
+        return self.wanted_weights(held) | self.wanted_optimizer(held)
+
+    def wanted_weights(self, held: Mapping[str, Wanted]) -> dict[str, Tensor]:
+        """Return the weights themselves, to read a checkpoint into; as ``wanted``, without the optimizer's state."""
+        return {f"{WEIGHTS}{name}": weights.detach() for name, weights in self._trained.items()}
+
+    def wanted_optimizer(self, held: Mapping[str, Wanted]) -> dict[str, Tensor]:
+        """Return new tensors for the optimizer's state; as ``wanted``, without the weights."""
+        found: dict[str, Tensor] = {}
         for name, weights in self._trained.items():
             beginning = f"{OPTIMIZER}{name}/"
             for full, one in held.items():
@@ -59,17 +67,13 @@ class TorchState:
                     )
         return found
 
-    def wanted_weights(self, held: Mapping[str, Wanted]) -> dict[str, Tensor]:
-        """Return the weights themselves, to read a checkpoint into; as ``wanted``, without the optimizer's state."""
-        return {f"{WEIGHTS}{name}": weights.detach() for name, weights in self._trained.items()}
-
-    def take(self, read: Mapping[str, Tensor]) -> None:
+    def take(self, read: Mapping[str, Any]) -> None:
         """Go on with what was read into the tensors of ``wanted``: the weights have it, the optimizer gets it."""
         if self._optimizer is None:
             return
         name_of = {id(weights): name for name, weights in self._trained.items()}
         order = [weights for group in self._optimizer.param_groups for weights in group["params"]]
-        states: dict[int, dict[str, Tensor]] = {}
+        states: dict[int, dict[str, Any]] = {}
         for number, weights in enumerate(order):
             beginning = f"{OPTIMIZER}{name_of[id(weights)]}/"
             states[number] = {

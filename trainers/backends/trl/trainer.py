@@ -51,6 +51,7 @@ class CollectorTrainer(ShardedTrainer):
         reference: The reference model; needed when a term of the loss needs it.
         teacher: Gives rows their column ``teacher``, where a term of the loss needs it.
         sharding: What the processes divide among them.
+        begin_from: See ``ShardedTrainer``.
         stateful: What else goes into checkpoints, by name, on each process: the collector, hooks.
         keep_checkpoints: How many checkpoints are kept.
         on_trained: Called once for each row of a rollout, when it was first trained on: with the step, the row, the
@@ -68,6 +69,7 @@ class CollectorTrainer(ShardedTrainer):
         reference: Reference | None = None,
         teacher: Teacher | None = None,
         sharding: Sharding = "none",
+        begin_from: Path | None = None,
         stateful: Mapping[str, Stateful] | None = None,
         keep_checkpoints: int = 2,
         on_trained: Callable[[int, Row, int, FloatArray | None], None] | None = None,
@@ -84,6 +86,7 @@ class CollectorTrainer(ShardedTrainer):
             sharding=sharding,
             reference=reference,
             teacher=teacher,
+            begin_from=begin_from,
             train_dataset=Dataset.from_dict({"prompt": [""]}),
             reward_funcs=[_no_reward],
             **kwargs,

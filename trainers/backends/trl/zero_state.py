@@ -43,8 +43,12 @@ class ZeroState:
             if number % self._size == self._rank
         }
 
-    def read(self, checkpoint: str) -> None:
+    def read(self, checkpoint: str, *, weights_too: bool = True) -> None:
         """Go on from a checkpoint, read tensor by tensor; every process calls it.
+
+        Args:
+            checkpoint: Folder of the checkpoint.
+            weights_too: Whether the weights are read too, or the optimizer's state alone.
 
         Raises:
             ConfigurationError: It holds the weights of another model, or cannot be read.
@@ -56,12 +60,14 @@ class ZeroState:
         self._make_state(keys, self._step_in(checkpoint, held))
         for name, weights in self._trained.items():
             shape = getattr(weights, "ds_shape", weights.shape)
-            safe_set_full_fp32_param(weights, self._one(checkpoint, f"{WEIGHTS}{name}", shape))
+            if weights_too:
+                safe_set_full_fp32_param(weights, self._one(checkpoint, f"{WEIGHTS}{name}", shape))
             for key in sorted(keys):
                 full = f"{OPTIMIZER}{name}/{key}"
                 if full in held:
                     safe_set_full_optimizer_state(weights, self._one(checkpoint, full, shape), key)
-        self._give()
+        if weights_too:
+            self._give()
 
     def whole(self) -> Iterator[tuple[str, Tensor]]:
         """Walk the trained weights, gathered one by one, in float32; every process must walk on to the end."""
