@@ -60,17 +60,21 @@ def by_stage(tables: Tables) -> dict[str, dict[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("stage", "tokens", "turns", "steps"),
-    [("stage1", 8192, 10, 300), ("stage2", 12288, 10, 85), ("stage3", 12288, 15, 125)],
+    ("stage", "tokens", "turns", "steps", "warmup"),
+    [("stage1", 8192, 10, 300, 20), ("stage2", 12288, 10, 85, 0), ("stage3", 12288, 15, 125, 20)],
 )
-def test_the_stages_of_the_paper(stage: str, tokens: int, turns: int, steps: int, tmp_path: Path) -> None:
-    found = options(planned("rstar2_14b_paper", tmp_path), stage)
+def test_the_stages_of_the_paper(stage: str, tokens: int, turns: int, steps: int, warmup: int, tmp_path: Path) -> None:
+    plan = planned("rstar2_14b_paper", tmp_path)
+    found = options(plan, stage)
     rollout, optim, parts = found["rollout"], found["optim"], found["parts"]
     assert (rollout["max_episode_tokens"], found["run"]["steps"]) == (tokens, steps)
     assert rollout["env_options"]["max_turns"] == turns
     assert (rollout["problems_per_step"], rollout["group_size"], rollout["oversample"]) == (512, 16, 2)
     assert (rollout["temperature"], rollout["refill"]) == (1.0, 0)
-    assert (optim["learning_rate"], optim["warmup_steps"]) == (1e-6, 20)
+    assert (optim["learning_rate"], optim["warmup_steps"]) == (1e-6, warmup)
+    # The second stage goes on with the optimizer of the first; the third begins with a fresh one.
+    carried = [str(given) for given in plan.made[stage].given.get("optimizer", ())]
+    assert carried == (["stage1.optimizer"] if stage == "stage2" else [])
     assert optim["lr_scheduler"] == "constant_with_warmup"
     assert [term["name"] for term in parts["loss"]] == ["ppo_clip"]
     assert (parts["loss"][0]["low"], parts["loss"][0]["high"]) == (0.2, 0.28)

@@ -28,12 +28,15 @@ class Output:
 
     Attributes:
         kind: What it is: ``model`` (a folder), ``problems`` or ``traces`` (files of lines), ``episodes`` (the folder of
-            an evaluation), or a word of one's own. An input takes outputs of its kind.
+            an evaluation), ``optimizer`` (the folder of a run), or a word of one's own. An input takes outputs of its
+            kind.
         path: Where, relative to the stage's folder; empty for the folder itself.
+        if_taken: Whether it has to be there, and stay as it is, only where another stage takes it.
     """
 
     kind: str
     path: str = ""
+    if_taken: bool = False
 
 
 @dataclass(frozen=True, slots=True)

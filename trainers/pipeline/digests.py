@@ -1,8 +1,8 @@
 """What the content of a file or a folder is, as a digest, and what a stage is made from, as a fingerprint.
 
-Of a model's folder that which a model is loaded from counts, and no log, checkpoint or card beside it. Digests are kept
-with size and time of every file, so that weights are read once. Not covered: models and data on a hub, whose name
-stands for them.
+Of a model's folder that which a model is loaded from counts, and no log, checkpoint or card beside it; of a run's as an
+optimizer, the optimizer's state in its newest checkpoint. Digests are kept with size and time of every file, so that
+weights are read once. Not covered: models and data on a hub, whose name stands for them.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from rstar2_env.core.json_values import jsonable
 from rstar2_env.core.lines import write_json
 from rstar2_env.core.run_folder import layout
 
+from ..checkpoints import checkpoint_at
+
 _PIECE = 1 << 22
 _CACHE = "digests.json"
 _NOT_THE_MODEL = {
@@ -30,6 +32,8 @@ _NOT_THE_MODEL = {
     "trainer_state.json",
 }
 _MODEL = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt", ".tiktoken", ".py")
+_OPTIMIZER = ("optimizer.json", "optimizer.pt", "shards/*.distcp")
+"""What a run begins with that carries the optimizer of a checkpoint on; see ``backends/trl/carried``."""
 _EPISODES = f"{layout.EPISODES}/"
 
 
@@ -111,6 +115,11 @@ def _short(value: Any) -> str:
 def _files(path: Path, kind: str) -> Iterator[tuple[str, Path]]:
     if path.is_file():
         yield "", path
+        return
+    if kind == "optimizer":
+        checkpoint = checkpoint_at(path)
+        for file in () if checkpoint is None else (one for name in _OPTIMIZER for one in sorted(checkpoint.glob(name))):
+            yield file.name, file
         return
     for file in sorted(path.rglob("*")) if kind != "model" else sorted(path.glob("*")):
         if not file.is_file():

@@ -30,7 +30,10 @@ def content_of(given: Given, states: Mapping[str, StageState], digests: Digests)
     """
     if given.step:
         state = states.get(given.step)
-        return state.outputs.get(given.output) if state and state.ended else None
+        if not state or not state.ended:
+            return None
+        # What no stage took when it ended is taken as it is.
+        return state.outputs.get(given.output) or digests.of(Path(given.text), given.kind)
     if given.kind == CONFIG:
         return "options"
     return str(located(given.text, lambda name: digests.of(Path(name), given.kind) if _is_there(name) else None))

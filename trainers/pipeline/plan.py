@@ -154,13 +154,9 @@ class Plan:
         for name, kind in takes.items():
             if (written := options.get(name)) is None:
                 continue
-            many = isinstance(written, (list, tuple))
-            found = [
-                self._given(step, kind, _text(one), skipped, f"{where}, field {name!r}")
-                for one in (written if many else (written,))
-            ]
+            found = [self._given(step, kind, one, skipped, f"{where}, field {name!r}") for one in _texts(written)]
             given[name] = found
-            options[name] = [one.text for one in found] if many else found[0].text
+            options[name] = [one.text for one in found] if _is_list(written) else found[0].text
         try:
             stage = call_with_options(f"stage {step.spec.name!r} ({step.spec.kind})", made_by, options)
             stage.resolved()
@@ -180,6 +176,16 @@ class Plan:
             if found := self.origin(self.made[one.step]):
                 return found
         return ""
+
+    def is_taken(self, step: Step, output: str) -> bool:
+        """Whether any stage takes an output of a step's stage, of whichever round."""
+        reference = f"{step.spec.name}.{output}"
+        return any(
+            reference in _OR.split(one)
+            for spec in self.pipeline.stages()
+            for name in STAGES.get(spec.kind).inputs  # type: ignore[attr-defined]  # every stage has them
+            for one in _texts(spec.options.get(name))
+        )
 
     def find(self, written: str) -> Path | None:
         """The file or folder that the pipeline's file means by a path; ``None`` where there is none."""
@@ -292,9 +298,14 @@ def plain_options(stage: Any) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name not in stage.inputs}
 
 
-def _text(written: Any) -> str:
-    """What is written of an input; a source of problems may be a mapping."""
-    return json.dumps(written) if isinstance(written, Mapping) else str(written)
+def _is_list(written: Any) -> bool:
+    return isinstance(written, (list, tuple))
+
+
+def _texts(written: Any) -> list[str]:
+    """What is written of an input, one by one; a source of problems may be a mapping."""
+    every = written if _is_list(written) else [] if written is None else [written]
+    return [json.dumps(one) if isinstance(one, Mapping) else str(one) for one in every]
 
 
 def _outputs_of(spec: StageSpec) -> Iterator[str]:

@@ -116,7 +116,7 @@ class PipelineRun:
         if not state.ended:
             return Outlook(made, "goes on", "", found, record)
         for name, now in self.left(made).items():
-            if now != state.outputs.get(name):
+            if now is None or now != state.outputs.get(name, now):
                 why = f"its {name} was {'removed' if now is None else 'changed'} since"
                 return Outlook(made, "again", why, found, record)
         return Outlook(made, "done", "", found, record)
@@ -134,10 +134,11 @@ class PipelineRun:
         return bool(later)
 
     def left(self, made: Made, *, sync: bool = False) -> dict[str, str | None]:
-        """The digest of each output of a step as it is; ``None`` where it is not there."""
+        """The digest of each output of a step that counts, as it is; ``None`` where it is not there."""
         return {
             name: self.digests.of(made.output(name), output.kind, sync=sync)
             for name, output in made.stage.outputs.items()
+            if not output.if_taken or self.plan.is_taken(made.step, name)
         }
 
 

@@ -1,7 +1,8 @@
 """``train``: a stage of reinforcement learning with any recipe.
 
-Each stage is a run of its own, which begins with the weights that it is given: with a fresh optimizer, and with those
-weights as the reference of a recipe that has one.
+Each stage is a run of its own, which begins with the weights that it is given, and with those weights as the reference
+of a recipe that has one. Its optimizer is a fresh one, or begins with the state that an earlier stage left; learning
+rate, schedule and warm-up are the stage's own either way.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ class Train(CheckedOptions):
 
     Attributes:
         model: The model to begin with.
+        optimizer: The run with the state of whose optimizer to begin (``STAGE.optimizer``, as its last checkpoint has
+            it); ``None`` is a fresh one.
         recipe: A trainer, as ``rstar2 train`` takes it; empty where ``config`` names one.
         config: File of training options.
         problems: Problems to train on; ``None`` are the environment's own.
@@ -52,6 +55,7 @@ class Train(CheckedOptions):
     """
 
     model: str
+    optimizer: str | None = None
     recipe: str = ""
     config: str | None = None
     problems: str | None = None
@@ -64,6 +68,7 @@ class Train(CheckedOptions):
 
     inputs: ClassVar[Mapping[str, str]] = {
         "model": "model",
+        "optimizer": "optimizer",
         "config": "config",
         "problems": "problems",
         "held_out": "problems",
@@ -71,9 +76,9 @@ class Train(CheckedOptions):
 
     @property
     def outputs(self) -> Mapping[str, Output]:
-        """The last weights and, with evaluation on held-out problems, the best."""
+        """The last weights, the optimizer's last state and, with evaluation on held-out problems, the best weights."""
         best = {"best": Output("model", "best")} if self._configured[1].eval.every else {}
-        return {"model": Output("model", "final"), **best}
+        return {"model": Output("model", "final"), **best, "optimizer": Output("optimizer", if_taken=True)}
 
     @cached_property
     def _layers(self) -> tuple[str, list[Mapping[str, Any]]]:
@@ -92,6 +97,8 @@ class Train(CheckedOptions):
     def _own(self) -> list[Mapping[str, Any]]:
         """What the fields say, over the options."""
         own: dict[str, Any] = {"model": self.model}
+        if self.optimizer is not None:
+            own["optim"] = {"begin_from": self.optimizer}
         if self.steps is not None:
             own["steps"] = self.steps
         if self.problems is not None:
@@ -110,6 +117,8 @@ class Train(CheckedOptions):
         for dotted in (*_NOT_LEARNED, "run.seed", "model.path"):
             group, option = dotted.split(".")
             record[group].pop(option, None)
+        if self.optimizer is not None:
+            record["optim"].pop("begin_from")
         if self.problems is not None:
             record["rollout"]["env_options"].pop("problems", None)
         if self.held_out is not None:
