@@ -6,6 +6,7 @@ import tracemalloc
 
 import pytest
 
+from rstar2_env.trainers.checkpoints import mark_whole
 from rstar2_env.trainers.pipeline.digests import Digests, differences, fingerprint, made_from
 from rstar2_env.trainers.pipeline.state import states_of
 
@@ -55,6 +56,35 @@ def test_the_names_of_files_count(model, digest):
     before = digest(model, "model")
     (model / "tokenizer.json").rename(model / "vocab.json")
     assert digest(model, "model") != before
+
+
+def test_of_an_optimizer_the_state_in_the_newest_checkpoint_counts(tmp_path, digest):
+    def write(step, whole=True, **files):
+        for name, text in files.items():
+            file = tmp_path / f"checkpoint-{step}" / name.replace("__", "/").replace("_", ".")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        if whole:
+            mark_whole(tmp_path / f"checkpoint-{step}", 1)
+
+    assert digest(tmp_path, "optimizer") is None
+    write(1, optimizer_json="AdamW", optimizer_pt="momenta")
+    before = digest(tmp_path, "optimizer")
+    assert before == digest(tmp_path / "checkpoint-1", "optimizer") is not None
+    write(1, model_safetensors="weights", shards___metadata="another time")
+    write(2, whole=False, optimizer_pt="other momenta")
+    (tmp_path / "run.json").write_text("{}")
+    assert digest(tmp_path, "optimizer") == before
+    found = {before}
+    write(1, optimizer_pt="some momenta")
+    found.add(digest(tmp_path, "optimizer"))
+    write(1, shards__0_distcp="a part")
+    found.add(digest(tmp_path, "optimizer"))
+    write(1, optimizer_json="SGD")
+    found.add(digest(tmp_path, "optimizer"))
+    write(2)
+    found.add(digest(tmp_path, "optimizer"))
+    assert len(found) == 5
 
 
 def test_of_episodes_what_was_played_counts(tmp_path, digest):

@@ -5,6 +5,7 @@ import os
 import shutil
 from datetime import datetime
 from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 from letter_stages import CHAIN, ORDER, Letters, begun, diary, letters, live, run, written
@@ -12,6 +13,7 @@ from letter_stages import CHAIN, ORDER, Letters, begun, diary, letters, live, ru
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.lines import lock_file
 from rstar2_env.core.run_folder import RunWriter, read_run
+from rstar2_env.trainers.pipeline.base import Output
 from rstar2_env.trainers.pipeline.plan import Plan
 from rstar2_env.trainers.pipeline.run import PipelineRun, look_at
 
@@ -352,3 +354,48 @@ def test_a_stage_that_ends_without_its_output_fails(tmp_path):
 def test_looking_at_a_plan_writes_nothing(tmp_path):
     states(written(tmp_path, CHAIN), tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+class Spare(Letters):
+    """Letters, and a spare copy of them, which counts where another stage takes it."""
+
+    outputs: ClassVar = {**Letters.outputs, "spare": Output("letters", "spare.txt", if_taken=True)}
+
+    def run(self, work):
+        """Write both."""
+        figures = super().run(work)
+        shutil.copy(work.folder / "letters.txt", work.folder / "spare.txt")
+        return figures
+
+
+SPARE = f"""
+stages:
+  a: {{kind: "{__file__}:Spare", letter: a}}
+  b: {{kind: letters, letter: b, source: a.letters}}
+"""
+
+
+def test_an_output_that_no_stage_takes_may_go_and_one_that_is_taken_may_not(tmp_path):
+    run(written(tmp_path, SPARE), tmp_path / "run")
+    spare = tmp_path / "run" / "stages" / "a" / "spare.txt"
+    spare.unlink()
+    assert states(written(tmp_path, SPARE), tmp_path / "run") == {"a": "done", "b": "done"}
+    taken = written(tmp_path, SPARE, b={"source": "a.spare"})
+    assert states(taken, tmp_path / "run") == {"a": "again", "b": "again"}
+    _, said = run(taken, tmp_path / "run")
+    assert any("done again, as its spare was removed since" in line for line in said)
+    assert states(taken, tmp_path / "run") == {"a": "done", "b": "done"}
+    spare.write_text("another")
+    assert states(taken, tmp_path / "run") == {"a": "again", "b": "again"}
+
+
+def test_an_output_that_is_taken_later_is_taken_as_it_is(tmp_path):
+    run(written(tmp_path, SPARE), tmp_path / "run")
+    (tmp_path / "run" / "stages" / "a" / "spare.txt").write_text("x")
+    taken = written(tmp_path, SPARE, b={"source": "a.spare"})
+    assert states(taken, tmp_path / "run") == {"a": "done", "b": "again"}
+    run(taken, tmp_path / "run")
+    assert letters(tmp_path / "run")["b"] == "xb0"
+    assert states(taken, tmp_path / "run") == {"a": "done", "b": "done"}
+    (tmp_path / "run" / "stages" / "a" / "spare.txt").write_text("y")
+    assert states(taken, tmp_path / "run") == {"a": "done", "b": "again"}
