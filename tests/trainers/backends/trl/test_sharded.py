@@ -23,10 +23,12 @@ from two_launched import launch_two
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder import RunWriter
 from rstar2_env.trainers import export_model
+from rstar2_env.trainers.backends.trl import shards
 from rstar2_env.trainers.backends.trl.objective import Objective
 from rstar2_env.trainers.backends.trl.pending import Shape
 from rstar2_env.trainers.backends.trl.teacher import Teacher
 from rstar2_env.trainers.backends.trl.zero import zero_arguments
+from rstar2_env.trainers.backends.trl.zero_state import ZeroState
 from rstar2_env.trainers.export.source import find_weights
 from rstar2_env.trainers.losses.aggregations import TokenMean
 from rstar2_env.trainers.losses.corrections import NoCorrection
@@ -39,7 +41,7 @@ import os, sys
 import torch
 from torch.distributed.tensor import DTensor
 from transformers.integrations.deepspeed import unset_hf_deepspeed_config
-from test_sharded import CASES, played, share
+from test_sharded import CASES, Whole, played, share
 from rstar2_env.trainers.backends.trl.model import processes
 
 torch.set_num_threads(1)
@@ -49,7 +51,9 @@ for name in CASES:
     lines, weights, gradients, trainer = played(name, model, f"{folder}/{name}", RANK, 2)
     trainer.save_model(f"{folder}/{name}/export")
     parts = {type(one).__name__ for one in trainer.model.parameters()}
-    torch.save([lines, weights, gradients, parts, type(trainer.model_wrapped).__name__], f"{folder}/{name}-{RANK}.pt")
+    (whole,) = (one for one in trainer.callback_handler.callbacks if isinstance(one, Whole))
+    wrapped = type(trainer.model_wrapped).__name__
+    torch.save([lines, weights, gradients, whole.state, parts, wrapped], f"{folder}/{name}-{RANK}.pt")
     unset_hf_deepspeed_config()
 """
 SGD = {"optim": "sgd", "optim_args": "momentum=0.9", "weight_decay": 0.0, "learning_rate": 0.1, "max_grad_norm": 0.0}
@@ -64,12 +68,15 @@ CASES: dict[str, dict[str, Any]] = {
     "fsdp2-awaited": {"sharding": "fsdp2", "awaited": True, "taught": True, **SGD},
     "fsdp2-saved": {"sharding": "fsdp2", **ADAM, **SAVED},
     "fsdp2-resumed": {"sharding": "fsdp2", "resume": ONE, **ADAM},
+    "fsdp2-begun": {"sharding": "fsdp2", "begin_from": ONE, "max_steps": 1, **ADAM},
     "fsdp2-bf16": {"sharding": "fsdp2", "bf16": True, **SGD},
     "zero3": {"sharding": "zero3", **SGD},
     "zero3-lora": {"sharding": "zero3", "lora": True, **SGD},
     "zero3-saved": {"sharding": "zero3", **ADAM, **SAVED},
     "zero3-resumed": {"sharding": "zero3", "resume": ONE, **ADAM},
+    "zero3-begun": {"sharding": "zero3", "begin_from": ONE, "max_steps": 1, **ADAM},
     "zero2-saved": {"sharding": "zero2", **ADAM, **SAVED},
+    "zero2-begun": {"sharding": "zero2", "begin_from": ONE, "max_steps": 1, **ADAM},
 }
 if find_spec("deepspeed") is None:
     CASES = {name: case for name, case in CASES.items() if not name.startswith("zero")}
@@ -78,15 +85,23 @@ STEPS, STOPPED = 4, 2
 
 
 class Whole(TrainerCallback):
-    """Keeps the whole trained weights before the first step and after each, and the whole gradient of each step."""
+    """Keeps the whole trained weights before the first step and after each, and the whole gradient of each step.
+
+    Of a run that begins with the optimizer of another, that optimizer's whole state before the first step too.
+    """
 
     def __init__(self) -> None:
         self.trainer: Any = None
         self.weights: list[dict[str, Tensor]] = []
         self.gradients: list[dict[str, Tensor]] = []
+        self.state: dict[str, Tensor] = {}
 
     def on_train_begin(self, *_: Any, **__: Any) -> None:
         self.keep()
+        if self.trainer._begin_from is not None:
+            state = self.trainer._state()
+            every = dict(state._all()) if isinstance(state, ZeroState) else state.tensors()
+            self.state = {name: whole(one) for name, one in every.items() if name.startswith(shards.OPTIMIZER)}
         if self.trainer.is_deepspeed_enabled:  # which steps within the backward pass
             engine, step = self.trainer.deepspeed, self.trainer.deepspeed.step
             engine.step = lambda: (self.keep_gradients(), step())[1]
@@ -105,14 +120,19 @@ class Whole(TrainerCallback):
 
                 gradient = safe_get_full_grad(weights)
             else:
-                gradient = weights.grad.full_tensor() if isinstance(weights, DTensor) else weights.grad
-            self.gradients[-1][name] = gradient.detach().cpu().clone()
+                gradient = weights.grad
+            self.gradients[-1][name] = whole(gradient)
 
     def on_step_end(self, *_: Any, **__: Any) -> None:
         self.keep()
 
     def keep(self) -> None:
         self.weights.append({name: one.detach().cpu().clone() for name, one in self.trainer._state().whole()})
+
+
+def whole(tensor: Any) -> Tensor:
+    found: Tensor = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+    return found.detach().cpu().clone()
 
 
 def share(rank: int, size: int) -> list[list[Any]]:
@@ -147,21 +167,22 @@ def played(
 ) -> tuple[list[Any], list[Any], Any]:
     """Train as a case says: the logged lines, weights before and after each step, gradients, the trainer."""
     options = {**CASES[name], **changes}
-    resume = options.pop("resume", None)
+    resume, begin_from = options.pop("resume", None), options.pop("begin_from", None)
+    if begin_from is not None:
+        options["begin_from"] = Path(folder).parent / begin_from / f"checkpoint-{STOPPED}"
     shape = Shape(45, passes=3) if "adamw" in options["optim"] else Shape(45)
     if options.pop("awaited", False) and rank:
         model, options["waits"] = hollow(model, Path(folder)), True
     zero = zero_arguments(options["sharding"], size)
     if options.pop("taught", False):
         options |= {"objective": Objective([Opd()], TokenMean(), NoCorrection()), "teacher": another}
-    whole = Whole()
-    trainer, followed = row_trainer(
-        model, folder, share(rank, size), keep_checkpoints=STEPS, shape=shape, max_steps=STEPS, **zero, **options
-    )
-    whole.trainer = trainer
-    trainer.add_callback(whole)
+    kept = Whole()
+    options = {"max_steps": STEPS, **zero, **options}
+    trainer, followed = row_trainer(model, folder, share(rank, size), keep_checkpoints=STEPS, shape=shape, **options)
+    kept.trainer = trainer
+    trainer.add_callback(kept)
     trainer.train(resume_from_checkpoint=resume and str(Path(folder).parent / resume / f"checkpoint-{STOPPED}"))
-    return followed.lines, whole.weights, whole.gradients, trainer
+    return followed.lines, kept.weights, kept.gradients, trainer
 
 
 @pytest.fixture(scope="module")
@@ -252,6 +273,45 @@ def test_two_processes_go_on_where_one_stopped(name: str, folder: Path, alone: A
     assert [line["loss"] for line in lines] == pytest.approx(losses, rel=1e-4, abs=1e-5)
     for one, other in zip(weights, wanted[STOPPED:], strict=True):
         assert apart(one, other) < 1e-4
+
+
+def optimizer_in(checkpoint: Path) -> dict[str, Tensor]:
+    """The whole state of the optimizer in a checkpoint."""
+
+    def wanted(held: Any) -> dict[str, Tensor]:
+        names = {name: one for name, one in held.items() if name.startswith(shards.OPTIMIZER)}
+        return {name: torch.zeros(one.shape, dtype=one.dtype) for name, one in names.items()}
+
+    return shards.read(checkpoint, wanted, alone=True)
+
+
+def assert_begun_with(state: dict[str, Tensor], checkpoint: Path) -> None:
+    wanted = optimizer_in(checkpoint)
+    assert {float(value) for name, value in wanted.items() if name.endswith("/step")} == {STOPPED}
+    assert any(bool(value.any()) for name, value in wanted.items() if name.endswith("/exp_avg_sq"))
+    assert state.keys() == wanted.keys()
+    assert all(torch.equal(state[name], value) for name, value in wanted.items())
+
+
+@pytest.mark.parametrize("name", ["fsdp2-begun", "zero2-begun", "zero3-begun"])
+def test_two_processes_begin_with_the_optimizer_of_one_bit_by_bit(name: str, folder: Path, tiny_model: Path) -> None:
+    lines, weights, _, state, *_ = told(folder, name)
+    assert_begun_with(state, folder / ONE / f"checkpoint-{STOPPED}")
+    # The weights and the schedule are the new run's own: the first step of its warm-up has no learning rate.
+    given = dict(AutoModelForCausalLM.from_pretrained(tiny_model).named_parameters())
+    assert apart(weights[0], {key: given[key].detach() for key in weights[0]}) == 0
+    assert [line["learning_rate"] for line in lines] == [0.0]
+
+
+@pytest.mark.parametrize("name", ["fsdp2-saved", "zero2-saved", "zero3-saved"])
+def test_one_process_begins_with_the_optimizer_of_two_bit_by_bit(
+    name: str, folder: Path, tiny_model: Path, tmp_path: Path
+) -> None:
+    told(folder, name)
+    changes = {"begin_from": folder / name, "sharding": "none", "save_strategy": "no", "max_steps": 1}
+    *_, trainer = played("fsdp2-saved", tiny_model, tmp_path, 0, 1, **changes)
+    (kept,) = (one for one in trainer.callback_handler.callbacks if isinstance(one, Whole))
+    assert_begun_with(kept.state, folder / name / f"checkpoint-{STOPPED}")
 
 
 @pytest.mark.parametrize("name", ["fsdp2", "zero2-saved", "zero3"])
