@@ -101,10 +101,13 @@ def test_the_schedule_and_the_weights_are_the_new_runs_own(first: Any, tiny_mode
 def test_a_run_that_resumes_takes_its_own_checkpoint(first: Any, tmp_path: Path) -> None:
     begin = {"begin_from": checkpoint(tmp_path / "first")}
     start, folder = tmp_path / "first" / "final", tmp_path / "second"
-    _, undisturbed, _ = trained(start, folder, ROLLOUTS, **begin)
-    _, resumed, began = trained(start, folder, ROLLOUTS, **begin, resume=str(checkpoint(folder, 3)))
+    _, undisturbed, _ = trained(start, folder, ROLLOUTS, **begin, keep_checkpoints=4)
+    left = (checkpoint(folder, 4) / "optimizer.pt").read_bytes()
+    _, resumed, began = trained(start, folder, ROLLOUTS, **begin, keep_checkpoints=4, resume=str(checkpoint(folder, 3)))
     assert {float(value) for name, value in began.items() if name.endswith("/step")} == {STOPPED + 3}
     assert_equal(resumed.weights[-1], undisturbed.weights[-1])
+    # What a stage of a pipeline leaves for the next is the same file, killed or not.
+    assert (checkpoint(folder, 4) / "optimizer.pt").read_bytes() == left
 
 
 MISFITS: dict[str, tuple[dict[str, Any], str]] = {
