@@ -8,6 +8,7 @@ are the new run's own; reading shards (``torch_state``, ``zero_state``).
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -60,7 +61,7 @@ class Optimized:
         write_json(Path(checkpoint) / _FILE, asdict(self))
 
 
-def checkpoint_to_carry(folder: str | Path) -> Path:
+def checkpoint_to_carry(folder: str | os.PathLike[str]) -> Path:
     """Return the checkpoint that a folder means: itself, or the newest of the run in it.
 
     Raises:

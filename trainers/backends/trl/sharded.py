@@ -141,7 +141,7 @@ class ShardedTrainer(GRPOTrainer):
                 option="optim.begin_from",
             )
         self.create_optimizer()
-        self.optimizer = None  # made again once the weights are where they train
+        self.optimizer: Any = None  # made again once the weights are where they train
         assert self._optimized is not None
         check_fits(checkpoint, self._optimized, sharding=self.sharding)
 
