@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,7 @@ class TrainingStopped(KeyboardInterrupt):
     told = True
 
 
-def check_begun(folder: str | Path, *, resume: bool) -> None:
+def check_begun(folder: str | os.PathLike[str], *, resume: bool) -> None:
     """Check that a folder may take a run: that it holds none, or one to go on with where that is asked for.
 
     Raises:

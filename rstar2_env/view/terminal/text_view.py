@@ -54,9 +54,9 @@ def text_view(
         follower.read_all(_READ_S, told)
         for row in answers.runs()["runs"]:
             if Path(row["path"]).is_file() and not sum(row["episodes"].values()):
-                notes = " ".join(row["notes"])
+                why = " ".join(row["notes"])
                 raise ConfigurationError(
-                    f"{row['path']} holds no episode, so it is not the file of an evaluation. {notes}".rstrip()
+                    f"{row['path']} holds no episode, so it is not the file of an evaluation. {why}".rstrip()
                 )
         if key is None and episodes is None and not asked:
             parts: list[RenderableType] = [run_list(answers.runs()["runs"])] if len(runs) > 1 else []

@@ -320,7 +320,6 @@ def test_how_a_run_ended_is_told(tmp_path, monkeypatch, raised, told):
 def test_the_seconds_of_a_stage_are_those_of_all_its_runs(tmp_path, monkeypatch):
     pipeline, folder = written(tmp_path, TWO), tmp_path / "run"
     times = iter(range(0, 1000, 10))
-    # The module's clock alone: other threads of the process read the real one.
     monkeypatch.setattr("rstar2_env.trainers.pipeline.run.time", SimpleNamespace(monotonic=lambda: next(times)))
     for error in (KeyboardInterrupt, ValueError):
         with monkeypatch.context() as patched:
