@@ -228,7 +228,13 @@ def _nodes(count: int) -> list[str]:
             "none: SLURM_JOB_NODELIST is not set.",
             option="serve.nodes",
         )
-    asked = subprocess.run(["scontrol", "show", "hostnames", listed], capture_output=True, text=True, check=False)
+    try:
+        asked = subprocess.run(["scontrol", "show", "hostnames", listed], capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise ConfigurationError(
+            f"The machines of the Slurm job cannot be asked for: scontrol cannot be run ({error.strerror}).",
+            option="serve.nodes",
+        ) from error
     names = asked.stdout.split()
     if len(names) != count:
         raise ConfigurationError(

@@ -83,3 +83,10 @@ def test_each_server_has_its_devices_and_its_port() -> None:
         ("2,3", "http://127.0.0.1:8002"),
     ]
     assert all(list(one.words[-6:]) == ["--tensor-parallel-size", "2", "--b", "2", "--a", "1"] for one in found)
+
+
+def test_a_job_whose_machines_cannot_be_asked_for_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-2]")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ConfigurationError, match=r"scontrol cannot be run \(No such file or directory\)"):
+        Serve("0", nodes=2).commands("m", [])
