@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from rstar2_env.core.blocking import run_blocking
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options import call_with_options, typed_options
@@ -59,6 +58,8 @@ class Component:
         """
         found = self.found(episode, ctx)
         if inspect.isawaitable(found):
+            from rstar2_env.core.blocking import run_blocking  # asyncio is not for those who list parts
+
             awaited = found
             found = run_blocking(lambda: _result(awaited))
         if isinstance(found, OnTurns):

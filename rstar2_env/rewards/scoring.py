@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
@@ -80,6 +79,8 @@ class Scorer:
             policy: The policy; ``None`` where no component needs it.
             pays: Without it, ``reward`` stays what the environment paid.
         """
+        import asyncio  # this module is imported with every reward, by those who list them too
+
         counted = [episode for episode in group if episode.available]
 
         async def values_of(episode: Episode) -> list[Score] | ServiceError:
