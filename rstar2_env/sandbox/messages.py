@@ -60,7 +60,7 @@ def outcome_of(header: dict[str, Any], blobs: list[bytes], attempts: int) -> Out
     """The outcome in a frame of the warden.
 
     Args:
-        header: Header of the frame.
+        header: Header of the frame, without what is ``None``.
         blobs: Bytes of stdout and stderr.
         attempts: How many times the call was started.
     """
@@ -68,8 +68,8 @@ def outcome_of(header: dict[str, Any], blobs: list[bytes], attempts: int) -> Out
     left_out = header["stdout_left_out"] + header["stderr_left_out"] + header.get("value_left_out", 0)
     return Outcome(
         status=ToolStatus(header["status"]),
-        exit_code=header["exit_code"],
-        signal=header["signal"],
+        exit_code=header.get("exit_code"),
+        signal=header.get("signal"),
         stdout=out,
         stderr=err,
         value=header.get("value"),

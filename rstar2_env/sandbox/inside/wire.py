@@ -91,6 +91,8 @@ class FrameReader:
         Raises:
             WireError: What came is not a frame.
         """
+        if not self._buffer and len(data) >= PREFIX_BYTES and len(data) == frame_bytes(data):
+            return [unpack(data)]  # most often one frame comes, and comes whole
         self._buffer += data
         frames = []
         at = 0

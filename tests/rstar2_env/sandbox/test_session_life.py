@@ -316,6 +316,21 @@ def test_an_idle_session_costs_no_cpu(small: LocalSandbox, look: Any) -> None:
     assert sum(map(cpu_of, pids)) - before <= 0.02
 
 
+def test_what_a_session_writes_while_it_rests_wakes_nobody_and_comes_with_its_next_cell(
+    small: LocalSandbox, look: Any
+) -> None:
+    later = "import threading\nthreading.Timer(0.02, print, ['later']).start()"
+    assert small.run(Job(later, session="a")).stdout == ""
+    warden = look.pids(small)[0]
+    wait_for(lambda: any(state_of(pid) == "T" for pid in look.descendants(look.pids(small)[1])))  # after it wrote
+    before = cpu_of(warden)
+    time.sleep(1.0)
+    assert cpu_of(warden) - before <= 0.2
+    more = small.run(Job("print('n' * 300_000)", session="a")).stdout  # than a pipe holds
+    assert (more[:6], len(more)) == ("later\n", 6 + 300_001)
+    assert small.run(Job("print('again')", session="a")).stdout == "again\n"
+
+
 LEFT = """
 import os, threading, time
 counted = 0

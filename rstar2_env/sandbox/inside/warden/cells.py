@@ -80,9 +80,18 @@ class Cells:
             if child.halted:
                 child.halted = False
                 child.order(RESUME)
-            for descriptor in child.listening():
-                self._loop.rewatch(descriptor, IN)
+            if child.muted:
+                for descriptor in child.listening():
+                    if descriptor in child.muted:
+                        self._loop.rewatch(descriptor, IN)
+                child.muted.clear()
         self._keep_time(session, child.started_at + call.limits["wall_s"])
+
+    def mute(self, child: Child, descriptor: int) -> None:
+        """Leave what a session's process wrote while it rests, and what it writes next, for its next cell."""
+        if descriptor not in child.muted:
+            child.muted.append(descriptor)
+            self._loop.rewatch(descriptor, 0)
 
     def is_end(self, child: Child, message: bytes) -> bool:
         """Whether a message says that a cell has come to its end, this one or, in a forgery, another."""
@@ -100,8 +109,6 @@ class Cells:
             return
         interrupted = child.stopped_for
         header, blobs = child.finish_cell(message)
-        for descriptor in child.listening():
-            self._loop.rewatch(descriptor, 0)
         child.rests_from = time.monotonic()
         self._halt_later(child)
         session.turn = None

@@ -137,6 +137,7 @@ class Child:
         self.started_at = self.ended_at = 0.0
         self.wait_status: int | None = None
         self.gone = self.settled = self.discarded = self.broken = False
+        self.muted: list[int] = []  # descriptors that are not listened to until the next cell
         self.halted = self.halt_due = False  # whether it stands still between two cells, and whether that is planned
         self.rests_from = 0.0
         self.ending = self.written_off = False  # whether it was told to end, and whether nobody waits for that any more
@@ -181,6 +182,11 @@ class Child:
         if kind == KILL:
             self.must_end(time.monotonic())
         self.parent.link.say(pack_order(kind, self.number))
+
+    @property
+    def rests(self) -> bool:
+        """Whether it is the process of a session between two cells."""
+        return self.session is not None and self.call is None
 
     @property
     def output_limit(self) -> int:

@@ -221,7 +221,10 @@ class Supervisor:
 
     # What children do
 
-    def _on_report(self, child: Child, _: int) -> None:
+    def _on_report(self, child: Child, events: int) -> None:
+        if child.rests and not events & ENDED:
+            self._cells.mute(child, child.report.fileno())
+            return
         try:
             message = child.hear()
         except BlockingIOError:
@@ -246,8 +249,9 @@ class Supervisor:
             self._dispatch()
 
     def _on_output(self, child: Child, stream: Stream, events: int) -> None:
-        if child.session is not None and child.call is None and not events & ENDED:
-            return  # written after the end of the cell: it stays for the next
+        if child.rests and not events & ENDED:
+            self._cells.mute(child, stream.descriptor)
+            return
         try:
             data = os.read(stream.descriptor, _READ)
         except BlockingIOError:
@@ -366,7 +370,8 @@ class Supervisor:
 
     def _tell(self, call: Call, header: dict[str, Any], blobs: tuple[bytes, bytes]) -> None:
         if self._calls.pop(call.id, None) is not None:
-            self._say({"op": "outcome", "id": call.id, **header}, blobs)
+            said = {name: value for name, value in header.items() if value is not None}
+            self._say({"op": "outcome", "id": call.id, **said}, blobs)
 
     def _tell_lost(self, call: Call, why: str) -> None:
         if self._calls.pop(call.id, None) is not None:

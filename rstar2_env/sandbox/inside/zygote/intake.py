@@ -47,9 +47,12 @@ def bound(limits: dict[str, Any], isolation: Isolation, cpu_over_life_s: int = 0
 
 def bound_cpu(limits: dict[str, Any]) -> None:
     """Give the next cell of a session its CPU time, within what is left of the session's total."""
-    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    now, hard = resource.getrlimit(resource.RLIMIT_CPU)
     soft = _cpu_limit(limits)
-    resource.setrlimit(resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
+    if hard != resource.RLIM_INFINITY:
+        soft = min(soft, hard)
+    if soft != now:  # whole seconds: most cells change nothing
+        resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
 
 
 def limit(kind: int, soft: int, hard: int) -> None:

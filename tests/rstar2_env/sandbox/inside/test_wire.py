@@ -16,7 +16,7 @@ BUSY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @BUSY
 @given(
     frames=st.lists(st.tuples(st.dictionaries(st.text(), st.integers()), st.lists(st.binary(max_size=50))), max_size=5),
-    step=st.integers(1, 40),
+    step=st.integers(1, 400),
 )
 def test_frames_come_out_as_they_went_in(frames: list[tuple[dict[str, int], list[bytes]]], step: int) -> None:
     frames = [({key: value for key, value in header.items() if key != "blobs"}, blobs) for header, blobs in frames]
