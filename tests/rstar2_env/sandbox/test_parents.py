@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -102,3 +103,18 @@ def test_a_parent_that_is_killed_takes_no_call_with_it(look: Any) -> None:
         os.kill(other, 9)
         assert sandbox.run(Job("import json\nprint(2)")).stdout == "2\n"
         assert sandbox.run(Job("print(3)")).stdout == "3\n"
+
+
+def test_nothing_is_forked_beside_a_program_while_another_child_waits(small: LocalSandbox, look: Any) -> None:
+    resting = look.settled(small).processes
+    zygote = look.pids(small)[1]
+    seconds = Job("import time\ntime.sleep(0.5)")
+    with ThreadPoolExecutor(2) as pool:
+        one = pool.submit(small.run, seconds)
+        counts = set()
+        while not one.done():
+            counts.add(len(look.descendants(zygote)))
+        assert max(counts) <= resting
+        two = [pool.submit(small.run, seconds) for _ in range(2)]
+        look.wait_for(lambda: len(look.descendants(zygote)) > resting)  # then none waits any more, and one is forked
+        assert [call.result().status for call in two] == [ToolStatus.EMPTY] * 2

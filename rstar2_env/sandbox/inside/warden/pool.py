@@ -100,8 +100,13 @@ class ChildPool:
             self._slots.append(slot)
             self._free.append(slot)
 
-    def refill(self) -> None:
-        """Keep children waiting: as many as asked for, and one for each call that could start now."""
+    def refill(self, at_once: bool = True) -> None:
+        """Keep children waiting: as many as asked for, and one for each call that could start now.
+
+        Args:
+            at_once: Also where no call waits for one and another child does. A fork beside the program that has just
+                begun would slow it down; it can wait until that program has ended.
+        """
         lacking = []
         for parent in self._parents.all():
             demand = 0
@@ -109,6 +114,8 @@ class ChildPool:
                 self._let_go(parent)
             elif parent.grown:
                 demand = self._demand(parent)
+                if not (at_once or demand) and self._waiting[parent]:
+                    continue
                 lacking.append((demand, parent))
         if len(lacking) > 1:  # those first whose calls wait
             lacking.sort(key=lambda entry: -entry[0])

@@ -165,7 +165,7 @@ class Supervisor:
     def _dispatch(self) -> None:
         while self._running < self._workers and (found := self._queue.next(self._pool.take)) is not None:
             self._give(*found)
-        self._pool.refill()
+        self._pool.refill(at_once=self._running == 0)
 
     def _give(self, child: Child, call: Call) -> None:
         try:
