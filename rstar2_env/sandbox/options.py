@@ -32,7 +32,10 @@ class LocalOptions(CheckedOptions):
             way of another module) takes the time for it itself.
         parents: The largest number of parents, from 1: one has imported none of ``preload``, and others are made as
             programs need them. With 1, there is one that has imported all.
-        workers: Programs that run at once; the default is the number of usable cores.
+        workers: Programs that run at once, those that gave way aside; the default is the number of usable cores.
+        giving_way: Programs that may run beside these once they have given way: one that has run for a quarter of a
+            second gets a lower weight on the cores, and another may start. The default is four for each worker, at most
+            64; with 0, none gives way.
         waiting: Children kept ready ahead of the calls; the default is ``workers``.
         isolation: ``"strict"`` refuses to start without a required layer, ``"best"`` runs with the available layers and
             warns once, ``"none"`` switches isolation off, for debugging.
@@ -55,6 +58,7 @@ class LocalOptions(CheckedOptions):
     preload: tuple[str, ...] = ("numpy", "sympy")
     parents: int = option(4, least=1)
     workers: int | None = option(None, least=1)
+    giving_way: int | None = option(None, least=0)
     waiting: int | None = option(None, least=1)
     isolation: Isolation = "strict"
     readable: tuple[str, ...] = ()
@@ -102,6 +106,11 @@ class LocalOptions(CheckedOptions):
         """Programs that run at once."""
         return self.workers if self.workers is not None else usable_cores()
 
+    @property
+    def most_giving_way(self) -> int:
+        """Programs that may run beside these, once they have given way."""
+        return self.giving_way if self.giving_way is not None else min(4 * self.slots, 64)
+
     def for_warden(self, scratch: str) -> dict[str, Any]:
         """The options as the first message to a warden."""
         return {
@@ -115,6 +124,7 @@ class LocalOptions(CheckedOptions):
             "file_bytes": self.limits.file_mb << 20,
             "site_dirs": site_dirs(),
             "workers": self.slots,
+            "giving_way": self.most_giving_way,
             "waiting": self.waiting if self.waiting is not None else self.slots,
             "isolation": self.isolation,
             "stall_s": self.stall_s,

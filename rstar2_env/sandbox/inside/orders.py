@@ -9,12 +9,13 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-FORK, KILL, WATCH, PING, INTERRUPT, HALT, RESUME = range(7)
+FORK, KILL, WATCH, PING, INTERRUPT, HALT, RESUME, GIVE_WAY = range(8)
 """Orders: fork a child, end its tree, watch its resources, answer a ping, send SIGINT, halt a whole tree, let it go
-on."""
-READY, FAILED, PONG, ENDED, BROKEN, GONE, FORK_FAILED, OVERDRAWN, INTERRUPTED = range(9)
+on, let it give way to others."""
+READY, FAILED, PONG, ENDED, BROKEN, GONE, FORK_FAILED, OVERDRAWN, INTERRUPTED, GAVE_WAY = range(10)
 """Replies. ``BROKEN`` is an end caused from outside; ``GONE`` says that nothing of a tree is left, ``OVERDRAWN`` that a
-tree was ended for exceeding the bound that its text names."""
+tree was ended for exceeding the bound that its text names, ``GAVE_WAY`` whether a tree has the lower weight now (1 or
+0), with the time for which it was held back since then."""
 
 MAX_BYTES = 8192
 _ORDER = struct.Struct("=BIIQQ")
@@ -38,7 +39,10 @@ class Order(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """A reply: the wait status, CPU time and peak memory go with ENDED and BROKEN, the text with failures."""
+    """A reply: the wait status, CPU time and peak memory go with ENDED and BROKEN, the text with failures.
+
+    For GAVE_WAY, the status says whether the tree gives way, and the time is that for which it was held back.
+    """
 
     kind: int
     number: int

@@ -89,13 +89,13 @@ class ChildPool:
             self.discard(child)
         return None
 
-    def make_places(self, sessions: int) -> None:
-        """Ensure that this many sessions do not take places from other calls."""
-        while len(self._slots) < self._base + sessions:
+    def make_places(self, others: int) -> None:
+        """Ensure that so many sessions and programs that gave way do not take places from other calls."""
+        while len(self._slots) < self._base + others:
             try:
                 slot = self._make_slot(len(self._slots))
             except OSError as error:  # then they do, for now
-                print(f"No separate place for a session: {error}", file=sys.stderr)
+                print(f"No separate place for a session or a program that gave way: {error}", file=sys.stderr)
                 return
             self._slots.append(slot)
             self._free.append(slot)

@@ -18,6 +18,7 @@ from .backlog import Backlog
 from .caller_link import CallerLink
 from .cells import MAX_RESTARTS, Cells
 from .child import Call, Child
+from .giving_way import GivingWay
 from .imports import texts_of
 from .loop import ENDED, OUT, Loop, tell_of
 from .parent import Parent
@@ -37,7 +38,7 @@ class Supervisor:
 
     Args:
         caller: Where jobs come from.
-        options: ``workers``, ``stall_s``, and the options of ``ChildPool`` and ``Sessions``.
+        options: ``workers``, ``stall_s``, and the options of ``ChildPool``, ``Sessions`` and ``GivingWay``.
         parents: Fork the children.
         slots: A place for every child that may be alive at once, those of sessions aside.
         make_slot: Makes another place.
@@ -75,6 +76,7 @@ class Supervisor:
             give_up=self._give_up,
         )
         self._cells = Cells(options, self._loop, self._queue, self._kill, self._tell, self._tell_lost)
+        self._way = GivingWay(options, self._loop, self._stop, self._make_way)
 
     def serve(self) -> None:
         """Serve until the caller closes its end, or the zygote is gone."""
@@ -118,8 +120,7 @@ class Supervisor:
         if header["op"] == "run":
             name = header.get("session")
             parent = self._parents.of(texts_of(frame)) if name is None else self._parents.of_session()
-            call = Call(header["id"], header["limits"], frame.raw, parent)
-            self._calls[call.id] = call
+            call = self._calls[header["id"]] = Call(header["id"], header["limits"], frame.raw, parent)
             if name is None:
                 self._queue.append(call)
             else:
@@ -137,8 +138,7 @@ class Supervisor:
                 self._cells.book.note_end(name, "The sandbox was restarted, and the earlier session went with it.")
 
     def _cancel(self, call_id: int) -> None:
-        call = self._calls.pop(call_id, None)
-        if call is None:
+        if (call := self._calls.pop(call_id, None)) is None:
             return
         if call.session is not None:
             self._cells.cancel(call)
@@ -193,9 +193,9 @@ class Supervisor:
             child.watch(*watched)
         if call.session is not None:
             self._cells.begin(child, call)
-            self._pool.make_places(self._cells.book.count)
+            self._pool.make_places(self._cells.book.count + self._way.count)
         else:
-            self._loop.at(child.started_at + limits["wall_s"], lambda: self._stop(child, "timeout"), child)
+            self._way.begin(child)
         self._feed(child)
         if child.job_left:
             self._loop.watch(child.job_fd, lambda _: self._feed(child, True), OUT, child)
@@ -208,6 +208,11 @@ class Supervisor:
             self._queue.appendleft(call)
         else:
             self._tell_lost(call, f"the limits of its control group could not be set: {why}")
+
+    def _make_way(self) -> None:
+        self._running -= 1
+        self._pool.make_places(self._cells.book.count + self._way.count)
+        self._dispatch()
 
     def _feed(self, child: Child, was_watched: bool = False) -> None:
         """Write more of the job to the child; when it is all written, or not wanted, close the pipe, or leave it."""
@@ -288,6 +293,8 @@ class Supervisor:
         elif message.kind == orders.INTERRUPTED:
             self._cells.interrupted(child)
             self._dispatch()
+        elif message.kind == orders.GAVE_WAY:
+            self._way.hear(child, message)
         elif message.kind == orders.OVERDRAWN:
             child.must_end(time.monotonic())
             child.stopped_for = child.stopped_for or message.text
@@ -334,7 +341,7 @@ class Supervisor:
         if child.settled or not (at_end or child.written_off):
             return
         child.settled = True
-        if child.call is not None:
+        if child.call is not None and not self._way.end(child):
             self._running -= 1
         try:
             if child.session is not None:

@@ -40,6 +40,8 @@ def main() -> None:
     # inherits it, and the filter keeps it.
     with contextlib.suppress(ValueError, OSError):  # where an ordinary user's own limit is 0 already
         resource.setrlimit(resource.RLIMIT_CORE, (1, 1))
+    for kind in (resource.RLIMIT_NICE, resource.RLIMIT_RTPRIO):  # no program takes more of the cores than it is given
+        resource.setrlimit(kind, (0, 0))
     options = json.loads(control.recv(1 << 16))
     try:
         if options["plan"]["namespaces"]:

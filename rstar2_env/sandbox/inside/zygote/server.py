@@ -19,6 +19,7 @@ from ..kernel.isolation import Isolation
 from ..kernel.plan import Plan
 from . import child
 from .bell import ring_on_ends, stop_ringing
+from .giving_way import GivingWay
 from .halt import Halt
 from .watch import INTERVAL_S, Watch
 
@@ -28,7 +29,7 @@ _DESCRIPTOR_SPACE = socket.CMSG_SPACE(16 * 4)
 class _Tree:
     """One child, and the pausing process that is pid 1 above it (0 where there is no pid namespace)."""
 
-    __slots__ = ("ended", "halt", "init", "killed", "main", "number", "watch")
+    __slots__ = ("ended", "halt", "init", "killed", "main", "number", "watch", "way")
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -36,6 +37,7 @@ class _Tree:
         self.ended = self.killed = False
         self.watch: Watch | None = None
         self.halt: Halt | None = None
+        self.way: GivingWay | None = None
 
 
 class ZygoteServer:
@@ -116,6 +118,8 @@ class ZygoteServer:
                 if not tree.ended:
                     os.kill(tree.main, signal.SIGINT)
                 self._say(orders.pack_reply(orders.INTERRUPTED, order.number))
+            elif order.kind == orders.GIVE_WAY:
+                self._give_way(tree)
             else:
                 tree.watch = Watch(order.slot, order.value, order.files, order.workdir, self._own_nets)
                 self._tended.add(tree.number)
@@ -201,6 +205,14 @@ class ZygoteServer:
             tree.halt = None
         if tree.watch is not None:
             self._tended.add(tree.number)
+
+    def _give_way(self, tree: _Tree) -> None:
+        """Lower the weight of a tree and of what it has started since; tell for how long that has held it back."""
+        if tree.ended or tree.killed:
+            return
+        tree.way = tree.way or GivingWay(tree.main, tree.init)
+        lowered, held_back_us = tree.way.lower(), int(tree.way.held_back_s() * 1e6)
+        self._say(orders.pack_reply(orders.GAVE_WAY, tree.number, lowered, held_back_us))
 
     def _look_after_halted(self) -> None:
         """See that trees stand still, and end those that cannot be made to."""
