@@ -15,7 +15,7 @@ WORDS, LONGS = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
 @given(
     st.builds(
         Order,
-        kind=st.sampled_from([orders.FORK, orders.KILL, orders.WATCH, orders.HALT, orders.RESUME]),
+        kind=st.sampled_from([orders.FORK, orders.KILL, orders.WATCH, orders.HALT, orders.RESUME, orders.GIVE_WAY]),
         number=WORDS,
         slot=WORDS,
         value=LONGS,
@@ -50,7 +50,8 @@ def test_a_reply_with_a_long_text_fits_into_a_message(letter: str) -> None:
 
 def test_no_two_orders_and_no_two_replies_share_a_number() -> None:
     sent = [orders.FORK, orders.KILL, orders.WATCH, orders.PING, orders.INTERRUPT, orders.HALT, orders.RESUME]
+    sent += [orders.GIVE_WAY]
     told = [orders.READY, orders.FAILED, orders.PONG, orders.ENDED, orders.BROKEN, orders.GONE]
-    told += [orders.FORK_FAILED, orders.OVERDRAWN, orders.INTERRUPTED]
+    told += [orders.FORK_FAILED, orders.OVERDRAWN, orders.INTERRUPTED, orders.GAVE_WAY]
     assert len(set(sent)) == len(sent)
     assert len(set(told)) == len(told)

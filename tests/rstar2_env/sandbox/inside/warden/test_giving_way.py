@@ -1,0 +1,192 @@
+"""Who gives way and when, and how long a call may run, on a clock that the test turns."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rstar2_env.sandbox.inside import orders
+from rstar2_env.sandbox.inside.orders import GIVE_WAY, Reply
+from rstar2_env.sandbox.inside.warden import giving_way
+from rstar2_env.sandbox.inside.warden.giving_way import AFTER_S, MOST, GivingWay
+
+WALL_S = 2.0
+
+
+class Clock:
+    """The warden's loop and the time that it sees."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self._timers: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+
+    def at(self, when: float, what: Callable[[], None], owner: object = None) -> None:
+        heapq.heappush(self._timers, (when, next(self._order), what))
+
+    def turn(self, seconds: float) -> None:
+        """Let time pass, with all that is due in it."""
+        until = self.now + seconds
+        while self._timers and self._timers[0][0] <= until:
+            when, _, what = heapq.heappop(self._timers)
+            self.now = max(self.now, when)
+            what()
+        self.now = until
+
+
+class Program:
+    """A child that runs a call, and its tree as the parent sees it."""
+
+    def __init__(self, world: World, wall_s: float) -> None:
+        self._world = world
+        self.limits = {"wall_s": wall_s}
+        self.call: object | None = object()
+        self.started_at = world.clock.now
+        self.wait_status: int | None = None
+        self.stopped_for: str | None = None
+        self.ended_after = 0.0
+        self.told = 0
+        self.can_be_lowered = True
+        self.answers = True
+        self.held_back: Callable[[], float] = lambda: 0.0
+
+    def order(self, kind: int) -> None:
+        assert kind == GIVE_WAY
+        self.told += 1
+        if self.answers:
+            reply = Reply(orders.GAVE_WAY, 1, int(self.can_be_lowered), self.held_back(), 0, "")
+            self._world.clock.at(self._world.clock.now, lambda: self._world.way.hear(self, reply))  # type: ignore[arg-type]  # a stand-in
+
+    def end(self) -> bool:
+        """Come to its end; returns whether it had given way."""
+        self.wait_status = 0
+        return self._world.way.end(self)  # type: ignore[arg-type]  # a stand-in
+
+
+class World:
+    """A warden's rules with room for some programs."""
+
+    def __init__(self, room: int) -> None:
+        self.clock = Clock()
+        self.gave_way = 0
+        options: dict[str, Any] = {"giving_way": room}
+        self.way = GivingWay(options, self.clock, self._stop, self._gone)  # type: ignore[arg-type]  # a stand-in
+
+    def start(self, wall_s: float = WALL_S) -> Program:
+        program = Program(self, wall_s)
+        self.way.begin(program)  # type: ignore[arg-type]  # a stand-in
+        return program
+
+    def _stop(self, program: Any, why: str) -> None:
+        if program.stopped_for is None:
+            program.stopped_for, program.ended_after = why, self.clock.now - program.started_at
+
+    def _gone(self) -> None:
+        self.gave_way += 1
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    """Room for two."""
+    made = World(2)
+    monkeypatch.setattr(giving_way.time, "monotonic", lambda: made.clock.now)
+    return made
+
+
+def test_a_short_program_is_left_alone(world: World) -> None:
+    program = world.start()
+    world.clock.turn(AFTER_S * 0.9)
+    assert not program.end()
+    world.clock.turn(60)
+    assert (program.told, program.stopped_for, world.gave_way, world.way.count) == (0, None, 0, 0)
+
+
+def test_a_long_program_gives_way_and_stops_counting_once(world: World) -> None:
+    program = world.start()
+    world.clock.turn(AFTER_S * 1.1)
+    assert (program.told, world.gave_way, world.way.count) == (1, 1, 1)
+    world.clock.turn(WALL_S / 2)
+    assert (program.told, world.gave_way) == (1, 1)
+    assert program.end()
+    assert world.way.count == 0
+
+
+def test_one_that_has_not_answered_yet_still_counts_as_a_worker(world: World) -> None:
+    program = world.start()
+    program.answers = False
+    world.clock.turn(AFTER_S * 1.1)
+    assert (program.told, world.gave_way) == (1, 0)
+    assert not program.end()
+
+
+def test_no_more_give_way_than_there_is_room_for_and_the_next_follows_when_one_ends(world: World) -> None:
+    programs = [world.start(60) for _ in range(4)]
+    world.clock.turn(10)
+    assert [program.told for program in programs] == [1, 1, 0, 0]
+    assert world.gave_way == 2
+    assert programs[0].end()
+    world.clock.turn(AFTER_S * 1.1)
+    assert sorted(program.told for program in programs) == [0, 1, 1, 1]
+    assert (world.gave_way, world.way.count) == (3, 2)
+
+
+def test_without_being_held_back_a_program_ends_at_its_limit(world: World) -> None:
+    program = world.start()
+    world.clock.turn(60)
+    assert program.stopped_for == "timeout"
+    assert program.ended_after == pytest.approx(WALL_S)
+
+
+def test_the_time_for_which_it_was_held_back_does_not_count(world: World) -> None:
+    program = world.start()
+    program.held_back = lambda: 1.5
+    world.clock.turn(60)
+    assert program.ended_after == pytest.approx(WALL_S + 1.5)
+
+
+def test_it_ends_at_the_hard_limit_whatever_holds_it_back(world: World) -> None:
+    program = world.start()
+    program.held_back = lambda: world.clock.now - program.started_at - AFTER_S
+    world.clock.turn(60)
+    assert program.stopped_for == "timeout"
+    assert program.ended_after == pytest.approx(WALL_S * MOST)
+    assert program.told < 1000, "it is not asked all the time"
+
+
+def test_it_ends_at_the_hard_limit_though_nobody_answers(world: World) -> None:
+    program = world.start()
+    world.clock.turn(AFTER_S * 1.1)
+    program.answers = False
+    world.clock.turn(60)
+    assert program.ended_after == pytest.approx(WALL_S * MOST)
+
+
+@pytest.mark.parametrize("room", [0, 2])
+def test_one_that_cannot_give_way_has_the_limit_that_it_was_given(world: World, room: int) -> None:
+    world.way._most = room
+    program = world.start()
+    program.can_be_lowered, program.held_back = False, lambda: 1.0
+    world.clock.turn(60)
+    assert program.ended_after == pytest.approx(WALL_S)
+    assert world.gave_way == 0
+    assert bool(program.told) == (room > 0)
+
+
+def test_one_that_cannot_give_way_now_is_asked_again(world: World) -> None:
+    program = world.start()
+    program.can_be_lowered = False
+    world.clock.turn(AFTER_S * 1.1)
+    assert world.way.count == 0
+    program.can_be_lowered = True
+    world.clock.turn(AFTER_S)
+    assert (program.told, world.gave_way) == (2, 1)
+
+
+def test_a_limit_that_is_shorter_than_the_patience_with_it_holds_as_it_is(world: World) -> None:
+    program = world.start(AFTER_S / 2)
+    world.clock.turn(60)
+    assert (program.told, program.ended_after) == (0, pytest.approx(AFTER_S / 2))

@@ -1,0 +1,166 @@
+"""A tree gives way whole, with what it starts later; only time without a core that others had counts as held back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from waiting import wait_for
+
+from rstar2_env.sandbox.inside.zygote import giving_way
+from rstar2_env.sandbox.inside.zygote.giving_way import LEVEL, GivingWay
+from rstar2_env.sandbox.inside.zygote.watch import descendants
+
+TREE = """
+import os, sys, threading
+os.setsid()
+def work():
+    while True: pass
+threading.Thread(target=work, daemon=True).start()
+if os.fork() == 0:
+    os.setsid()
+    os.nice(int(sys.argv[1]))
+    print(end="x", flush=True)
+    work()
+print(end="x", flush=True)
+while True:
+    sys.stdin.read(1)
+    if os.fork() == 0:
+        work()
+"""
+BUSY = """
+import os, sys
+os.setsid()
+os.sched_setaffinity(0, {int(sys.argv[1])})
+print(end="x", flush=True)
+while True: pass
+"""
+
+
+def started(code: str, argument: int, words: int) -> subprocess.Popen[bytes]:
+    """A program, once it has said as many letters as shall be waited for."""
+    command = [sys.executable, "-c", code, str(argument)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.read(words) == b"x" * words
+    return process
+
+
+def ended(process: subprocess.Popen[bytes]) -> None:
+    for pid in descendants([process.pid]):
+        os.kill(pid, signal.SIGKILL)
+    process.communicate()
+
+
+@pytest.fixture(params=[0, LEVEL + 2])
+def tree(request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[bytes]]:
+    """A process with two threads and a child in a session of its own, which has lowered itself or not."""
+    process = started(TREE, request.param, 2)
+    yield process
+    ended(process)
+
+
+def levels(pid: int) -> list[int]:
+    """The nice values of all tasks of a tree."""
+    found = [int(task) for tasks in descendants([pid]).values() for task in tasks]
+    return sorted(os.getpriority(os.PRIO_PROCESS, task) for task in found)
+
+
+def session_level(pid: int) -> int | None:
+    """The nice value of a session, where the kernel has one."""
+    path = Path(f"/proc/{pid}/autogroup")
+    text = path.read_text() if path.exists() else ""
+    return int(text.split()[-1]) if text else None
+
+
+def test_every_task_of_a_tree_is_lowered_and_none_is_raised(tree: subprocess.Popen[bytes]) -> None:
+    before = levels(tree.pid)
+    assert len(before) == 3
+    assert GivingWay(tree.pid, 0).lower()
+    assert levels(tree.pid) == [max(LEVEL, each) for each in before]
+    assert {session_level(pid) for pid in descendants([tree.pid])} <= {LEVEL, None}
+
+
+def test_what_is_started_later_is_as_low(tree: subprocess.Popen[bytes]) -> None:
+    assert GivingWay(tree.pid, 0).lower()
+    assert tree.stdin is not None
+    tree.stdin.write(b"1")
+    tree.stdin.flush()
+    wait_for(lambda: len(levels(tree.pid)) == 4)
+    assert min(levels(tree.pid)) == LEVEL
+
+
+def test_the_pausing_process_keeps_its_weight_as_it_is_in_the_session_of_the_parent(
+    tree: subprocess.Popen[bytes],
+) -> None:
+    pausing = os.getpid()  # of this session, with the tree below it
+    before = session_level(pausing), os.getpriority(os.PRIO_PROCESS, 0)
+    way = GivingWay(tree.pid, pausing)
+    assert pausing not in way._tree()
+    assert way.lower()
+    assert (session_level(pausing), os.getpriority(os.PRIO_PROCESS, 0)) == before
+
+
+def test_a_tree_gives_way_only_where_it_can_be_lowered_and_its_waiting_be_told(
+    tree: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: int) -> None:
+        raise PermissionError
+
+    with monkeypatch.context() as broken:
+        broken.setattr(giving_way, "_waited", lambda tree: {})
+        assert not GivingWay(tree.pid, 0).lower()
+    assert min(levels(tree.pid)) == 0
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "setpriority", refuse)
+        assert not GivingWay(tree.pid, 0).lower()
+    assert min(levels(tree.pid)) == 0
+
+
+def test_a_tree_that_is_never_found_whole_does_not_give_way(
+    tree: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "getpriority", lambda which, task: 0)  # there is always one that was not lowered
+    assert not GivingWay(tree.pid, 0).lower()
+
+
+def test_a_program_is_held_back_by_another_on_its_core() -> None:
+    core = min(os.sched_getaffinity(0))
+    processes = [started(BUSY, core, 1) for _ in range(2)]
+    try:
+        way = GivingWay(processes[0].pid, 0)
+        assert way.lower()
+        wait_for(lambda: way.held_back_s() > 0.2)
+    finally:
+        for process in processes:
+            ended(process)
+
+
+@pytest.mark.parametrize(
+    ("waited", "spent", "elapsed", "held_back"),
+    [
+        (1.5, 0.5, 2.0, 1.5),  # one task that ran whenever it had a core
+        (0.2, 0.5, 2.0, 0.2),  # the same, and it slept
+        (1.0, 2.0, 2.0, 0.0),  # two on one core: one of them always ran
+        (1.9, 4.0, 2.0, 0.0),  # many on several cores
+        (1.5, 1.0, 2.0, 1.0),  # two on one core, which others had for half of the time
+    ],
+)
+def test_tasks_that_keep_one_another_waiting_are_not_held_back(
+    waited: float, spent: float, elapsed: float, held_back: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, tasks, cpu = [50.0], {"1": 3.0, "2": 0.1}, [7.0]
+    monkeypatch.setattr(giving_way, "descendants", lambda roots: {1: ["1", "2"]})
+    monkeypatch.setattr(giving_way, "_waited", lambda tree: dict(tasks))
+    monkeypatch.setattr(giving_way, "_spent", lambda tree: cpu[0])
+    monkeypatch.setattr(giving_way.time, "monotonic", lambda: now[0])
+    way = GivingWay(1, 0)
+    now[0] += elapsed
+    tasks["1"] += waited
+    cpu[0] += spent
+    assert way.held_back_s() == pytest.approx(held_back)
