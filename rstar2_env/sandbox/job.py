@@ -29,7 +29,9 @@ class Limits:
     """What one program may use. All of them are enforced from outside the program.
 
     Attributes:
-        wall_s: Seconds of wall-clock time, counted from the program's start, without the time in the queue.
+        wall_s: Seconds of wall-clock time, counted from the program's start, without the time in the queue. For a
+            program that has given way to shorter ones, time in which it could run and had no core does not count
+            either, up to three times the limit in all.
         cpu_s: Seconds of CPU time; ``None`` means the wall limit rounded up, plus one.
         memory_mb: MiB of memory.
         processes: Processes and threads alive at once.
@@ -102,7 +104,7 @@ class Outcome:
         error_type: Name of the exception's class ("ZeroDivisionError"), or ``None``.
         error_message: Its message, or what ended the program.
         traceback: Traceback text whose line numbers are those of ``Job.code``.
-        wall_s: Seconds from the program's start to its end.
+        wall_s: Seconds from the program's start to its end, with time that its limit does not count.
         cpu_s: CPU seconds of the program and its children, as far as known.
         peak_memory_mb: Peak memory use in MiB, as far as known.
         truncated: Whether output was left out.

@@ -33,9 +33,9 @@ class LocalOptions(CheckedOptions):
         parents: The largest number of parents, from 1: one has imported none of ``preload``, and others are made as
             programs need them. With 1, there is one that has imported all.
         workers: Programs that run at once, those that gave way aside; the default is the number of usable cores.
-        giving_way: Programs that may run beside these once they have given way: one that has run for a quarter of a
-            second gets a lower weight on the cores, and another may start. The default is four for each worker, at most
-            64; with 0, none gives way.
+        giving_way: Programs that may run beside these because they gave way: one that has run for a quarter of a second
+            gets a lower weight on the cores and is counted no longer, so that the next call starts. The default is four
+            for each worker, at most 64; with 0, none gives way.
         waiting: Children kept ready ahead of the calls; the default is ``workers``.
         isolation: ``"strict"`` refuses to start without a required layer, ``"best"`` runs with the available layers and
             warns once, ``"none"`` switches isolation off, for debugging.

@@ -2,8 +2,8 @@
 
 A program that has run for ``AFTER_S`` gets a lower weight on the cores, and is not counted among the workers any more,
 so that the next call starts. The time for which the kernel says that it could have run and had no core is added to its
-wall-clock limit, up to ``MOST`` times that limit in all. As its weight is more than one in ``MOST``, others at full
-weight cannot keep it from as much CPU time as it would have got beside them in its limit.
+wall-clock limit, up to ``MOST`` times that limit in all: long enough for about as much CPU time as it would have got in
+its limit at full weight.
 
 Covered: when a program gives way, how many do, and the deadline of every call that is no cell. Not covered: lowering
 weights (the zygote's ``giving_way``), and cells (``cells``), whose processes outlive them and could not everywhere be
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 AFTER_S = 0.25
 """Seconds after which a program gives way."""
-MOST = 4
+MOST = 3
 """How many times its wall-clock limit a program may run, whatever held it back."""
 _STEP_S = 0.02
 """The shortest time until a program whose limit was put off is looked at again."""
@@ -37,7 +37,7 @@ class GivingWay:
         options: ``giving_way``, the largest number of programs that have given way and still run.
         loop: Where the timers run.
         stop: Ends a program for a reason.
-        gone: Called when a program has given way, with how many have.
+        gone: Called when a program has given way.
     """
 
     def __init__(

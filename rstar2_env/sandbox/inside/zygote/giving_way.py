@@ -15,7 +15,7 @@ import time
 from .watch import descendants
 
 LEVEL = 6
-"""The nice value: a quarter of the weight of other processes."""
+"""The nice value, which is about a quarter of the weight of other processes."""
 _MOST_SWEEPS = 8
 """Sweeps after which a tree that forks faster than it is found counts as one that cannot be lowered."""
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")

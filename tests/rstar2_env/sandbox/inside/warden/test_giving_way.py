@@ -150,11 +150,11 @@ def test_the_time_for_which_it_was_held_back_does_not_count(world: World) -> Non
 
 def test_it_ends_at_the_hard_limit_whatever_holds_it_back(world: World) -> None:
     program = world.start()
-    program.held_back = lambda: world.clock.now - program.started_at - AFTER_S
+    program.held_back = lambda: max(0.0, world.clock.now - program.started_at - WALL_S + 0.001)
     world.clock.turn(60)
     assert program.stopped_for == "timeout"
     assert program.ended_after == pytest.approx(WALL_S * MOST)
-    assert program.told < 1000, "it is not asked all the time"
+    assert 10 < program.told < 1000, "it is asked again and again, but not all the time"
 
 
 def test_it_ends_at_the_hard_limit_though_nobody_answers(world: World) -> None:
