@@ -1,11 +1,12 @@
 """Host memory that each process takes at its peak while a model is loaded and divided by FSDP2.
 
-    python benchmarks/load.py [--processes 2] [--hidden 1024] [--layers 28]
+    python benchmarks/load.py [--processes 2] [--hidden 1024] [--layers 28] [--lora RANK]
 
 A random Qwen3 (0.6 billion parameters by default) is written in bfloat16 to a temporary folder, then loaded in float32
 and divided by the processes on a CPU, twice: each loads it whole (``whole``), and the first loads it and sends the
-others their units (``first``), as ``rstar2 train`` does. Memory does not depend on the load of the machine. Pages of
-the file that are mapped count too.
+others their units (``first``), as ``rstar2 train`` does. With ``--lora`` the weights stay in bfloat16, as they do below
+adapters on an accelerator. Memory does not depend on the load of the machine. Pages of the file that are mapped count
+too.
 """
 
 from __future__ import annotations
@@ -27,15 +28,17 @@ def main() -> None:
     parser.add_argument("--hidden", type=int, default=1024)
     parser.add_argument("--layers", type=int, default=28)
     parser.add_argument("--vocabulary", type=int, default=151_936)
+    parser.add_argument("--lora", type=int, default=0, help="rank of new adapters; without, all weights train")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         number = write_model(folder, chosen)
-        print(f"{number / 1e9:.2f} billion parameters, {4 * number / 2**30:.2f} GiB in float32")
+        width, precision = (2, "bfloat16") if chosen.lora else (4, "float32")
+        print(f"{number / 1e9:.2f} billion parameters, {width * number / 2**30:.2f} GiB in {precision}")
         print(f"{'way':<8}{'process':>8}{'peak GiB':>10}")
         for way in WAYS:
             launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(chosen.processes)]
             done = subprocess.run(
-                [sys.executable, *launcher, __file__, way, folder],
+                [sys.executable, *launcher, __file__, way, folder, str(chosen.lora)],
                 env={**os.environ, "OMP_NUM_THREADS": "1"},
                 stdout=subprocess.PIPE,
                 text=True,
@@ -66,10 +69,11 @@ def write_model(folder: str, chosen: argparse.Namespace) -> int:
     return model.num_parameters()
 
 
-def measure(way: str, folder: str) -> None:
+def measure(way: str, folder: str, lora: int) -> None:
     """Load and divide the model in this process, one of several, and print its peak above what its imports take."""
     import torch
 
+    from rstar2_env.trainers.backends.trl.adapters import with_new_adapter
     from rstar2_env.trainers.backends.trl.fsdp2 import shard
     from rstar2_env.trainers.backends.trl.model import pretrained, processes
     from rstar2_env.trainers.config import ModelOptions
@@ -77,15 +81,18 @@ def measure(way: str, folder: str) -> None:
     state = processes()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     waits = way == "first" and state.process_index > 0
-    model = pretrained(folder, ModelOptions(folder), torch.float32, waits=waits)
-    shard(model, torch.device("cpu"), torch.float32)
+    options, dtype = ModelOptions(folder, lora_rank=lora), torch.bfloat16 if lora else torch.float32
+    model: torch.nn.Module = pretrained(folder, options, dtype, waits=waits)
+    if lora:
+        model = with_new_adapter(model, options, 0)
+    shard(model, torch.device("cpu"), dtype)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     # In one piece: the processes share one pipe.
     os.write(1, f"peak {state.process_index} {peak / 2**20:.3f}\n".encode())
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3 and sys.argv[1] in WAYS:
-        measure(*sys.argv[1:])
+    if len(sys.argv) == 4 and sys.argv[1] in WAYS:
+        measure(*sys.argv[1:3], int(sys.argv[3]))
     else:
         main()

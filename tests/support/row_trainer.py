@@ -9,12 +9,12 @@ from typing import Any
 
 import torch
 from peft import LoraConfig, get_peft_model
-from transformers import AutoTokenizer, PrinterCallback, TrainerCallback
+from transformers import PrinterCallback, TrainerCallback
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.row import Row
 from rstar2_env.trainers.backends.trl.arguments import arguments
-from rstar2_env.trainers.backends.trl.model import pretrained
+from rstar2_env.trainers.backends.trl.model import load_policy
 from rstar2_env.trainers.backends.trl.objective import Objective
 from rstar2_env.trainers.backends.trl.pending import Shape
 from rstar2_env.trainers.backends.trl.sharding import Sharding
@@ -80,6 +80,7 @@ def row_trainer(
     keep_checkpoints: int = 2,
     sharding: Sharding = "none",
     lora: bool = False,
+    lora_rank: int = 0,
     waits: bool = False,
     begin_from: Path | None = None,
     **options: Any,
@@ -97,11 +98,15 @@ def row_trainer(
         keep_checkpoints: How many are kept.
         sharding: What several processes divide.
         lora: Train adapters, which change the model from the start.
+        lora_rank: As in the options of a run; the folder may hold an adapter.
         waits: Leave the weights to the first process.
         begin_from: A checkpoint of another trainer, with whose optimizer's state it begins.
         **options: Fields of ``GRPOConfig``.
     """
-    policy: Any = pretrained(str(model), ModelOptions(str(model)), torch.float32, waits=waits)
+    dtype = "bfloat16" if options.get("bf16") else "float32"
+    chosen = ModelOptions(str(model), dtype=dtype, lora_rank=lora_rank)
+    policy: Any
+    policy, tokenizer = load_policy(chosen, Path(folder), waits=waits)
     if lora:
         torch.manual_seed(1)
         adapters = LoraConfig(r=4, lora_alpha=4, target_modules="all-linear", init_lora_weights=False)
@@ -129,7 +134,7 @@ def row_trainer(
         sharding=sharding,
         begin_from=begin_from,
         model=policy,
-        processing_class=AutoTokenizer.from_pretrained(model, padding_side="left"),
+        processing_class=tokenizer,
         args=arguments(folder, **{**defaults, **options}),
         callbacks=[followed],
     )

@@ -13,22 +13,24 @@ from contextlib import contextmanager
 import torch
 from peft import PeftModel
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.distributed.tensor import DTensor
 
 from .fsdp2 import release
+from .torch_state import whole
 
 
 class AdapterReference:
     """What the adapter was at the start of the run, or when the reference was last reset.
 
     Args:
-        policy: The policy at the start; ``None`` where it will get a new adapter, which changes nothing at first.
+        policy: The policy at the start, which may wait for its weights until ``follow``; ``None`` where it will get a
+            new adapter, which changes nothing at first.
     """
 
     def __init__(self, policy: PeftModel | None = None) -> None:
         self._start: dict[str, Tensor] = {}
-        if policy is not None and _changes_the_model(policy):
-            self.reset(policy)
+        if policy is not None and not any(weights.is_meta for _, weights in _trained(policy)):
+            self._begin(policy)
 
     @property
     def changed(self) -> bool:
@@ -58,13 +60,8 @@ class AdapterReference:
         self._start = self.values_of(policy)
 
     def follow(self, policy: PeftModel) -> None:
-        """Divide what is kept as the policy is divided, which has happened since."""
-        for name, weights in _trained(policy):
-            if isinstance(weights, DTensor) and name in self._start:
-                whole = self._start[name].to(weights.device)
-                self._start[name] = distribute_tensor(
-                    whole, weights.device_mesh, weights.placements, src_data_rank=None
-                )
+        """Keep what the policy begins with as it is divided, which has happened since; every process calls it."""
+        self._begin(policy)
 
     def values_of(self, policy: PeftModel) -> dict[str, Tensor]:
         """Return a copy of the adapter's values."""
@@ -78,6 +75,10 @@ class AdapterReference:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """Go on from a state."""
         self._start = dict(state)
+
+    def _begin(self, policy: PeftModel) -> None:
+        if _changes_the_model(policy):
+            self.reset(policy)
 
 
 @torch.no_grad()
@@ -101,6 +102,6 @@ def _trained(policy: PeftModel) -> Iterator[tuple[str, nn.Parameter]]:
 def _changes_the_model(policy: PeftModel) -> bool:
     """Whether the adapter changes what the model computes; a new one does not, since one of its factors is zero."""
     return any(
-        ".lora_A." not in name and (".lora_B." not in name or bool(weights.detach().any()))
+        ".lora_A." not in name and (".lora_B." not in name or bool(whole(weights).any()))
         for name, weights in _trained(policy)
     )

@@ -84,7 +84,8 @@ def adapted(
     """Take up an adapter that was trained before, as the options say; see the module's docstring.
 
     Args:
-        base: The model that the adapter belongs to; changed in place.
+        base: The model that the adapter belongs to; changed in place. Where it waits for its weights (it is on the
+            device "meta"), so does the policy: the adapter's are not read.
         name: Folder or hub name of the adapter.
         options: What the policy is to be.
         found: The adapter's configuration.
@@ -97,6 +98,11 @@ def adapted(
     same = continues(found, options)
     if same and options.lora_dropout:
         found.lora_dropout = options.lora_dropout
+    if base.device.type == "meta":
+        # However the adapter began, its values are on the way: without them, it can only begin as an ordinary one.
+        found.inference_mode, found.init_lora_weights = not same, True
+        empty: Any = get_peft_model(base, found)
+        return cast(Policy, empty) if same else _merged(empty, options, keep, seed)
     try:
         policy: PeftModel = PeftModel.from_pretrained(
             base, name, revision=options.revision, config=found, is_trainable=same
@@ -183,7 +189,8 @@ def without_dropout(policy: nn.Module) -> None:
 
 def _merged(policy: PeftModel, options: ModelOptions, keep: Callable[[PreTrainedModel], str], seed: int) -> Policy:
     with torch.no_grad():
-        merged: PreTrainedModel = policy.merge_and_unload(safe_merge=True)
+        # The check of a safe merge needs values.
+        merged: PreTrainedModel = policy.merge_and_unload(safe_merge=policy.device.type != "meta")
     for weights in merged.parameters():
         weights.requires_grad_(True)
     if not options.lora_rank:

@@ -71,8 +71,8 @@ def load_policy(
         folder: Folder of the run; a merged model that gets a new adapter is kept in it.
         seed: Seed of a new adapter.
         dropout: Leave dropout on while the policy trains; without, it is off for good (see ``without_dropout``).
-        waits: Whether this process may leave the weights to ``fsdp2.shard``, which gets them from the first process;
-            the model is then without any where all of it trains and ``path`` names it.
+        waits: Whether this process may leave the weights to ``fsdp2.shard``, which gets them from the first process,
+            those of adapters too; the policy is then without any where ``path`` names it.
 
     Returns:
         The policy, a ``PeftModel`` where ``lora_rank`` is not 0, and its tokenizer.
@@ -127,13 +127,13 @@ def _load(
     waits: bool,
 ) -> Policy:
     if found is None:
-        model = _pretrained(name, options, options.revision, waits=waits and not options.lora_rank)
+        model = _pretrained(name, options, options.revision, waits=waits)
         return with_new_adapter(model, options, seed) if options.lora_rank else model
     base = str(found.base_model_name_or_path)
-    return adapted(_pretrained(base, options, found.revision), name, options, found, keep, seed)
+    return adapted(_pretrained(base, options, found.revision, waits=waits), name, options, found, keep, seed)
 
 
-def _pretrained(name: str, options: ModelOptions, revision: str | None, *, waits: bool = False) -> PreTrainedModel:
+def _pretrained(name: str, options: ModelOptions, revision: str | None, *, waits: bool) -> PreTrainedModel:
     # Trained weights are stored in float32 and computed with in the requested precision, so that small updates are not
     # lost to rounding; frozen weights do not need that.
     dtype = dtype_of(options) if options.lora_rank else torch.float32

@@ -88,10 +88,10 @@ class TrlRun:
         if self._checkpoint is None and config.optim.begin_from is not None:
             carried = checkpoint_to_carry(config.optim.begin_from)
         parts = make_parts(config)
-        # The first process sends the weights, unless others need them whole before they are divided.
-        waits = sharding == "fsdp2" and self._ranks.rank > 0 and not isinstance(parts.rollout, HoldsOlder)
+        divided = sharding == "fsdp2" and self._ranks.size > 1
+        waits = divided and self._ranks.rank > 0  # for the weights that the first process sends
         model, self.tokenizer = load_policy(config.model, self._folder, seed=config.run.seed, waits=waits)
-        copy = stale_copy(config, parts.rollout, model, dtype_of(config.model))
+        copy = stale_copy(config, parts.rollout, model, dtype_of(config.model), divided=divided)
         objective = Objective(parts.terms, parts.aggregation, parts.correction)
         reference = None
         if "reference" in objective.needs:

@@ -23,7 +23,6 @@ from ...config import TrainConfig
 from ...rollouts.base import HoldsOlder, OlderWeights
 from .engine import PolicyEngine
 from .passes import frozen_copy
-from .whole_weights import is_sharded
 
 
 class StalePolicy:
@@ -35,9 +34,6 @@ class StalePolicy:
         tokenizer: The tokenizer of the policy.
         older: How old they may be, and where they are.
         copy: A copy of the policy; ``None`` where servers hold the weights.
-
-    Raises:
-        ConfigurationError: The policy is sharded, so that there is no copy of it.
     """
 
     def __init__(
@@ -90,11 +86,6 @@ class StalePolicy:
     @torch.no_grad()
     def _take_over(self, step: int) -> None:
         policy = self._trl.accelerator.unwrap_model(self._trl.model)
-        if is_sharded(policy):
-            raise ConfigurationError(
-                "The rollout part draws turns from older weights, of which each process needs a whole copy, and the "
-                'policy is sharded: use engine="vllm-server", or leave run.sharding out.'
-            )
         assert self._copy is not None
         newest = dict(_tensors(policy))
         for name, tensor in _tensors(self._copy):
@@ -102,7 +93,9 @@ class StalePolicy:
         self.engine.update_weights(step)
 
 
-def stale_copy(config: TrainConfig, rollout: object, model: nn.Module, dtype: torch.dtype) -> nn.Module | None:
+def stale_copy(
+    config: TrainConfig, rollout: object, model: nn.Module, dtype: torch.dtype, *, divided: bool = False
+) -> nn.Module | None:
     """The copy of the policy that older weights go to; made before the trainer puts a head on it.
 
     Args:
@@ -110,18 +103,26 @@ def stale_copy(config: TrainConfig, rollout: object, model: nn.Module, dtype: to
         rollout: The rollout part.
         model: The policy.
         dtype: Precision of the copy.
+        divided: Whether several processes are going to divide the policy.
 
     Returns:
         The copy; ``None`` where the part needs none, or servers hold it.
 
     Raises:
-        ConfigurationError: The engine cannot have a second one, or there are no servers for it.
+        ConfigurationError: The engine cannot have a second one, there are no servers for it, or there is no whole copy
+            of a policy that is divided.
     """
     if not isinstance(rollout, HoldsOlder):
         return None
     older, name = rollout.older_weights, config.rollout.engine
     kind = ENGINES.get(name)
     if kind.shares_weights:
+        if divided:
+            raise ConfigurationError(
+                "The rollout part draws turns from older weights, of which each process needs a whole copy, and the "
+                'policy is sharded: use engine="vllm-server", or leave run.sharding out.',
+                option="run.sharding",
+            )
         return frozen_copy(model, dtype)
     if kind.takes_model != "nothing":
         raise ConfigurationError(

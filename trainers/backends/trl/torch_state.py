@@ -85,15 +85,16 @@ class TorchState:
     def whole(self) -> Iterator[tuple[str, Tensor]]:
         """Walk the trained weights, gathered one by one, in float32; every process must walk on to the end."""
         for name, weights in self._trained.items():
-            yield name, _whole(weights)
+            yield name, whole(weights)
 
     def frozen(self) -> Iterator[tuple[str, Tensor]]:
         """Walk the weights that are not trained, as ``whole`` does."""
         for name, weights in self._module.named_parameters():
             if name not in self._trained:
-                yield name, _whole(weights)
+                yield name, whole(weights)
 
 
-def _whole(weights: Tensor) -> Tensor:
+def whole(weights: Tensor) -> Tensor:
+    """A weight gathered, where processes divide it; every process calls it then."""
     found: Any = weights.detach()
     return found.full_tensor() if isinstance(weights, DTensor) else found  # type: ignore[no-any-return]

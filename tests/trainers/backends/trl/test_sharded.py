@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 import torch
+from hollow import hollow, with_adapter
+from peft import PeftModel
 from row_trainer import row_trainer
 from torch import Tensor
 from torch.distributed.tensor import DTensor
@@ -25,6 +27,7 @@ from rstar2_env.core.run_folder import RunWriter
 from rstar2_env.trainers import export_model
 from rstar2_env.trainers.backends.trl import shards
 from rstar2_env.trainers.backends.trl.objective import Objective
+from rstar2_env.trainers.backends.trl.passes import Reference
 from rstar2_env.trainers.backends.trl.pending import Shape
 from rstar2_env.trainers.backends.trl.teacher import Teacher
 from rstar2_env.trainers.backends.trl.zero import zero_arguments
@@ -32,7 +35,9 @@ from rstar2_env.trainers.backends.trl.zero_state import ZeroState
 from rstar2_env.trainers.export.source import find_weights
 from rstar2_env.trainers.losses.aggregations import TokenMean
 from rstar2_env.trainers.losses.corrections import NoCorrection
+from rstar2_env.trainers.losses.kl import Kl
 from rstar2_env.trainers.losses.opd import Opd
+from rstar2_env.trainers.losses.ppo_clip import PpoClip
 
 pytestmark = [pytest.mark.train, pytest.mark.slow]
 
@@ -41,7 +46,7 @@ import os, sys
 import torch
 from torch.distributed.tensor import DTensor
 from transformers.integrations.deepspeed import unset_hf_deepspeed_config
-from test_sharded import CASES, Whole, played, share
+from test_sharded import CASES, Whole, played
 from rstar2_env.trainers.backends.trl.model import processes
 
 torch.set_num_threads(1)
@@ -53,19 +58,24 @@ for name in CASES:
     parts = {type(one).__name__ for one in trainer.model.parameters()}
     (whole,) = (one for one in trainer.callback_handler.callbacks if isinstance(one, Whole))
     wrapped = type(trainer.model_wrapped).__name__
-    torch.save([lines, weights, gradients, whole.state, parts, wrapped], f"{folder}/{name}-{RANK}.pt")
+    torch.save([lines, weights, gradients, whole.state, whole.frozen, parts, wrapped], f"{folder}/{name}-{RANK}.pt")
     unset_hf_deepspeed_config()
 """
 SGD = {"optim": "sgd", "optim_args": "momentum=0.9", "weight_decay": 0.0, "learning_rate": 0.1, "max_grad_norm": 0.0}
 ADAM = {"optim": "adamw_torch", "weight_decay": 0.1, "learning_rate": 1e-2}
 ADAM |= {"lr_scheduler_type": "constant_with_warmup", "warmup_steps": 3}
 SAVED = {"save_strategy": "steps", "save_steps": 2}
+AWAITED = {"sharding": "fsdp2", "awaited": True, "compared": True, **SGD}
 ONE = "written-by-one"
 CASES: dict[str, dict[str, Any]] = {
     "fsdp2": {"sharding": "fsdp2", **SGD},
     "fsdp2-lora": {"sharding": "fsdp2", "lora": True, "gradient_checkpointing": True, **SGD},
     "fsdp2-taught": {"sharding": "fsdp2", "taught": True, **SGD},
     "fsdp2-awaited": {"sharding": "fsdp2", "awaited": True, "taught": True, **SGD},
+    "fsdp2-awaited-adapter": {"adapted": True, "lora_rank": 4, "gradient_checkpointing": True, **AWAITED},
+    "fsdp2-awaited-bf16": {"adapted": True, "lora_rank": 4, "bf16": True, "max_steps": 1, **AWAITED},
+    "fsdp2-awaited-new": {"adapted": True, "lora_rank": 2, **AWAITED},
+    "fsdp2-awaited-merged": {"adapted": True, **AWAITED},
     "fsdp2-saved": {"sharding": "fsdp2", **ADAM, **SAVED},
     "fsdp2-resumed": {"sharding": "fsdp2", "resume": ONE, **ADAM},
     "fsdp2-begun": {"sharding": "fsdp2", "begin_from": ONE, "max_steps": 1, **ADAM},
@@ -95,9 +105,12 @@ class Whole(TrainerCallback):
         self.weights: list[dict[str, Tensor]] = []
         self.gradients: list[dict[str, Tensor]] = []
         self.state: dict[str, Tensor] = {}
+        self.frozen: dict[str, Tensor] = {}
 
     def on_train_begin(self, *_: Any, **__: Any) -> None:
         self.keep()
+        if not self.trainer.is_deepspeed_enabled:
+            self.frozen = {name: one.cpu().clone() for name, one in self.trainer._state().frozen()}
         if self.trainer._begin_from is not None:
             state = self.trainer._state()
             every = dict(state._all()) if isinstance(state, ZeroState) else state.tensors()
@@ -142,16 +155,6 @@ def share(rank: int, size: int) -> list[list[Any]]:
     return [[one for one in rows if size == 1 or (one.episode.group >= 3) == bool(rank)] for rows in rollouts]
 
 
-def hollow(model: Any, folder: Path) -> Path:
-    """A copy of a model whose weights are zeros, which whoever loads them would compute with."""
-    policy = AutoModelForCausalLM.from_pretrained(model)
-    for weights in policy.parameters():
-        torch.nn.init.zeros_(weights)
-    shutil.copytree(model, folder / "hollow")
-    policy.save_pretrained(folder / "hollow")
-    return folder / "hollow"
-
-
 def another(policy: Any) -> Teacher:
     """A teacher that thinks otherwise than the policy."""
     other = deepcopy(policy)
@@ -171,11 +174,17 @@ def played(
     if begin_from is not None:
         options["begin_from"] = Path(folder).parent / begin_from / f"checkpoint-{STOPPED}"
     shape = Shape(45, passes=3) if "adamw" in options["optim"] else Shape(45)
-    if options.pop("awaited", False) and rank:
+    awaits = options.pop("awaited", False) and rank > 0
+    if awaits:
         model, options["waits"] = hollow(model, Path(folder)), True
+    if options.pop("adapted", False):
+        model = with_adapter(model, Path(folder) / f"adapter-{rank}", empty=awaits)
     zero = zero_arguments(options["sharding"], size)
     if options.pop("taught", False):
         options |= {"objective": Objective([Opd()], TokenMean(), NoCorrection()), "teacher": another}
+    if options.pop("compared", False):
+        options["objective"] = Objective([PpoClip(), Kl(0.1)], TokenMean(), NoCorrection())
+        options["reference"] = lambda policy: Reference(policy, torch.float32, 1.0)
     kept = Whole()
     options = {"max_steps": STEPS, **zero, **options}
     trainer, followed = row_trainer(model, folder, share(rank, size), keep_checkpoints=STEPS, shape=shape, **options)
@@ -229,13 +238,20 @@ def test_every_case_is_really_sharded(name: str, folder: Path) -> None:
         assert wrapped == "DeepSpeedEngine" if name.startswith("zero") else parts == {"DTensor"}
 
 
-@pytest.mark.parametrize("name", ["fsdp2", "fsdp2-lora", "fsdp2-taught", "fsdp2-awaited", "zero3", "zero3-lora"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("fsdp2", "fsdp2-lora", "fsdp2-taught", "zero3", "zero3-lora"),
+        *("fsdp2-awaited", "fsdp2-awaited-adapter", "fsdp2-awaited-new", "fsdp2-awaited-merged"),
+    ],
+)
 def test_losses_and_gradients_are_those_of_one_process(name: str, folder: Path, alone: Any) -> None:
     (lines, _, gradients, *_), (expected, _, wanted, _) = told(folder, name), alone(name)
     assert [line["loss"] for line in lines] == pytest.approx([line["loss"] for line in expected], rel=1e-5, abs=1e-6)
     assert len(gradients) == len(wanted) == STEPS
     for one, other in zip(gradients, wanted, strict=True):
-        assert all(bool(gradient.any()) for gradient in other.values())
+        # Of a new adapter, one half has no gradient at first, as the other half is zero.
+        assert all(bool(value.any()) for key, value in other.items() if name != "fsdp2-awaited-new" or "_B." in key)
         assert apart(one, other) < 1e-5
     norms = [line["grad_norm"] for line in expected]
     assert [line["grad_norm"] for line in lines] == pytest.approx(norms, rel=1e-5)
@@ -246,6 +262,18 @@ def test_in_bfloat16_the_weights_that_train_stay_in_float32(folder: Path, alone:
     assert {one.dtype for one in (*weights[-1].values(), *gradients[0].values())} == {torch.float32}
     assert any(bool((one != one.bfloat16()).any()) for one in weights[-1].values())
     assert 1e-4 < apart(gradients[0], wanted[0]) < 0.2, "it is computed in bfloat16"
+
+
+def test_frozen_weights_that_were_awaited_are_those_of_the_first_in_the_precision_of_the_computation(
+    folder: Path, tiny_model: Path
+) -> None:
+    given = AutoModelForCausalLM.from_pretrained(tiny_model, dtype=torch.bfloat16).state_dict()
+    for rank in (0, 1):
+        _, weights, _, _, frozen, *_ = told(folder, "fsdp2-awaited-bf16", rank)
+        assert {one.dtype for one in weights[0].values()} == {torch.float32}
+        plain = {name.removeprefix("base_model.model.").replace(".base_layer", ""): one for name, one in frozen.items()}
+        assert plain
+        assert all(torch.equal(one, given[name]) for name, one in plain.items())
 
 
 @pytest.mark.parametrize("name", ["fsdp2-saved", "zero2-saved", "zero3-saved"])
@@ -338,10 +366,8 @@ def test_a_checkpoint_of_two_processes_is_exported_without_them(
     assert apart({key: loaded[key].detach() for key in wanted}, wanted) < 1e-6
 
 
-@pytest.mark.parametrize("name", ["fsdp2-lora", "zero3-lora"])
+@pytest.mark.parametrize("name", ["fsdp2-lora", "fsdp2-awaited-adapter", "zero3-lora"])
 def test_an_export_of_adapters_is_an_ordinary_adapter(name: str, folder: Path, tiny_model: Path) -> None:
-    from peft import PeftModel
-
     _, weights, *_ = told(folder, name)
     base = AutoModelForCausalLM.from_pretrained(tiny_model)
     loaded = dict(PeftModel.from_pretrained(base, str(folder / name / "export")).named_parameters())

@@ -1,0 +1,29 @@
+"""Models for a process that is to leave the weights to another: whoever reads these computes something else."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from peft import LoraConfig, get_peft_model
+from transformers import AutoModelForCausalLM
+
+
+def hollow(model: Any, folder: Path) -> Path:
+    """A copy of a model whose weights are zeros, which whoever loads them would compute with."""
+    policy = AutoModelForCausalLM.from_pretrained(model)
+    for weights in policy.parameters():
+        torch.nn.init.zeros_(weights)
+    shutil.copytree(model, folder / "hollow")
+    policy.save_pretrained(folder / "hollow")
+    return folder / "hollow"
+
+
+def with_adapter(model: Any, folder: Path, *, empty: bool = False) -> Path:
+    """An adapter that changes a model; an empty one, which changes nothing, is there for its shapes."""
+    torch.manual_seed(1)
+    adapters = LoraConfig(r=4, lora_alpha=4, target_modules="all-linear", init_lora_weights=empty)
+    get_peft_model(AutoModelForCausalLM.from_pretrained(model), adapters).save_pretrained(folder)
+    return folder
