@@ -93,6 +93,6 @@ def measure(way: str, folder: str, lora: int) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) == 4 and sys.argv[1] in WAYS:
-        measure(*sys.argv[1:3], int(sys.argv[3]))
+        measure(sys.argv[1], sys.argv[2], int(sys.argv[3]))
     else:
         main()

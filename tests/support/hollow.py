@@ -14,8 +14,9 @@ from transformers import AutoModelForCausalLM
 def hollow(model: Any, folder: Path) -> Path:
     """A copy of a model whose weights are zeros, which whoever loads them would compute with."""
     policy = AutoModelForCausalLM.from_pretrained(model)
-    for weights in policy.parameters():
-        torch.nn.init.zeros_(weights)
+    with torch.no_grad():
+        for weights in policy.parameters():
+            weights.zero_()  # the functions of torch.nn.init may leave alone what transformers has loaded
     shutil.copytree(model, folder / "hollow")
     policy.save_pretrained(folder / "hollow")
     return folder / "hollow"

@@ -150,15 +150,29 @@ def read_architecture(folder: Path) -> Architecture:
         raise ConfigurationError(f"The folder {folder} has no config.json that can be read: {error}.") from error
     except ValueError as error:
         raise ConfigurationError(f"{file} is not JSON: {error}.") from error
-    if not isinstance(found, dict) or found.get("model_type") not in FAMILIES:
-        kind = found.get("model_type") if isinstance(found, dict) else type(found).__name__
+    return sizes_in(found, folder.resolve().name, where=str(file))
+
+
+def sizes_in(found: Any, name: str, *, where: str) -> Architecture:
+    """Return the sizes that a configuration says.
+
+    Args:
+        found: What its ``config.json`` holds.
+        name: What the model is called.
+        where: Where the configuration comes from, for messages.
+
+    Raises:
+        ConfigurationError: It does not say them, or the model is of another kind.
+    """
+    if not isinstance(found, Mapping) or found.get("model_type") not in FAMILIES:
+        kind = found.get("model_type") if isinstance(found, Mapping) else type(found).__name__
         raise ConfigurationError(
-            f"{file}: the sizes of models of type {kind!r} are not known here, only those of {', '.join(FAMILIES)}."
+            f"{where}: the sizes of models of type {kind!r} are not known here, only those of {', '.join(FAMILIES)}."
         )
     try:
-        return _architecture(folder.resolve().name, found)
+        return _architecture(name, found)
     except KeyError as error:
-        raise ConfigurationError(f"{file} does not say {error.args[0]}.") from error
+        raise ConfigurationError(f"{where} does not say {error.args[0]}.") from error
 
 
 def _architecture(name: str, config: Mapping[str, Any]) -> Architecture:

@@ -99,23 +99,34 @@ def usable(device: Device, assume: Assumptions) -> int:
     return round(device.memory * assume.memory_share - assume.reserve_gib * GIB)
 
 
+def training_of(work: Workload, processes: int, assume: Assumptions, *, accelerator: bool) -> Training:
+    """How so many processes train what a run asks for, without sharding.
+
+    Args:
+        work: What a step does.
+        processes: How many train.
+        assume: What is taken for granted.
+        accelerator: Whether each has an accelerator.
+    """
+    widest = work.budget + assume.prompt_tokens
+    rows = work.rows * widest / processes / max(work.minibatches, 1)
+    return Training(
+        tokens=max(work.tokens_per_device, widest),
+        processes=processes,
+        bfloat16=accelerator if work.dtype == "auto" else work.dtype != "float32",
+        recompute=accelerator if work.recompute is None else work.recompute,
+        lora_rank=work.lora_rank,
+        reference=work.reference,
+        fused=accelerator,
+        passes=1 if rows <= max(work.tokens_per_device, widest) else 2,
+    )
+
+
 def _training(
     model: Architecture, device: Device, processes: int, work: Workload, assume: Assumptions
 ) -> tuple[Training, Mapping[str, int]]:
     """How the model is trained on so many devices: with the sharding asked for, else the first that fits."""
-    widest = work.budget + assume.prompt_tokens
-    rows = work.rows * widest / processes / max(work.minibatches, 1)
-    bfloat16 = device.is_accelerator if work.dtype == "auto" else work.dtype != "float32"
-    how = Training(
-        tokens=max(work.tokens_per_device, widest),
-        processes=processes,
-        bfloat16=bfloat16,
-        recompute=device.is_accelerator if work.recompute is None else work.recompute,
-        lora_rank=work.lora_rank,
-        reference=work.reference,
-        fused=device.is_accelerator,
-        passes=1 if rows <= max(work.tokens_per_device, widest) else 2,
-    )
+    how = training_of(work, processes, assume, accelerator=device.is_accelerator)
     if work.sharding is not None:
         shardings = [cast(Sharding, work.sharding)]
     else:

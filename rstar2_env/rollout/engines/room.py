@@ -30,6 +30,13 @@ def free_bytes(device: torch.device) -> int:
     return free
 
 
+def total_bytes(device: torch.device) -> int:
+    """Bytes of a device's memory, whoever has them; for a CPU, of the machine's."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[1])
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 def token_bytes(config: PreTrainedConfig, dtype: torch.dtype) -> int:
     """Bytes of the keys and values of one token, all layers together."""
     text = config.get_text_config()

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch import nn
 from transformers import PreTrainedTokenizerBase
 
@@ -58,9 +59,9 @@ class VllmEngine:
         max_rows: Maximum number of running requests; further ones wait, first come, first served.
         max_model_len: Maximum number of tokens of a prompt and its turn together; ``None`` means the model's own limit.
         kv_cache_gib: Size of the KV cache in GiB; ``None`` means what ``gpu_memory_utilization`` leaves, and 1 on a
-            CPU.
-        gpu_memory_utilization: Fraction of the device's memory for vLLM's weights and cache together. The trainer
-            needs the rest.
+            CPU. A trainer gives it what the device has left beside training, where neither is given.
+        gpu_memory_utilization: Fraction of the device's memory for vLLM's weights and cache together, 0.4 where
+            ``kv_cache_gib`` is not given either. The trainer needs the rest.
         sleep: Enable the method ``sleep``, which frees the device's memory between rollouts (vLLM's sleep mode; not on
             a CPU).
         seed: Seeds the draws of requests without a seed of their own.
@@ -79,12 +80,12 @@ class VllmEngine:
         max_rows: int = 256,
         max_model_len: int | None = None,
         kv_cache_gib: float | None = None,
-        gpu_memory_utilization: float = 0.4,
+        gpu_memory_utilization: float | None = None,
         sleep: bool = False,
         seed: int = 0,
         **vllm_options: Any,
     ) -> None:
-        options = {"gpu_memory_utilization": gpu_memory_utilization, "enable_sleep_mode": sleep, **vllm_options}
+        options = {"enable_sleep_mode": sleep, **vllm_options}
         self._tally = Tally()
         self._seeds = np.random.SeedSequence(seed)
         self._keys = itertools.count()
@@ -109,6 +110,7 @@ class VllmEngine:
                 max_rows=max_rows,
                 max_model_len=max_model_len,
                 kv_cache_gib=kv_cache_gib,
+                utilization=gpu_memory_utilization,
                 options=options,
             ).result()
         except BaseException:
@@ -288,6 +290,8 @@ class VllmEngine:
         if isinstance(weights, Mapping):  # its names are known before anything is loaded
             check_names(weights.keys(), self._names)
         if self._asleep:
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()  # what training has freed is still torch's, and vLLM cannot use it
             self._core.wake_up(["weights"])
         found: dict[str, None] = {}
         # One after the other, so that merged and cast copies of all are never there together.

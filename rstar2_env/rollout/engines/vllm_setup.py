@@ -40,6 +40,7 @@ _DEFAULTS = {
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
 }
 _CPU_CACHE_GIB = 1.0
+_UTILIZATION, _LEAST_UTILIZATION = 0.4, 1e-3
 
 
 class Tally:
@@ -96,6 +97,7 @@ def start(
     max_rows: int,
     max_model_len: int | None,
     kv_cache_gib: float | None,
+    utilization: float | None,
     options: Mapping[str, Any],
 ) -> Any:
     """Return vLLM's engine; must be called in the thread that will step it.
@@ -108,6 +110,8 @@ def start(
         max_rows: Maximum number of running requests.
         max_model_len: Maximum number of tokens of a prompt and its turn together; ``None`` means the model's own limit.
         kv_cache_gib: Size of the KV cache in GiB; ``None`` leaves it to vLLM, and means 1 on a CPU.
+        utilization: Fraction of the device's memory for weights and cache together; ``None`` means 0.4 where
+            ``kv_cache_gib`` is not given either.
         options: Further arguments of ``vllm.EngineArgs``.
 
     Raises:
@@ -163,6 +167,10 @@ def start(
             kv_cache_gib = _CPU_CACHE_GIB if kv_cache_gib is None else kv_cache_gib
         if kv_cache_gib is not None:
             chosen["kv_cache_memory_bytes"] = int(kv_cache_gib * 2**30)
+        if utilization is None:
+            # Of a cache that has its size, vLLM would only check that this much of the device is free for it.
+            utilization = _UTILIZATION if kv_cache_gib is None else _LEAST_UTILIZATION
+        chosen["gpu_memory_utilization"] = utilization
         try:
             arguments = EngineArgs(**{**chosen, **options})
             # A stat logger except for its base class, which would need an import of vLLM.

@@ -87,6 +87,14 @@ def test_an_engine_that_cannot_be_there_twice_is_refused(engine, match):
         stale_copy(config(engine=engine), CrossPolicy(), torch.nn.Linear(1, 1), torch.float32)
 
 
+def test_there_is_no_copy_of_a_policy_that_processes_divide():
+    from rstar2_env.trainers.backends.trl.stale import stale_copy
+
+    with pytest.raises(ConfigurationError, match="vllm-server") as refused:
+        stale_copy(config(), CrossPolicy(), torch.nn.Linear(1, 1, device="meta"), torch.float32, divided=True)
+    assert refused.value.option == "run.sharding"
+
+
 def test_older_weights_become_the_newest_every_few_steps_and_are_never_the_same_tensors():
     from rstar2_env.trainers.backends.trl.stale import StalePolicy, stale_copy
 

@@ -8,6 +8,7 @@ covered: several copies in one run that get different weights.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from accelerate.utils import gather_object
@@ -19,6 +20,8 @@ from rstar2_env.rollout import Engine, Generation, KeepsCaches, VllmEngine
 from rstar2_env.rollout.engines.registry import ENGINES
 
 from ...config import TrainConfig
+from ...plan.device import GIB
+from .engine_cache import SIZED_BY, Cache, cache_for_vllm, room_on
 from .fsdp2 import hold, release
 from .handover import TOLERANCE, FloatArray, HandoverError, HandoverProbe, known_prompt, trainer_logprobs
 from .model import codec, dtype_of, processes
@@ -40,6 +43,8 @@ class PolicyEngine:
     Attributes:
         shares_weights: Whether the engine computes with the trainer's own module.
         in_each_process: Whether each process has an engine of its own, with weights of its own or the trainer's.
+        cache: How large the cache of a vLLM in this process was made, and why; ``None`` for other engines, and where
+            the options say it.
 
     Raises:
         UnknownNameError: There is no engine of that name.
@@ -56,8 +61,12 @@ class PolicyEngine:
         self._dtype = dtype_of(config.model)
         check_engine(config.rollout.engine, sharding_of(trl.accelerator.state), shares_weights=kind.shares_weights)
         options = dict(config.rollout.engine_options)
+        self.cache: Cache | None = None
         if config.rollout.engine == "vllm":
             options.setdefault("dtype", str(dtype_of(config.model)).removeprefix("torch."))
+            self.cache = self._cache(config, options)
+            if self.cache is not None and self.cache.size is not None:
+                options["kv_cache_gib"] = self.cache.size / GIB
         if options.get("scheduler") is not None:
             # Without a share each, the processes would give away the same caches.
             options.setdefault("shared_by", processes().num_processes)
@@ -111,6 +120,19 @@ class PolicyEngine:
     def close(self) -> None:
         """Close the engine."""
         self.engine.close()
+
+    def _cache(self, config: TrainConfig, options: Mapping[str, Any]) -> Cache | None:
+        """The cache of a vLLM in this process; as large in each, and ``None`` where the options say how large."""
+        if any(options.get(name) is not None for name in SIZED_BY):
+            return None
+        return cache_for_vllm(
+            config,
+            self._module(),
+            options,
+            room_on(self._trl.accelerator.device, self._gather),
+            processes=processes().num_processes,
+            sharding=self._trl.sharding,
+        )
 
     def _hand_over(self, step: int) -> None:
         """Send the weights, again if servers were lost in the middle; returns on all processes at once.

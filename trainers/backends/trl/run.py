@@ -347,6 +347,8 @@ class TrlRun:
         resumed = None if self._checkpoint is None else step_of(self._checkpoint)
         self._ranks.wait()  # until every process has read what is there
         self._files.begin(self._record(), resumed=resumed, processes=self._ranks.size)
+        if self._policy.cache is not None and not self._ranks.rank:
+            self._files.event("note", resumed or 0, text=self._policy.cache.why)
         self._ranks.wait()
 
     def _record(self) -> dict[str, Any]:

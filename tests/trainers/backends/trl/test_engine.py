@@ -11,6 +11,7 @@ from vllm_serve import needs_vllm
 
 from rstar2_env import trainers
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
+from rstar2_env.core.run_folder import read_run
 
 BOUND = 1e-4
 """Largest mean distance of an engine's log-probabilities from the trainer's, in float32."""
@@ -57,12 +58,15 @@ trainer = trainers.make("grpo", **options, reward=[EverySecond])
 first = [weights.detach().clone() for weights in trainer.trl.model.parameters() if weights.requires_grad]
 result = trainer.train()
 last = [weights for weights in trainer.trl.model.parameters() if weights.requires_grad]
+vllm = getattr(trainer.engine, "_config", None)
+blocks = vllm and [vllm.cache_config.num_gpu_blocks, vllm.cache_config.block_size, trainer.config.rollout.max_in_flight]
 moved = max(float((a - b).abs().max()) for a, b in zip(first, last, strict=True))
 trainer.close()
 threads = sorted(t.name for t in threading.enumerate() if t.name.startswith("rstar2"))
 history = [{k: v for k, v in line.items() if isinstance(v, float)} for line in result.history]
 group = torch.distributed.is_initialized()
-print("RESULT", json.dumps({"history": history, "threads": threads, "process_group": group, "moved": moved}))
+found = {"history": history, "threads": threads, "process_group": group, "moved": moved, "blocks": blocks}
+print("RESULT", json.dumps(found))
 """
 
 
@@ -102,6 +106,19 @@ def test_vllm_in_process_follows_the_policy_step_by_step(policy_folder, tmp_path
     holds(result)
     assert result["threads"] == []
     assert result["process_group"] is False
+
+
+@pytest.mark.train
+@pytest.mark.slow
+def test_the_cache_of_vllm_in_process_has_the_blocks_that_were_computed_for_it(policy_folder, tmp_path):
+    needs_vllm()
+    options = options_of_a_run(policy_folder, tmp_path / "run")
+    result = run(tmp_path, {**options, "steps": 1, "engine": "vllm", "engine_options": {"max_model_len": 1400}})
+    blocks, size, in_flight = result["blocks"]
+    each = -(-1400 // 128) * 128 // size
+    assert blocks == in_flight * each + 128 // size
+    (note,) = (event for event in read_run(tmp_path / "run").events if event["event"] == "note")
+    assert f"what {in_flight} conversations of 1400 tokens need" in note["text"]
 
 
 @pytest.mark.train
