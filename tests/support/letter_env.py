@@ -34,3 +34,19 @@ class LetterEnv(gym.Env[str, str]):
         self._left -= 1
         reward = float(action[:1].islower()) if self._reward is None else self._reward
         return ("Another." if self._left else ""), reward, self._left == 0, False, {}
+
+
+class AskedAgain(LetterEnv):
+    """The same, but it asks again, up to three times in all, until a turn begins with a lower-case letter.
+
+    Args:
+        split: Ignored.
+    """
+
+    def __init__(self, split: str = "train") -> None:
+        super().__init__(turns=3)
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Reward a turn, or ask for another."""
+        text, reward, ended, truncated, info = super().step(action)
+        return "" if reward else text, reward, ended or bool(reward), truncated, info

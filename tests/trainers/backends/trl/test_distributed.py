@@ -7,10 +7,15 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
+from curves import CLOSE, apart, curve, differing
 from places import SUPPORT
 from two_launched import launch_two
+
+from rstar2_env import trainers
+from rstar2_env.core.run_folder import read_run
 
 pytestmark = [pytest.mark.train, pytest.mark.slow]
 
@@ -42,7 +47,7 @@ def tell(name, said):
 
 for name, options in json.loads(sys.argv[1]).items():
     try:
-        trainer = trainers.make("grpo_roc", env=OneIsOdd, **options)
+        trainer = trainers.make("grpo_roc", **{"env": OneIsOdd, **options})
     except ConfigurationError as error:
         tell(name, str(error))
         continue
@@ -61,6 +66,14 @@ GONE = {signal.SIGKILL: "by peer", signal.SIGSTOP: "Timed out waiting"}
 
 ONE_EPISODE: dict = {"eval": {"every": 1, "episodes": 1}}
 """Of two processes, one plays and the other has nothing to do."""
+ALONG: dict = {
+    "env": f"{SUPPORT / 'letter_env.py'}:AskedAgain",
+    "steps": 3,
+    "max_episode_tokens": 200,
+    "keep_tokens": True,
+    "eval": {"every": 0},
+}
+"""Of a run that is compared with that of one process; episodes of one group differ in length, or the loss is 0."""
 
 
 def options_of(folder, tiny_model, **changes):
@@ -96,6 +109,7 @@ def runs(tmp_path_factory, tiny_model):
         "even": {},
         "sharded": {"sharding": "fsdp2", "env_options": {"uneven": True}, "max_episode_tokens": 200} | ONE_EPISODE,
         "uneven": {"env_options": {"uneven": True}, "max_episode_tokens": 200},
+        "along": {"sharding": "fsdp2", **ALONG},
     }
     options = {name: options_of(folder / name, tiny_model, **changes) for name, changes in named.items()}
     stdout = launch_two(script_in(folder), json.dumps(options))
@@ -143,6 +157,23 @@ def test_with_sharded_weights_processes_may_play_different_numbers_of_turns_and_
     assert set(one["parts"]) == {"DTensor"}
     played = list(episodes_of(folder / "sharded", 1))
     assert [{episode["turns"] for episode in episodes} for episodes in played] == [{1}, {4}]
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory, tiny_model):
+    """The run of one process with the options of those that are compared with it."""
+    folder = tmp_path_factory.mktemp("alone")
+    with closing(trainers.make("grpo_roc", **options_of(folder / "run", tiny_model, **ALONG))) as one:
+        one.train()
+    return read_run(folder / "run")
+
+
+def test_two_sharded_processes_play_the_episodes_of_one_and_train_along_its_curve(runs, alone):
+    folder, _ = runs
+    run = read_run(folder / "along")
+    assert not differing(run, alone)
+    assert apart(run, alone) < CLOSE
+    assert min(map(abs, [*curve(alone, "loss"), *curve(alone, "grad_norm")])) > 1e-3, "nothing to compare"
 
 
 @pytest.fixture(scope="module")
