@@ -1,5 +1,5 @@
 """The whole chain as processes on this machine: a trainer, a model server and a sandbox server, each of which may be
-killed at any step and started again at the same address."""
+killed at any step and started again at the same address. Several runs may follow one another at the same servers."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from pathlib import Path
 
 import httpx
 from places import SUPPORT
+from vllm_serve import serve_command
 
 from rstar2_env.core.run_folder import read_run
 
@@ -101,6 +102,7 @@ class Chain:
         others: Further servers of it.
         sandbox: The server of the sandbox.
         trainer: The trainer.
+        trainer_of: Makes a trainer, of the run's folder, further words for ``rstar2 train`` and the processes.
     """
 
     run: Path
@@ -108,7 +110,27 @@ class Chain:
     model: Service
     sandbox: Service
     trainer: Service
+    trainer_of: Callable[[Path, Sequence[str], int], Service]
     others: Sequence[Service] = ()
+
+    def prepare(self, name: str, options: Sequence[str] = (), *, processes: int = 1) -> None:
+        """Let the next ``play`` be another run, with what serves as it is: a run begins by handing its weights over.
+
+        Args:
+            name: Of its folder.
+            options: Further words for ``rstar2 train``.
+            processes: How many train.
+        """
+        self.run = self.run.parent / name
+        self.trainer = self.trainer_of(self.run, options, processes)
+
+    def begin(self) -> None:
+        """Start what serves, where that was not done, and wait for it."""
+        for service in (self.model, *self.others, self.sandbox):
+            if service.process is None:
+                service.start()
+        for service in (self.sandbox, self.model, *self.others):
+            service.ready()
 
     def play(self, kills: Mapping[int, str], *, down_s: float = 1.0) -> None:
         """Train to the end.
@@ -117,10 +139,7 @@ class Chain:
             kills: Which process is killed once so many steps are done: ``model``, ``sandbox`` or ``trainer``.
             down_s: Seconds until it is started again.
         """
-        for service in (self.model, *self.others, self.sandbox):
-            service.start()
-        for service in (self.sandbox, self.model, *self.others):
-            service.ready()
+        self.begin()
         self.trainer.start()
         for step, name in sorted(kills.items()):
             self._until(lambda step=step: self.done() >= step)  # type: ignore[misc]
@@ -149,6 +168,23 @@ class Chain:
             time.sleep(0.05)
 
 
+def vllm_servers(model: Path, folder: Path, *more: str) -> Callable[[int], Service]:
+    """What makes a real ``vllm serve`` of a model, of its port.
+
+    Args:
+        model: The model.
+        folder: For its log.
+        *more: Further words for it, which go before its own.
+    """
+
+    def serve(port: int) -> Service:
+        command, environment = serve_command(model, port)
+        log = folder / f"model-{port}.log"
+        return Service("model", [*command, *more], log, f"http://127.0.0.1:{port}/health", environment)
+
+    return serve
+
+
 @contextlib.contextmanager
 def chain(
     folder: Path,
@@ -157,6 +193,7 @@ def chain(
     *,
     steps: int,
     options: Sequence[str] = (),
+    settings: Mapping[str, str] | None = None,
     servers: int = 1,
     processes: int = 1,
 ) -> Iterator[Chain]:
@@ -167,7 +204,8 @@ def chain(
         model: The model to train.
         serve: Makes the model's server, of its port.
         steps: Steps to train.
-        options: Further words for ``rstar2 train``.
+        options: Further words for ``rstar2 train``, which go before its own.
+        settings: Words of ``--set`` in place of its own.
         servers: How many serve the model.
         processes: How many train, started by torchrun.
     """
@@ -179,7 +217,7 @@ def chain(
         folder / "sandbox.log",
         f"http://127.0.0.1:{port}/healthz",
     )
-    settings = {
+    every = {
         "engine": "vllm-server",
         "engine.base_urls": json.dumps([f"http://127.0.0.1:{one}" for one in ports]),
         "engine.weights_dir": str(folder / "weights"),
@@ -190,18 +228,24 @@ def chain(
         "threads": "1",
         "dtype": "float32",
         "progress": "false",
+        **(settings or {}),
     }
-    words = ["train", "grpo_roc", "--model", str(model), "--env", f"{SUPPORT / 'chain_env.py'}:ChainEnv"]
-    words += ["--out", str(folder / "run"), "--steps", str(steps), "--save-every", "1", "--lr", "1e-3"]
-    words += ["--group-size", "2", "--problems-per-step", "2", *options]
-    words += [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(processes)]
-    began = [*launcher, "--no-python", *_RSTAR2] if processes > 1 else _RSTAR2
-    trainer = Service("trainer", [*began, *words], folder / "trainer.log")
+
+    def trainer_of(run: Path, options: Sequence[str], processes: int) -> Service:
+        words = ["train", "grpo_roc", "--model", str(model), "--env", f"{SUPPORT / 'chain_env.py'}:ChainEnv"]
+        words += ["--out", str(run), "--steps", str(steps), "--save-every", "1", "--lr", "1e-3"]
+        words += ["--group-size", "2", "--problems-per-step", "2"]
+        words += [word for name, value in every.items() for word in ("--set", f"{name}={value}")]
+        words += options
+        launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(processes)]
+        began = [*launcher, "--no-python", *_RSTAR2] if processes > 1 else _RSTAR2
+        return Service("trainer", [*began, *words], folder / f"{run.name}.log")
+
     first, *others = [serve(one) for one in ports]
-    made = Chain(folder / "run", steps, first, sandbox, trainer, others)
+    run = folder / "run"
+    made = Chain(run, steps, first, sandbox, trainer_of(run, options, processes), trainer_of, others)
     try:
         yield made
     finally:
-        for service in (trainer, first, *others, sandbox):
+        for service in (made.trainer, first, *others, sandbox):
             service.kill()

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from chain import Chain, Service, chain
+from chain import Chain, Service, chain, vllm_servers
 from places import SUPPORT
-from vllm_serve import needs_vllm, serve_command
+from vllm_serve import needs_vllm
 
 from rstar2_env.core.run_folder import read_run
 
@@ -82,11 +82,7 @@ def test_ten_steps_with_a_real_vllm_serve_and_each_process_killed_once(
 ) -> None:
     needs_vllm()
 
-    def serve(port: int) -> Service:
-        command, environment = serve_command(policy_folder, port)
-        return Service("model", command, tmp_path / "model.log", f"http://127.0.0.1:{port}/health", environment)
-
-    with chain(tmp_path, policy_folder, serve, steps=10) as whole:
+    with chain(tmp_path, policy_folder, vllm_servers(policy_folder, tmp_path), steps=10) as whole:
         whole.play({3: "model", 5: "sandbox", 8: "trainer"}, down_s=3.0)
         assert (whole.model.starts, whole.sandbox.starts, whole.trainer.starts) == (2, 2, 2)
         check(whole, 10, record_property)
@@ -101,11 +97,7 @@ def test_ten_steps_of_two_sharded_processes_with_two_real_servers_and_a_faulty_t
 ) -> None:
     needs_vllm()
 
-    def serve(port: int) -> Service:
-        command, environment = serve_command(policy_folder, port)
-        log = tmp_path / f"model-{port}.log"
-        return Service("model", command, log, f"http://127.0.0.1:{port}/health", environment)
-
+    serve = vllm_servers(policy_folder, tmp_path)
     kind, _, lora = sharding.partition("-")
     options = ["--set", f"sharding={kind}", "--wrap", "fault_injection:rate=0.2,kinds=timeout+lost"]
     options += ["--set", "lora_rank=4"] if lora else []
