@@ -98,7 +98,7 @@ def check(run: Run, played: list[list[dict[str, Any]]]) -> int:
 @pytest.mark.proof
 @pytest.mark.train
 @pytest.mark.timeout(3600)
-def test_two_processes_play_as_many_episodes_as_two_real_servers_hold_and_each_of_them_once(
+def test_two_processes_play_what_the_caches_of_two_real_vllm_hold_and_every_episode_once(
     policy_folder: Path, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     """Beside a run that plays all episodes at once, which loses many caches, and plays the same episodes."""
