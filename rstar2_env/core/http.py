@@ -20,6 +20,9 @@ from rstar2_env.core.retries import delay, failure, may_pass, reason, retry_afte
 T = TypeVar("T")
 
 _WORTH_ANOTHER = ("lost", "passing")
+_IDLE_S = 2.0
+"""Longest time for which a connection is kept unused. uvicorn, and so vLLM, closes it after 5, which is httpx's own
+default too: a request that is sent in that moment is lost, and so the server seems to be."""
 
 Pick = Callable[[Sequence[str]], AbstractContextManager[str]]
 """Chooses where to ask, given where it failed so far; the choice is held until that attempt is over."""
@@ -162,7 +165,9 @@ class HttpClient:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                limits = self._httpx.Limits(max_connections=None, max_keepalive_connections=256)
+                limits = self._httpx.Limits(
+                    max_connections=None, max_keepalive_connections=256, keepalive_expiry=_IDLE_S
+                )
                 # Each of many requests may wait long; none must wait for another's connection.
                 self._client = self._httpx.AsyncClient(limits=limits, headers=self._headers)
                 self._thread = threading.Thread(target=self._loop.run_forever, name="rstar2-http", daemon=True)

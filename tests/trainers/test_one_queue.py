@@ -118,6 +118,7 @@ def test_two_processes_play_what_the_caches_of_two_real_vllm_hold_and_every_epis
             whole.begin()
             with watched(whole) as seen:
                 whole.play({})
+            assert "is lost" not in whole.trainer.log.read_text(), "nobody killed a server"
             run, played = read_run(whole.run), played_in(log)
             lent, at_once = check(run, played), most_at_once(played)
             lines = run.metrics()
