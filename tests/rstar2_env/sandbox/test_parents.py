@@ -105,11 +105,14 @@ def test_a_parent_that_is_killed_takes_no_call_with_it(look: Any) -> None:
         assert sandbox.run(Job("print(3)")).stdout == "3\n"
 
 
-def test_nothing_is_forked_beside_a_program_while_another_child_waits(small: LocalSandbox, look: Any) -> None:
-    resting = look.settled(small).processes
-    zygote = look.pids(small)[1]
-    seconds = Job("import time\ntime.sleep(0.5)")
-    with ThreadPoolExecutor(2) as pool:
+def test_nothing_is_forked_beside_a_program_while_another_child_waits(look: Any) -> None:
+    with (
+        LocalSandbox(workers=2, giving_way=0, waiting=2, preload=()) as small,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        resting = look.settled(small).processes
+        zygote = look.pids(small)[1]
+        seconds = Job("import time\ntime.sleep(0.5)")
         one = pool.submit(small.run, seconds)
         counts = set()
         while not one.done():
