@@ -49,7 +49,8 @@ class AskedTurns:
         if self._manner.candidates:
             measured = self._manner.measured_tokens
             params = replace(params, candidates=self._manner.candidates, measured_tokens=measured)
-        generation = await self._seat.generate(ids, replace(params, max_tokens=most))
+        asked = params if most == params.max_tokens else replace(params, max_tokens=most)
+        generation = await self._seat.generate(ids, asked)
         full = generation.finish_reason == "length" and len(generation.ids) >= most
         self.cut = not whole and full and most < params.max_tokens
         return generation

@@ -206,7 +206,7 @@ def check_candidates(engine: Engine, wanted: int) -> None:
     Raises:
         ConfigurationError: It does not.
     """
-    if (most := most_candidates(engine)) < wanted:
+    if wanted and (most := most_candidates(engine)) < wanted:
         able = f"reports at most {most}" if most else "reports none"
         raise ConfigurationError(
             f"A part of this run needs the log-probabilities of the {wanted} most likely tokens, and the engine "

@@ -27,7 +27,7 @@ NAME = "rstar2_packed"
 """Name of this attention; transformers makes no mask for an attention of which it knows no kind of mask."""
 
 MOST_SCORES = 1 << 23
-"""Entries of the mask of one part of a prompt; a longer part is computed piece by piece."""
+"""Entries of the mask of one part of a prompt; a longer part is computed piece by piece. As many are kept in a pass."""
 
 
 MOST_ALONE = 16
@@ -92,7 +92,10 @@ class Pack:
     ) -> None:
         self.few = len(slots)
         self.pieces = pieces
+        self._device = device
         self._masks: dict[tuple[torch.dtype, int], Tensor] = {}
+        self._causal: dict[tuple[torch.dtype, int, int, int], Tensor] = {}
+        self._kept_scores = 0
         if not self.few:
             return
         self.rows, self.width = max(slots) + 1, max(positions) + 1
@@ -108,8 +111,7 @@ class Pack:
         """What is added to the scores of the few: (rows, 1, query heads of a group times tokens or 1, width)."""
         key = (dtype, groups)
         if key not in self._masks:
-            device = self._positions.device
-            positions = self._positions
+            device, positions = self._device, self._positions
             if not self.dense:
                 # A row without a token attends to its first one; what comes out is not used.
                 positions = positions.new_zeros(self.rows * self.each).index_copy_(0, self.spots, positions)
@@ -118,6 +120,28 @@ class Pack:
             mask = mask.view(self.rows, 1, self.each, self.width)
             self._masks[key] = mask if self.each == 1 else mask.repeat(1, 1, groups, 1)
         return self._masks[key]
+
+    def causal(self, dtype: torch.dtype, groups: int, new: int, seen: int) -> Tensor | None:
+        """What is added to the scores of the last tokens of a sequence: (query heads of a group times new, seen).
+
+        Args:
+            dtype: Of the scores.
+            groups: Query heads of a group.
+            new: How many tokens there are.
+            seen: Tokens up to the last of them.
+        """
+        if new == 1:
+            return None
+        key = (dtype, groups, new, seen)
+        if key in self._causal:
+            return self._causal[key]
+        mask = torch.full((new, seen), -torch.inf, dtype=dtype, device=self._device).triu_(seen - new + 1)
+        mask = mask.repeat(groups, 1)
+        # Every layer needs the same masks; those of long prompts take too much memory to be kept for that.
+        if self._kept_scores + mask.numel() <= MOST_SCORES:
+            self._causal[key] = mask
+            self._kept_scores += mask.numel()
+        return mask
 
 
 _pass = threading.local()
@@ -150,7 +174,7 @@ def packed_attention(
     Args:
         module: The attention layer.
         query: (1, query heads, tokens, head size).
-        key: The cache: (slots, columns, heads, head size).
+        key: The cache: (slots, heads, columns, head size).
         value: As ``key``; its head size may differ.
         attention_mask: Not used.
         dropout: Not used in evaluation.
@@ -166,14 +190,14 @@ def packed_attention(
     if pack.few:
         found.append(_of_few(pack, tokens[: pack.few], key, value, scaling))
     for piece in pack.pieces:
-        found.extend(_of_piece(piece, tokens[piece.start : piece.start + piece.count], key, value, scaling))
+        found.extend(_of_piece(pack, piece, tokens[piece.start : piece.start + piece.count], key, value, scaling))
     return (found[0] if len(found) == 1 else torch.cat(found))[None], None
 
 
 def _of_few(pack: Pack, query: Tensor, key: Tensor, value: Tensor, scaling: float | None) -> Tensor:
     """Attention of rows with few tokens, all at once; query and result (tokens, query heads, head size)."""
     _, query_heads, size = query.shape
-    heads, rows, each = key.shape[2], pack.rows, pack.each
+    heads, rows, each = key.shape[1], pack.rows, pack.each
     groups = query_heads // heads
     if not pack.dense:
         query = query.new_zeros(rows * each, query_heads, size).index_copy_(0, pack.spots, query)
@@ -181,8 +205,8 @@ def _of_few(pack: Pack, query: Tensor, key: Tensor, value: Tensor, scaling: floa
     query = query[:, 0] if each == 1 else query.permute(0, 2, 3, 1, 4).reshape(rows, heads, groups * each, size)
     found = scaled_dot_product_attention(
         query,
-        key[:rows, : pack.width].transpose(1, 2),
-        value[:rows, : pack.width].transpose(1, 2),
+        key[:rows, :, : pack.width],
+        value[:rows, :, : pack.width],
         attn_mask=pack.mask(query.dtype, groups),
         scale=scaling,
     )
@@ -192,24 +216,22 @@ def _of_few(pack: Pack, query: Tensor, key: Tensor, value: Tensor, scaling: floa
     return found if pack.dense else found.index_select(0, pack.spots)
 
 
-def _of_piece(piece: Piece, query: Tensor, key: Tensor, value: Tensor, scaling: float | None) -> Iterator[Tensor]:
+def _of_piece(
+    pack: Pack, piece: Piece, query: Tensor, key: Tensor, value: Tensor, scaling: float | None
+) -> Iterator[Tensor]:
     """Attention of a run of tokens, part by part; query and results (tokens, query heads, head size)."""
     count, query_heads, size = query.shape
-    heads = key.shape[2]
+    heads = key.shape[1]
     groups = query_heads // heads
     step = max(1, MOST_SCORES // (groups * (piece.known + count)))
     for start in range(0, count, step):
         part = query[start : start + step]
         new, seen = part.shape[0], piece.known + start + part.shape[0]
-        mask = None
-        if new > 1:
-            mask = torch.full((new, seen), -torch.inf, dtype=query.dtype, device=query.device).triu_(seen - new + 1)
-            mask = mask.repeat(groups, 1)
         found = scaled_dot_product_attention(
             part.reshape(new, heads, groups, size).permute(1, 2, 0, 3).reshape(1, heads, groups * new, size),
-            key[piece.slot, :seen].transpose(0, 1)[None],
-            value[piece.slot, :seen].transpose(0, 1)[None],
-            attn_mask=mask,
+            key[piece.slot : piece.slot + 1, :, :seen],
+            value[piece.slot : piece.slot + 1, :, :seen],
+            attn_mask=pack.causal(query.dtype, groups, new, seen),
             scale=scaling,
         )
         yield found.view(heads, groups, new, -1).permute(2, 0, 1, 3).reshape(new, query_heads, -1)

@@ -250,20 +250,18 @@ class PackedBatch:
     def _forward(self, newest: Sequence[Request], begun: Sequence[tuple[Request, int]]) -> Tensor:
         """One pass over the last token of each of ``newest``, and over as many of those of each of ``begun``."""
         device = self._model.device
-        columns = self._cache.columns
         slots, positions = [request.slot for request in newest], [request.done for request in newest]
         ids = [request.ids[-1] if request.ids else request.prompt[-1] for request in newest]
-        places = [slot * columns + position for slot, position in zip(slots, positions, strict=True)]
-        where, wanted, pieces = list(positions), list(range(len(newest))), []
+        held, where, wanted, pieces = list(slots), list(positions), list(range(len(newest))), []
         for request, count in begun:
             start, stop = request.done, request.done + count
             pieces.append(Piece(request.slot, len(ids), count, start))
             ids += request.tokens(start, stop)
             where += range(start, stop)
-            places += range(request.slot * columns + start, request.slot * columns + stop)
+            held += [request.slot] * count
             if stop == len(request):
                 wanted.append(len(ids) - 1)
-        self._cache.places = torch.tensor(places, device=device)
+        self._cache.write_to(held, where, device)
         with packed(self._model, Pack(slots, positions, [0] * len(slots), pieces, device)):
             output = self._model(
                 input_ids=torch.tensor([ids], device=device),

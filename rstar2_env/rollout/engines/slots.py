@@ -21,7 +21,7 @@ from transformers.cache_utils import DynamicLayer
 
 
 class SlotLayer(DynamicLayer):
-    """Keys and values of one layer, (slots, columns, heads, head size) each.
+    """Keys and values of one layer, (slots, heads, columns, head size) each.
 
     Args:
         cache: The cache of which it is a layer.
@@ -45,13 +45,15 @@ class SlotLayer(DynamicLayer):
         """
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
-            shape = (self._cache.slots, self._cache.columns)
             # Zeroed: a NaN in a column that is not used would survive even an attention weight of zero.
             self.keys, self.values = (
-                _zeros(states, *shape, states.shape[1], states.shape[3]) for states in (key_states, value_states)
+                _zeros(states, self._cache.slots, states.shape[1], self._cache.columns, states.shape[3])
+                for states in (key_states, value_states)
             )
+        places = self._cache.places(key_states.shape[1])
         for buffer, states in ((self.keys, key_states), (self.values, value_states)):
-            buffer.view(-1, *buffer.shape[2:]).index_copy_(0, self._cache.places, states[0].transpose(0, 1))
+            size = states.shape[3]
+            buffer.view(-1, size).index_copy_(0, places, states[0].transpose(0, 1).reshape(-1, size))
         return self.keys, self.values
 
     def get_seq_length(self) -> int:
@@ -69,15 +71,33 @@ class SlotCache:
         hf: The cache object to pass to the model.
         slots: Number of slots.
         columns: Number of tokens that each slot has room for.
-        places: Where each token of the next pass is written: its slot times ``columns``, plus its position.
     """
-
-    places: Tensor
 
     def __init__(self, config: PreTrainedConfig) -> None:
         self.hf = DynamicCache(config=config)
         self.hf.layers = [SlotLayer(self) for _ in self.hf.layers]
         self.slots = self.columns = 0
+        self._tokens = torch.zeros(2, 0, dtype=torch.long)
+        self._places: dict[int, Tensor] = {}
+
+    def write_to(self, slots: Sequence[int], positions: Sequence[int], device: torch.device) -> None:
+        """Say where the tokens of the next pass belong.
+
+        Args:
+            slots: The slot of each token.
+            positions: Its position there.
+            device: Device of the model.
+        """
+        self._tokens = torch.tensor([slots, positions], device=device)
+        self._places = {}
+
+    def places(self, heads: int) -> Tensor:
+        """Where the heads of each token of the pass lie in a layer's buffer, in units of one head: (tokens * heads,)."""
+        if heads not in self._places:
+            slots, positions = self._tokens[:, :, None]
+            own = torch.arange(heads, device=slots.device)
+            self._places[heads] = ((slots * heads + own) * self.columns + positions).flatten()
+        return self._places[heads]
 
     @property
     def bytes(self) -> int:
@@ -97,9 +117,9 @@ class SlotCache:
             # One buffer after the other, so that only one of them is there twice.
             for name in ("keys", "values"):
                 old: Tensor = getattr(layer, name)
-                new = _zeros(old, slots, columns, *old.shape[2:])
+                new = _zeros(old, slots, old.shape[1], columns, old.shape[3])
                 index = torch.tensor(order, dtype=torch.long, device=old.device)
-                torch.index_select(old[:, :tokens], 0, index, out=new[: len(order), :tokens])
+                torch.index_select(old[:, :, :tokens], 0, index, out=new[: len(order), :, :tokens])
                 setattr(layer, name, new)
         self.slots, self.columns = slots, columns
 
@@ -108,8 +128,8 @@ class SlotCache:
         for layer in self._layers:
             for buffer in (layer.keys, layer.values):
                 index = torch.tensor(targets, device=buffer.device)
-                states = buffer[source, :tokens].clone()  # the two may share memory
-                buffer[:, :tokens].index_copy_(0, index, states.expand(len(targets), *states.shape))
+                states = buffer[source, :, :tokens].clone()  # the two may share memory
+                buffer[:, :, :tokens].index_copy_(0, index, states.expand(len(targets), *states.shape))
 
     def exchange(self, ones: Sequence[int], others: Sequence[int], tokens: int) -> None:
         """Let pairs of slots change places, with their first tokens."""
@@ -117,7 +137,7 @@ class SlotCache:
         for layer in self._layers:
             for buffer in (layer.keys, layer.values):
                 index = torch.tensor([here, there], device=buffer.device)
-                columns = buffer[:, :tokens]
+                columns = buffer[:, :, :tokens]
                 columns[index[1]] = columns[index[0]]
 
     @property

@@ -24,7 +24,7 @@ def test_every_token_attends_to_its_own_sequence_up_to_itself(
 ) -> None:
     monkeypatch.setattr(attention_module, "MOST_SCORES", most_scores)
     torch.manual_seed(0)
-    cache = torch.randn(2, 5, 20, 2, 8)
+    cache = torch.randn(2, 5, 2, 20, 8)
     # Two rows with one token, one with three (slot 3), and two pieces, of which one begins its sequence.
     slots, positions, order = [0, 2, 3, 3, 3], [4, 11, 6, 7, 8], [0, 0, 0, 1, 2]
     pieces = [Piece(1, 5, 7, 6), Piece(4, 12, 5, 0)]
@@ -35,7 +35,7 @@ def test_every_token_attends_to_its_own_sequence_up_to_itself(
     where = [*zip(slots, positions, strict=True), *((1, 6 + n) for n in range(7)), *((4, n) for n in range(5))]
     module: Any = SimpleNamespace(num_key_value_groups=heads // 2, is_causal=True)
     for token, (slot, position) in enumerate(where):
-        key, value = (states[slot, : position + 1].transpose(0, 1)[None] for states in cache)
+        key, value = (states[slot, :, : position + 1][None] for states in cache)
         expected, _ = sdpa_attention_forward(module, query[:, :, token : token + 1], key, value, None, scaling=0.3)
         assert torch.allclose(found[:, token : token + 1], expected, atol=1e-5)
 
