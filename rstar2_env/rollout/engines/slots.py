@@ -92,7 +92,7 @@ class SlotCache:
         self._places = {}
 
     def places(self, heads: int) -> Tensor:
-        """Where the heads of each token of the pass lie in a layer's buffer, in units of one head: (tokens * heads,)."""
+        """Where the heads of each token of the pass lie in a layer's buffer, counted in heads: (tokens * heads,)."""
         if heads not in self._places:
             slots, positions = self._tokens[:, :, None]
             own = torch.arange(heads, device=slots.device)
