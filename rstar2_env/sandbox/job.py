@@ -31,7 +31,7 @@ class Limits:
     Attributes:
         wall_s: Seconds of wall-clock time, counted from the program's start, without the time in the queue. For a
             program that has given way to shorter ones, time in which it could run and had no core does not count
-            either, up to three times the limit in all.
+            either, up to four times the limit in all.
         cpu_s: Seconds of CPU time; ``None`` means the wall limit rounded up, plus one.
         memory_mb: MiB of memory.
         processes: Processes and threads alive at once.

@@ -34,8 +34,8 @@ class LocalOptions(CheckedOptions):
             programs need them. With 1, there is one that has imported all.
         workers: Programs that run at once, those that gave way aside; the default is the number of usable cores.
         giving_way: Programs that may run beside these because they gave way: one that has run for a quarter of a second
-            gets a lower weight on the cores and is counted no longer, so that the next call starts. The default is four
-            for each worker, at most 64; with 0, none gives way.
+            gets a lower weight on the cores and is counted no longer, so that the next call starts. None by default;
+            four for each worker is a good number where calls may come faster than they end.
         waiting: Children kept ready ahead of the calls; the default is ``workers``.
         isolation: ``"strict"`` refuses to start without a required layer, ``"best"`` runs with the available layers and
             warns once, ``"none"`` switches isolation off, for debugging.
@@ -58,7 +58,7 @@ class LocalOptions(CheckedOptions):
     preload: tuple[str, ...] = ("numpy", "sympy")
     parents: int = option(4, least=1)
     workers: int | None = option(None, least=1)
-    giving_way: int | None = option(None, least=0)
+    giving_way: int = option(0, least=0)
     waiting: int | None = option(None, least=1)
     isolation: Isolation = "strict"
     readable: tuple[str, ...] = ()
@@ -106,11 +106,6 @@ class LocalOptions(CheckedOptions):
         """Programs that run at once."""
         return self.workers if self.workers is not None else usable_cores()
 
-    @property
-    def most_giving_way(self) -> int:
-        """Programs that may run beside these, once they have given way."""
-        return self.giving_way if self.giving_way is not None else min(4 * self.slots, 64)
-
     def for_warden(self, scratch: str) -> dict[str, Any]:
         """The options as the first message to a warden."""
         return {
@@ -124,7 +119,7 @@ class LocalOptions(CheckedOptions):
             "file_bytes": self.limits.file_mb << 20,
             "site_dirs": site_dirs(),
             "workers": self.slots,
-            "giving_way": self.most_giving_way,
+            "giving_way": self.giving_way,
             "waiting": self.waiting if self.waiting is not None else self.slots,
             "isolation": self.isolation,
             "stall_s": self.stall_s,

@@ -68,7 +68,7 @@ class DockerOptions(LocalOptions):
             return self.memory_mb * _MIB
         each = self.limits.memory_mb + self.limits.file_mb + _SPARE_MB
         resting = self.session_memory_mb or self.max_sessions * _SESSION_MB
-        wanted = (_WARM_MB + (self.slots + self.most_giving_way) * each + self.prepared * _WAITING_MB + resting) * _MIB
+        wanted = (_WARM_MB + (self.slots + self.giving_way) * each + self.prepared * _WAITING_MB + resting) * _MIB
         return min(wanted, int(machine * _SHARE_OF_MACHINE)) if machine else wanted
 
     @property
@@ -77,7 +77,7 @@ class DockerOptions(LocalOptions):
         if self.pids is not None:
             return self.pids
         sessions = self.max_sessions * _SESSION_PROCESSES
-        running = (self.slots + self.most_giving_way) * (self.limits.processes + 4)
+        running = (self.slots + self.giving_way) * (self.limits.processes + 4)
         return _SPARE_PROCESSES + running + 4 * self.prepared + sessions
 
     @property

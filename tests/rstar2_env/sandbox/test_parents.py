@@ -107,7 +107,7 @@ def test_a_parent_that_is_killed_takes_no_call_with_it(look: Any) -> None:
 
 def test_nothing_is_forked_beside_a_program_while_another_child_waits(look: Any) -> None:
     with (
-        LocalSandbox(workers=2, giving_way=0, waiting=2, preload=()) as small,
+        LocalSandbox(workers=2, waiting=2, preload=()) as small,
         ThreadPoolExecutor(2) as pool,
     ):
         resting = look.settled(small).processes

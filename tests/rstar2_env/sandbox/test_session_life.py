@@ -134,7 +134,7 @@ def test_a_call_in_flight_when_its_session_is_ended_is_unavailable(local: LocalS
 
 
 def test_a_cell_that_waits_for_a_worker_when_its_session_is_ended_never_runs() -> None:
-    with LocalSandbox(workers=1, giving_way=0, waiting=1, preload=()) as sandbox, ThreadPoolExecutor(2) as pool:
+    with LocalSandbox(workers=1, waiting=1, preload=()) as sandbox, ThreadPoolExecutor(2) as pool:
         sandbox.run(Job("x = 1", session="a"))
         busy = pool.submit(sandbox.run, Job("import time\ntime.sleep(2)\n'busy'"))
         time.sleep(0.3)
@@ -244,7 +244,7 @@ def test_a_session_whose_process_ended_while_idle_died(small: LocalSandbox, look
 
 
 def test_a_session_whose_process_ended_while_its_next_cell_waits_for_a_worker_died(look: Any) -> None:
-    with LocalSandbox(workers=1, giving_way=0, waiting=1, preload=()) as sandbox, ThreadPoolExecutor(2) as pool:
+    with LocalSandbox(workers=1, waiting=1, preload=()) as sandbox, ThreadPoolExecutor(2) as pool:
         sandbox.run(Job("import os\nos.open('mark', os.O_CREAT)", session="a"))
         busy = pool.submit(sandbox.run, Job("import time\ntime.sleep(2)\n'busy'"))
         time.sleep(0.3)

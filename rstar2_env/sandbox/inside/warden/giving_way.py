@@ -2,8 +2,7 @@
 
 A program that has run for ``AFTER_S`` gets a lower weight on the cores, and is not counted among the workers any more,
 so that the next call starts. The time for which the kernel says that it could have run and had no core is added to its
-wall-clock limit, up to ``MOST`` times that limit in all: long enough for about as much CPU time as it would have got in
-its limit at full weight.
+wall-clock limit, up to ``MOST`` times that limit in all.
 
 Covered: when a program gives way, how many do, and the deadline of every call that is no cell. Not covered: lowering
 weights (the zygote's ``giving_way``), and cells (``cells``), whose processes outlive them and could not everywhere be
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 AFTER_S = 0.25
 """Seconds after which a program gives way."""
-MOST = 3
+MOST = 4
 """How many times its wall-clock limit a program may run, whatever held it back."""
 _STEP_S = 0.02
 """The shortest time until a program whose limit was put off is looked at again."""
@@ -60,7 +59,8 @@ class GivingWay:
 
     def begin(self, child: Child) -> None:
         """Keep the time of a call that has just begun."""
-        self._loop.at(min(child.started_at + AFTER_S, _deadline(child)), lambda: self._look(child), child)
+        first = min(child.started_at + AFTER_S, _deadline(child)) if self._most else _deadline(child)
+        self._loop.at(first, lambda: self._look(child), child)
 
     def end(self, child: Child) -> bool:
         """Note the end of a call; returns whether it had given way."""
