@@ -93,6 +93,11 @@ class Cells:
             child.muted.append(descriptor)
             self._loop.rewatch(descriptor, 0)
 
+    def note_restart(self, names: list[str]) -> None:
+        """Note which sessions were lost with an earlier warden."""
+        for name in names:
+            self.book.note_end(name, "The sandbox was restarted, and the earlier session went with it.")
+
     def is_end(self, child: Child, message: bytes) -> bool:
         """Whether a message says that a cell has come to its end, this one or, in a forgery, another."""
         return child.call is not None and message.startswith(_END)

@@ -134,8 +134,7 @@ class Supervisor:
             self._cells.end(header["name"])
             self._dispatch()
         elif header["op"] == "sessions_lost":
-            for name in header["names"]:
-                self._cells.book.note_end(name, "The sandbox was restarted, and the earlier session went with it.")
+            self._cells.note_restart(header["names"])
 
     def _cancel(self, call_id: int) -> None:
         if (call := self._calls.pop(call_id, None)) is None:
@@ -377,8 +376,7 @@ class Supervisor:
 
     def _tell(self, call: Call, header: dict[str, Any], blobs: tuple[bytes, bytes]) -> None:
         if self._calls.pop(call.id, None) is not None:
-            said = {name: value for name, value in header.items() if value is not None}
-            self._say({"op": "outcome", "id": call.id, **said}, blobs)
+            self._say({"op": "outcome", "id": call.id} | {k: v for k, v in header.items() if v is not None}, blobs)
 
     def _tell_lost(self, call: Call, why: str) -> None:
         if self._calls.pop(call.id, None) is not None:
@@ -389,8 +387,6 @@ class Supervisor:
         if self._greeting is not None:
             self._say({"op": "failed", "error": why})
         self._loop.stop()
-
-    # Time
 
     def _tick(self) -> None:
         """Check that the parents still answer."""
