@@ -8,17 +8,16 @@ from typing import Any
 
 import torch
 from peft import LoraConfig, get_peft_model
+from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
 
 def hollow(model: Any, folder: Path) -> Path:
     """A copy of a model whose weights are zeros, which whoever loads them would compute with."""
-    policy = AutoModelForCausalLM.from_pretrained(model)
-    with torch.no_grad():
-        for weights in policy.parameters():
-            weights.zero_()  # the functions of torch.nn.init may leave alone what transformers has loaded
     shutil.copytree(model, folder / "hollow")
-    policy.save_pretrained(folder / "hollow")
+    (file,) = (folder / "hollow").glob("*.safetensors")
+    # Not by ``save_pretrained``, which writes nothing in any process of a run but the first.
+    save_file({name: torch.zeros_like(one) for name, one in load_file(file).items()}, file, metadata={"format": "pt"})
     return folder / "hollow"
 
 
