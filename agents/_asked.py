@@ -20,7 +20,7 @@ from typing import Any, cast
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError, UnusableReplyError
-from rstar2_env.core.parts import make_part, read_part
+from rstar2_env.core.options.parts import make_part, read_part
 from rstar2_env.dialects import Dialect
 from rstar2_env.env.agent import Agent
 from rstar2_env.search import BudgetSpentError

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from rstar2_env.core.options import Rule, checked
+from rstar2_env.core.options.declare import Rule, checked
 from rstar2_env.dialects import Dialect
 
 from ._asked import Asked

@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from rstar2_env.core.options import Count, checked
-from rstar2_env.core.parts import make_part, read_part
-from rstar2_env.core.registry import Registry
+from rstar2_env.core.options.declare import Count, checked
+from rstar2_env.core.options.parts import make_part, read_part
+from rstar2_env.core.options.registry import Registry
 
 from ._asked import Asked
 

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Literal
 
 from rstar2_env.adapters.loop_agent import LoopAgent
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import checked
-from rstar2_env.core.own_code import find_own, own_name
+from rstar2_env.core.options.declare import checked
+from rstar2_env.core.options.own_code import find_own, own_name
 from rstar2_env.dialects import Dialect
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import Rule, checked
+from rstar2_env.core.options.declare import Rule, checked
 from rstar2_env.dialects import Dialect
 
 from ._asked import Asked, Asking

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from rstar2_env.core.options import Count, checked
+from rstar2_env.core.options.declare import Count, checked
 from rstar2_env.dialects import Dialect, make_dialect
-from rstar2_env.evaluation.play import python_call
+from rstar2_env.evaluation.play.episode import python_call
 from rstar2_env.problems import Problem
 from rstar2_env.problems.perturb import changed_answer
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import Count, Rule, checked
+from rstar2_env.core.options.declare import Count, Rule, checked
 
 from ._local_model import LocalModel, LocalTurns, local_model
 from .base import AGENTS

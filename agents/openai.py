@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from rstar2_env.core.chat.client import ClientOptions, Priced, shared_client
-from rstar2_env.core.chat.limits import ChatLimits
 from rstar2_env.core.errors import UnusableReplyError
-from rstar2_env.core.options import call_with_options, checked
+from rstar2_env.core.net.chat.client import ClientOptions, Priced, shared_client
+from rstar2_env.core.net.chat.limits import ChatLimits
+from rstar2_env.core.options.declare import call_with_options, checked
 from rstar2_env.dialects import Dialect
 from rstar2_env.env.conversation import Conversation
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.dialects import Dialect, make_dialect
 from rstar2_env.env.reference import Reference
-from rstar2_env.evaluation.play import python_call
+from rstar2_env.evaluation.play.episode import python_call
 from rstar2_env.problems import Problem
 from rstar2_env.problems.perturb import changed_answer
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from rstar2_env.core.options import Count, Rule, checked
+from rstar2_env.core.options.declare import Count, Rule, checked
 
 from ._local_model import LocalTurns, local_model
 from .base import AGENTS

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import Count, Rule, checked
+from rstar2_env.core.options.declare import Count, Rule, checked
 from rstar2_env.dialects import Dialect, make_dialect
-from rstar2_env.evaluation.play import python_call
+from rstar2_env.evaluation.play.episode import python_call
 
 from .base import AGENTS
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import Rule, checked
+from rstar2_env.core.options.declare import Rule, checked
 
 from .base import AGENTS
 

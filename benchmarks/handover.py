@@ -136,7 +136,7 @@ def hand_over(name: str, policy: Any, folder: Path, bucket_bytes: int) -> int:
     from safetensors.torch import save_file
 
     from rstar2_env.rollout.engines.transports.buckets import writing
-    from rstar2_env.trainers.backends.trl.whole_weights import whole_adapter, whole_weights
+    from rstar2_env.trainers.backends.trl.weights.whole_weights import whole_adapter, whole_weights
 
     seen = 0
 

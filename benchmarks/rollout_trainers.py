@@ -29,15 +29,15 @@ from trl.chat_template_utils import qwen3_template
 from rstar2_env.adapters.trl import environment_factory, hand_in
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.row import Row
-from rstar2_env.trainers.backends.trl.arguments import arguments
-from rstar2_env.trainers.backends.trl.objective import Objective
-from rstar2_env.trainers.backends.trl.pending import Shape
+from rstar2_env.trainers.backends.trl.loss.objective import Objective
+from rstar2_env.trainers.backends.trl.loss.pending_rows import Shape
+from rstar2_env.trainers.backends.trl.run.arguments import arguments
 from rstar2_env.trainers.backends.trl.trainer import CollectorTrainer
 from rstar2_env.trainers.base import TRAINERS
-from rstar2_env.trainers.batch import Batch
-from rstar2_env.trainers.collector import Collector
-from rstar2_env.trainers.parts import make_parts
+from rstar2_env.trainers.options.parts import make_parts
 from rstar2_env.trainers.samplers.uniform import Uniform
+from rstar2_env.trainers.step.batch import Batch
+from rstar2_env.trainers.step.collector import Collector
 
 STEPS = 3
 """Optimizer steps of one run, of which the first is not counted."""

@@ -21,7 +21,7 @@ from typing import Any
 from sandbox_measures import BenchError, Figure, LoadFigure, SoakFigure, load, measure_sandbox, soak
 
 from rstar2_env.core.errors import Rstar2Error
-from rstar2_env.core.options import parse_options
+from rstar2_env.core.options.declare import parse_options
 from rstar2_env.sandbox import make_sandbox
 
 

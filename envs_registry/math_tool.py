@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import gymnasium as gym
 
-from rstar2_env.core.options import Count, Seconds, call_with_options, checked
+from rstar2_env.core.options.declare import Count, Seconds, call_with_options, checked
 from rstar2_env.env.grading import GoldGrader
 from rstar2_env.env.tool_env import ToolEnv
 from rstar2_env.sandbox.job import Limits, Sandbox

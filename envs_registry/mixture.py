@@ -11,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError, EpisodeOverError, UnknownNameError
-from rstar2_env.core.options import call_with_options, option
+from rstar2_env.core.options.declare import call_with_options, option
 from rstar2_env.dialects import Dialect, make_dialect
 from rstar2_env.env.grading import Grader
 from rstar2_env.env.spaces import UnicodeText

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rstar2_env.core.lazy_names import lazy_names
+from rstar2_env.core.options.lazy_names import lazy_names
 from rstar2_env.core.version import __version__
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rstar2_env.env.registration import register_env
     from rstar2_env.env.tool_env import ToolEnv
     from rstar2_env.env.turn_result import Ended, GoesOn
-    from rstar2_env.evaluation.play import play_episode
+    from rstar2_env.evaluation.play.episode import play_episode
     from rstar2_env.evaluation.run import evaluate
     from rstar2_env.evaluation.validation import validate
     from rstar2_env.problems.families import FAMILIES as _FAMILIES
@@ -164,8 +164,8 @@ if not TYPE_CHECKING:  # a checker that saw it would take any name
 
 
 def _register_environments() -> None:
-    from rstar2_env.core.plugins import load_env_plugins
-    from rstar2_env.core.registry import import_modules
+    from rstar2_env.core.options.plugins import load_env_plugins
+    from rstar2_env.core.options.registry import import_modules
     from rstar2_env.env.vector import add_vector_forms
 
     import_modules("rstar2_env.envs_registry")

@@ -138,7 +138,7 @@ def test_the_programs_inside_the_sandbox_have_the_standard_library_alone(small, 
 @pytest.mark.parametrize("text", ["from trl import GRPOConfig", "def late():\n    import trl.experimental"])
 def test_trl_is_imported_in_its_backend_alone(small, text):
     assert len(small(trl_elsewhere, {"trainers/base.py": text})) == 1
-    assert small(trl_elsewhere, {"trainers/base.py": "", "trainers/backends/trl/run.py": text}) == []
+    assert small(trl_elsewhere, {"trainers/base.py": "", "trainers/backends/trl/run/run.py": text}) == []
 
 
 class TestCircles:

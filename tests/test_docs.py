@@ -99,7 +99,7 @@ def test_the_workflow_runs_what_ci_runs():
 
 
 def test_the_table_of_training_options_is_that_of_the_code():
-    from rstar2_env.trainers.config import GROUPS
+    from rstar2_env.trainers.options.config import GROUPS
     from rstar2_env.trainers.options_table import BEGIN, with_table
 
     page = (DOCS / "training.md").read_text("utf-8")

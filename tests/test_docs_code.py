@@ -246,7 +246,7 @@ def test_a_recipe_in_a_file_of_toml(block, folder):
 def configured(block: Block, folder: Path):
     """The options of a run with those of a block of TOML over GRPO-RoC's."""
     from rstar2_env.trainers import find_recipe
-    from rstar2_env.trainers.config_files import read_config
+    from rstar2_env.trainers.options.files import read_config
 
     (folder / "options.toml").write_text(block.text)
     return find_recipe("grpo_roc")[0].configure({"model": "m"}, read_config("options.toml"))
@@ -320,7 +320,7 @@ def test_verls_configuration_names_our_tool(block):
 
 @block_of("docs/environments.md", "[project.entry-points.")
 def test_the_group_of_entry_points_is_the_one_that_is_read(block):
-    from rstar2_env.core.plugins import GROUP
+    from rstar2_env.core.options.plugins import GROUP
 
     assert list(tomllib.loads(block.text)["project"]["entry-points"]) == [GROUP]
 

@@ -79,7 +79,7 @@ def hip(monkeypatch: pytest.MonkeyPatch) -> Any:
 class TestAHipBuild:
     def test_trains_in_bfloat16_on_the_accelerator(self, hip: Any) -> None:
         from rstar2_env.trainers.backends.trl.model import dtype_of, on_accelerator, precision_options
-        from rstar2_env.trainers.config import ModelOptions
+        from rstar2_env.trainers.options.config import ModelOptions
 
         options = ModelOptions(path="m")
         assert on_accelerator()
@@ -92,7 +92,7 @@ class TestAHipBuild:
         }
 
     def test_knows_its_peak(self, hip: Any) -> None:
-        from rstar2_env.trainers.backends.trl.flops import _peak_of, peak_of
+        from rstar2_env.trainers.backends.trl.loss.flops import _peak_of, peak_of
 
         _peak_of.cache_clear()
         accelerator = SimpleNamespace(device=hip.device("cuda", 0), mixed_precision="bf16")

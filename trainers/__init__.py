@@ -5,7 +5,7 @@ Each name is loaded when it is first used, so that listing parts loads nothing t
 
 from typing import TYPE_CHECKING
 
-from rstar2_env.core.lazy_names import lazy_names
+from rstar2_env.core.options.lazy_names import lazy_names
 
 if __name__ != "rstar2_env.trainers":
     raise ImportError(
@@ -17,17 +17,15 @@ if TYPE_CHECKING:
     from .advantages.base import ADVANTAGES, Advantage
     from .api import find_recipe, make, sft
     from .base import TRAINERS, Recipe, Trainer, TrainResult
-    from .batch import Batch
-    from .cold_start import SftOptions, read_traces
-    from .collector import Collector
-    from .config import TrainConfig
-    from .config_files import read_config
     from .demonstration.start import demo
     from .export.export import export_model
     from .hooks.base import HOOKS
     from .hooks.state import Limits, RunState
     from .losses.base import AGGREGATIONS, CORRECTIONS, LOSSES
     from .losses.tokens import Tokens
+    from .options.cold_start import SftOptions, read_traces
+    from .options.config import TrainConfig
+    from .options.files import read_config
     from .ranks import Ranks
     from .rollouts.base import ROLLOUTS, Play
     from .samplers.base import SAMPLERS, Outcome, Sampler, Start
@@ -35,6 +33,8 @@ if TYPE_CHECKING:
     from .selectors.base import SELECTORS, Selector
     from .selectors.keep_all import KeepAll
     from .selectors.resample_on_correct import ResampleOnCorrect
+    from .step.batch import Batch
+    from .step.collector import Collector
 
 __all__ = [
     "ADVANTAGES",

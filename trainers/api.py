@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.folders import check_folder
+from rstar2_env.core.files.folders import check_folder
 from rstar2_env.core.model_name import check_model
-from rstar2_env.core.options import call_with_options, nested_options
+from rstar2_env.core.options.declare import call_with_options, nested_options
 
 from .base import TRAINERS, Recipe, Trainer, needs_training_stack
-from .cold_start import SftOptions
-from .config import TrainConfig
-from .config_files import RUN_FILE, OptionsFile, is_file_name, is_run, read_file
-from .layers import merged, read_slot
-from .names import in_groups
-from .parts import make_parts
-from .resume import check_begun
+from .options.cold_start import SftOptions
+from .options.config import TrainConfig
+from .options.files import RUN_FILE, OptionsFile, is_file_name, is_run, read_file
+from .options.layers import merged, read_slot
+from .options.names import in_groups
+from .options.parts import make_parts
+from .record.resume import check_begun
 from .samplers.base import problems_of
 
 
@@ -55,7 +55,7 @@ def make_trainer(name: str, *layers: Mapping[str, Any], callbacks: Sequence[Any]
     if isinstance(config.rollout.env, str):
         _try_environments(config)
     with needs_training_stack(f"The trainer {name!r}"):
-        from .backends.trl.run import TrlRun
+        from .backends.trl.run.run import TrlRun
     return TrlRun(recipe.name, config)
 
 

@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rstar2_env.core.errors import MissingExtraError
-from rstar2_env.core.option_targets import options_of
-from rstar2_env.core.options import call_with_options, nested_options, read_loosely
-from rstar2_env.core.own_code import Shape
-from rstar2_env.core.parts import PartSpec
-from rstar2_env.core.registry import Registry
+from rstar2_env.core.options.declare import call_with_options, nested_options, read_loosely
+from rstar2_env.core.options.own_code import Shape
+from rstar2_env.core.options.parts import PartSpec
+from rstar2_env.core.options.registry import Registry
+from rstar2_env.core.options.targets import options_of
 from rstar2_env.env.named import find_env
 from rstar2_env.env.options import env_options
 
-from .config import DEFAULT_ENV, GROUPS, PartOptions, TrainConfig, missing_model
-from .layers import each_part, over_groups, read_slot
-from .names import in_groups
-from .outcome import outcome
-from .parts import make_parts, typed_part
+from .options.config import DEFAULT_ENV, GROUPS, PartOptions, TrainConfig, missing_model
+from .options.layers import each_part, over_groups, read_slot
+from .options.names import in_groups
+from .options.parts import make_parts, typed_part
+from .record.verdict import outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,8 @@ class Trainer(Protocol):
 class Recipe:
     """A named algorithm: one part with options for each slot, and defaults of the run.
 
-    A part is written in any form of ``rstar2_env.core.parts``: ``"roc:mode=rank"``, ``["roc", {"mode": "rank"}]``, a
-    table, or the class or function itself. ``reward``, ``loss`` and ``hook`` are lists of parts.
+    A part is written in any form of ``rstar2_env.core.options.parts``: ``"roc:mode=rank"``, ``["roc", {"mode":
+    "rank"}]``, a table, or the class or function itself. ``reward``, ``loss`` and ``hook`` are lists of parts.
 
     Attributes:
         name: Its name in the registry.

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.option_rules import in_words, says_nothing
-from rstar2_env.core.option_targets import options_of
+from rstar2_env.core.options.rules import in_words, says_nothing
+from rstar2_env.core.options.targets import options_of
 
-from .config import GROUPS
 from .docstrings import words_of
+from .options.config import GROUPS
 
 BEGIN = "<!-- options: made by `python -m rstar2_env.trainers.options_table docs/training.md` -->"
 END = "<!-- end of options -->"

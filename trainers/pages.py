@@ -17,17 +17,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-from rstar2_env.core.option_rules import in_words, says_nothing
-from rstar2_env.core.option_targets import Parameter, options_of
-from rstar2_env.core.parts import Part
+from rstar2_env.core.options.parts import Part
+from rstar2_env.core.options.rules import in_words, says_nothing
+from rstar2_env.core.options.targets import Parameter, options_of
 from rstar2_env.rewards.base import Need, needs_of
 from rstar2_env.rewards.needs import PLACES
 
 from .base import TRAINERS, Recipe
-from .config import LISTS
 from .docstrings import words_of
-from .layers import read_slot
-from .slots import FIELDS, GIVEN, part_info
+from .options.config import LISTS
+from .options.layers import read_slot
+from .options.slots import FIELDS, GIVEN, part_info
 
 RECIPES = "recipes.md"
 INDEX = "parts.md"

@@ -14,8 +14,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from rstar2_env.core.options import CheckedOptions, option
-from rstar2_env.evaluation.play import play_episode
+from rstar2_env.core.options.declare import CheckedOptions, option
+from rstar2_env.evaluation.play.episode import play_episode
 
 from ._dueling import _WIDE, ACTIONS, SCORES, q_values
 

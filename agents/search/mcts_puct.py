@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from rstar2_env.core.options import Count, Rule, checked
+from rstar2_env.core.options.declare import Count, Rule, checked
 from rstar2_env.dialects import Dialect
 from rstar2_env.search import TreeSearch
 

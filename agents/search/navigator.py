@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rstar2_env.core.options import Count, checked
+from rstar2_env.core.options.declare import Count, checked
 from rstar2_env.dialects import Dialect
 from rstar2_env.search import BudgetSpentError
 

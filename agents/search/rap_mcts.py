@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from rstar2_env.core.options import Count, checked
+from rstar2_env.core.options.declare import Count, checked
 from rstar2_env.dialects import Dialect
 from rstar2_env.search import TreeSearch
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 from rstar2_env.core.bm25 import WORDS_AND_SIGNS, Bm25
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import Count, Rule, checked
+from rstar2_env.core.options.declare import Count, Rule, checked
 from rstar2_env.dialects import Dialect
 
 from ..base import AGENTS

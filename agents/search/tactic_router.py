@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import Count, Rule, checked
+from rstar2_env.core.options.declare import Count, Rule, checked
 from rstar2_env.dialects import Dialect
-from rstar2_env.evaluation.play import python_call
+from rstar2_env.evaluation.play.episode import python_call
 from rstar2_env.search import BudgetSpentError
 
 from ..base import AGENTS

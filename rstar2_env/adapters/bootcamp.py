@@ -15,7 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import call_with_options
+from rstar2_env.core.options.declare import call_with_options
 from rstar2_env.problems import Draft, ProceduralSource
 
 

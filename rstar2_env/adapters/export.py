@@ -19,9 +19,9 @@ from typing import Any
 
 from rstar2_env.adapters import lm_eval_task
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
-from rstar2_env.core.options import Count, checked
-from rstar2_env.core.own_code import own_name
-from rstar2_env.core.parts import PartSpec
+from rstar2_env.core.options.declare import Count, checked
+from rstar2_env.core.options.own_code import own_name
+from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.env.named import find_env
 from rstar2_env.env.options import env_options
 from rstar2_env.wrappers.make import make_env

@@ -16,8 +16,8 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import gymnasium as gym
 
 from rstar2_env.core.errors import ConfigurationError, EpisodeOverError, UnknownNameError
-from rstar2_env.core.json_values import jsonable
-from rstar2_env.core.options import check_option
+from rstar2_env.core.files.json_values import jsonable
+from rstar2_env.core.options.declare import check_option
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.text import encodable
 from rstar2_env.env.spaces import UnicodeText

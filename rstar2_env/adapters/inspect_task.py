@@ -16,12 +16,12 @@ from functools import partial
 from typing import Any, Literal
 
 from rstar2_env.adapters.tool_session import native_call
-from rstar2_env.core.chat.reply import ChatReply, Usage
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import MissingExtraError, UnusableReplyError
-from rstar2_env.core.options import checked
+from rstar2_env.core.net.chat.reply import ChatReply, Usage
+from rstar2_env.core.options.declare import checked
 from rstar2_env.env.conversation import Conversation
-from rstar2_env.evaluation.plan import Plan, plan_of, source_of
+from rstar2_env.evaluation.play.plan import Plan, plan_of, source_of
 from rstar2_env.wrappers.make import make_env
 
 try:

@@ -18,11 +18,11 @@ import gymnasium as gym
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.parts import PartSpec
+from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.env.named import find_env
 from rstar2_env.env.options import env_options
 from rstar2_env.env.reference import reference_of
-from rstar2_env.evaluation.plan import Task, plan_of, source_of
+from rstar2_env.evaluation.play.plan import Task, plan_of, source_of
 from rstar2_env.problems import Problem
 from rstar2_env.wrappers.make import make_env
 

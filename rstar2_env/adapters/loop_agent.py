@@ -25,7 +25,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import UnusableReplyError
 from rstar2_env.dialects import Dialect, make_dialect
 from rstar2_env.env.conversation import Conversation
-from rstar2_env.evaluation.play import play_episode
+from rstar2_env.evaluation.play.episode import play_episode
 from rstar2_env.problems import Problem
 
 

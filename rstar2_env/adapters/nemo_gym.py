@@ -24,8 +24,8 @@ from typing import Any, ClassVar
 
 from rstar2_env.adapters.foreign import End, ForeignEnv, Opening, Reply
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, Rstar2Error, ServiceError
-from rstar2_env.core.json_values import jsonable
-from rstar2_env.core.options import Count, Seconds, checked
+from rstar2_env.core.files.json_values import jsonable
+from rstar2_env.core.options.declare import Count, Seconds, checked
 from rstar2_env.tools import CallContext, ToolCall, ToolResult
 from rstar2_env.tools.chain import Handler
 from rstar2_env.wrappers.base import use_middleware

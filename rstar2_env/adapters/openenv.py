@@ -20,8 +20,8 @@ from functools import partial
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
-from rstar2_env.core.options import Count, Seconds, checked
-from rstar2_env.core.parts import PartSpec
+from rstar2_env.core.options.declare import Count, Seconds, checked
+from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.wrappers.make import make_env
 
 try:

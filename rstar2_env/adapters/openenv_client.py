@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from rstar2_env.adapters.foreign import End, ForeignEnv, Opening, Reply
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, ServiceError
-from rstar2_env.core.options import Count, Seconds, checked
+from rstar2_env.core.options.declare import Count, Seconds, checked
 
 try:
     from openenv.core.generic_client import GenericEnvClient

@@ -11,7 +11,7 @@ from typing import Any
 
 from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
-from rstar2_env.core.json_values import jsonable
+from rstar2_env.core.files.json_values import jsonable
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.turn import Turn
 

@@ -22,9 +22,9 @@ from typing import Annotated, Any, Self
 
 import gymnasium as gym
 
-from rstar2_env.core import ray_cluster
 from rstar2_env.core.errors import ConfigurationError, EpisodeOverError, Rstar2Error, SandboxUnavailableError
-from rstar2_env.core.options import Count, Rule, Seconds, checked
+from rstar2_env.core.net import ray_cluster
+from rstar2_env.core.options.declare import Count, Rule, Seconds, checked
 
 _TRIES = 3
 _STOP_S = 10.0
@@ -89,7 +89,7 @@ class RayEnvs:
     Args:
         make_env: A Gymnasium id, or a function that makes an environment; it is sent to the nodes, where what it
             imports must be installed.
-        address: Address of the cluster; see ``rstar2_env.core.ray_cluster.join``.
+        address: Address of the cluster; see ``rstar2_env.core.net.ray_cluster.join``.
         resource: Use only nodes that offer this resource in Ray; ``None`` for every node with CPUs.
         actors_per_node: Processes that share a node's environments; more than one where Python itself is the limit.
         threads: Calls that run at once in one actor.

@@ -17,8 +17,8 @@ from typing import Any
 from rstar2_env.adapters.foreign import ForeignEnv, Opening, Reply
 from rstar2_env.adapters.global_random import GlobalRandom
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, ServiceError
-from rstar2_env.core.json_values import jsonable
-from rstar2_env.core.options import Count, checked
+from rstar2_env.core.files.json_values import jsonable
+from rstar2_env.core.options.declare import Count, checked
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.wrappers.make import make_env
 

@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 from rstar2_env.adapters.foreign import ForeignEnv, Opening, Reply
 from rstar2_env.adapters.global_random import GlobalRandom
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, UnknownNameError
-from rstar2_env.core.json_values import jsonable
-from rstar2_env.core.options import Count, checked
-from rstar2_env.core.own_code import find_own, own_name
+from rstar2_env.core.files.json_values import jsonable
+from rstar2_env.core.options.declare import Count, checked
+from rstar2_env.core.options.own_code import find_own, own_name
 from rstar2_env.env.turn_result import Step
 from rstar2_env.wrappers.make import make_env
 

@@ -16,9 +16,9 @@ from typing import Any, Protocol, TypeAlias
 
 import gymnasium as gym
 
-from rstar2_env.core.chat.reply import ChatReply, NativeCall, Usage
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.net.chat.reply import ChatReply, NativeCall, Usage
 from rstar2_env.dialects import Dialect
 from rstar2_env.env.conversation import Conversation
 from rstar2_env.env.named import EnvSpec

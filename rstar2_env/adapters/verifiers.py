@@ -22,7 +22,7 @@ import gymnasium as gym
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import MissingExtraError
-from rstar2_env.core.json_values import jsonable
+from rstar2_env.core.files.json_values import jsonable
 from rstar2_env.wrappers.make import make_env
 
 try:

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, TypeVar
 from rstar2_env.adapters.foreign import End, ForeignEnv, Opening, Reply
 from rstar2_env.adapters.verifiers import TextHarness
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, ServiceError
-from rstar2_env.core.options import Count, Seconds, checked
+from rstar2_env.core.options.declare import Count, Seconds, checked
 
 try:
     import verifiers.v1 as vf

@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, ServiceError
-from rstar2_env.core.json_values import jsonable
+from rstar2_env.core.files.json_values import jsonable
 from rstar2_env.tools import CallContext, ToolCall, ToolResult
 from rstar2_env.tools.chain import Handler
 from rstar2_env.wrappers.base import use_middleware

@@ -67,7 +67,7 @@ def options_of(written: Iterable[str] | None, *parts: str) -> dict[str, dict[str
         ConfigurationError: One is not of that form, or names another part.
     """
     from rstar2_env.core.errors import ConfigurationError
-    from rstar2_env.core.options import parse_options
+    from rstar2_env.core.options.declare import parse_options
 
     given: dict[str, list[str]] = {part: [] for part in parts}
     for each in written or ():
@@ -111,7 +111,7 @@ def layers_of(written: Iterable[str] | None) -> list[dict[str, Any]]:
         ConfigurationError: One is not ``NAME=VALUE``, or a name comes twice.
     """
     from rstar2_env.core.errors import ConfigurationError
-    from rstar2_env.core.options import parse_options
+    from rstar2_env.core.options.declare import parse_options
 
     names = [each.partition("=")[0].strip() for each in written or ()]
     for name in names:

@@ -13,7 +13,7 @@ from typing import Any
 from rstar2_env.cli._screen import Screen
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.dialects import Dialect
-from rstar2_env.evaluation.play import python_call
+from rstar2_env.evaluation.play.episode import python_call
 
 HELP = """\
 Type a turn as a model would write it; {end}. A first line that begins with a colon is a command:

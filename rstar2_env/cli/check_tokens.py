@@ -39,7 +39,7 @@ def check_tokens_command(
     import json
     from dataclasses import replace
 
-    from rstar2_env.core.options import parse_options, read_loosely
+    from rstar2_env.core.options.declare import parse_options, read_loosely
     from rstar2_env.rollout.token_checks.findings import ROW_CHECKS, TEMPLATE_CHECKS
     from rstar2_env.rollout.token_checks.subject import Template, row_findings, run_of, template_of
 

@@ -33,7 +33,7 @@ def demo_command(
     """
     import importlib
 
-    from rstar2_env.core.folders import check_folder
+    from rstar2_env.core.files.folders import check_folder
 
     names = trainer or ["grpo_roc"]
     trainers: Any = importlib.import_module("rstar2_env.trainers")

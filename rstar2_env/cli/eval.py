@@ -181,7 +181,7 @@ def eval_command(
 
 
 def _is_suite(what: str) -> bool:
-    from rstar2_env.core.config_file import SUFFIXES
+    from rstar2_env.core.files.config_file import SUFFIXES
 
     return what.lower().endswith(SUFFIXES)
 
@@ -234,7 +234,7 @@ def _print(result: SuiteResult, out: Path | None, *, as_json: bool) -> None:
         title = f"{name}: {one.title}" if name else one.title
         print_figures(title, {**one.rows(), **(written if not name else {})})
     if "" not in result.results and len(result.results) > 1:
-        from rstar2_env.evaluation.text import interval_text
+        from rstar2_env.evaluation.figures.text import interval_text
 
         mean = result.mean()
         shown = [name for name in mean if name.startswith(("pass@", "avg@", "maj@", "cot_pass@"))]

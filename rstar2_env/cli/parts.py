@@ -32,7 +32,7 @@ def parts_command(
     from rstar2_env.core.errors import UnknownNameError
 
     # By name, not by import: the ground floor knows no trainer.
-    slots: Any = importlib.import_module("rstar2_env.trainers.slots")
+    slots: Any = importlib.import_module("rstar2_env.trainers.options.slots")
     if slot is not None and slot not in slots.FIELDS:
         raise UnknownNameError("slot", slot, slots.FIELDS)
     if slot is not None and slot not in slots.SLOTS:  # named like a slot by --set, and listed as a kind of the loss
@@ -42,7 +42,7 @@ def parts_command(
     if as_json:
         import json
 
-        from rstar2_env.core.json_values import jsonable
+        from rstar2_env.core.files.json_values import jsonable
 
         found = {name: [part.record() for part in parts] for name, parts in listed.items()}
         typer.echo(json.dumps(jsonable(found)))

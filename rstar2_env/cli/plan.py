@@ -85,7 +85,7 @@ def _plan(
     import importlib
 
     from rstar2_env.cli._options import layers_of
-    from rstar2_env.core.options import call_with_options, parse_options
+    from rstar2_env.core.options.declare import call_with_options, parse_options
 
     api, architecture, assumptions, device, plan, workload = (
         importlib.import_module(f"rstar2_env.trainers.{name}")

@@ -41,8 +41,8 @@ def play_command(
     from rstar2_env.cli._options import options_of
     from rstar2_env.cli._screen import Screen
     from rstar2_env.cli._typist import GaveUpError, Typist
-    from rstar2_env.core.lines import add_line, begin_lines, plain, refuse_existing
-    from rstar2_env.evaluation.play import play_episode
+    from rstar2_env.core.files.lines import add_line, begin_lines, plain, refuse_existing
+    from rstar2_env.evaluation.play.episode import play_episode
     from rstar2_env.wrappers.make import make_env
     from rstar2_env.wrappers.registry import read_wrappers, recorded
 
@@ -88,7 +88,7 @@ def play_command(
 
 
 def _source(env: Any, problems: str | None, split: str | None) -> ProblemSource | None:
-    from rstar2_env.evaluation.plan import source_of as own_source_of
+    from rstar2_env.evaluation.play.plan import source_of as own_source_of
 
     if problems is not None:
         from rstar2_env.cli._options import source_of

@@ -115,7 +115,7 @@ def decontaminate(
 
     from rstar2_env.cli._options import source_of
     from rstar2_env.cli._tables import print_figures
-    from rstar2_env.core.folders import check_folder
+    from rstar2_env.core.files.folders import check_folder
     from rstar2_env.problems import load_problems
     from rstar2_env.problems.decontaminate import Benchmarks, Decontaminated
     from rstar2_env.problems.files.write import write_jsonl

@@ -49,7 +49,7 @@ def run_command(
     import importlib
 
     from rstar2_env.core.errors import ConfigurationError
-    from rstar2_env.core.options import parse_options
+    from rstar2_env.core.options.declare import parse_options
 
     # By name, not by import: the ground floor knows no trainer.
     file, places, plan, run, table = (

@@ -56,7 +56,7 @@ def run(
 
     Exits with 0 when every program succeeded, with 1 when one did not, with 2 when the sandbox cannot start.
     """
-    from rstar2_env.core.options import parse_options
+    from rstar2_env.core.options.declare import parse_options
     from rstar2_env.sandbox import Job, Limits, make_sandbox
 
     limits = Limits(wall_s=wall, memory_mb=memory, processes=processes, output_bytes=output)
@@ -95,7 +95,7 @@ def check(
     """
     import warnings
 
-    from rstar2_env.core.options import parse_options
+    from rstar2_env.core.options.declare import parse_options
     from rstar2_env.sandbox import make_sandbox
     from rstar2_env.sandbox.check import try_to_escape
 

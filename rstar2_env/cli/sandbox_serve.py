@@ -45,7 +45,7 @@ def serve(
 
     Listening beyond this machine needs a token. Clients: make_sandbox("remote", url=..., token=...), or code-judge's.
     """
-    from rstar2_env.core.options import parse_options
+    from rstar2_env.core.options.declare import parse_options
     from rstar2_env.sandbox.job import Limits
     from rstar2_env.sandbox.serve.main import read_token, serve
     from rstar2_env.sandbox.serve.options import ServeOptions

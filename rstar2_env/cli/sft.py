@@ -52,8 +52,8 @@ def sft_command(
     """Cold-start a model on tool-use traces, learning from the policy's own tokens alone."""
     import importlib
 
-    from rstar2_env.core.config_file import read_mapping
-    from rstar2_env.core.options import parse_options
+    from rstar2_env.core.files.config_file import read_mapping
+    from rstar2_env.core.options.declare import parse_options
 
     trainers: Any = importlib.import_module("rstar2_env.trainers")
     given = {

@@ -80,7 +80,7 @@ def traces_command(
     from rstar2_env.cli._progress import progress
     from rstar2_env.cli._tables import print_figures
     from rstar2_env.env.options import env_options as typed_env_options
-    from rstar2_env.evaluation.text import tally_text
+    from rstar2_env.evaluation.figures.text import tally_text
     from rstar2_env.problems import FiniteSource, Problem
     from rstar2_env.traces.file import TraceFile
     from rstar2_env.traces.mistakes import CALL_MISTAKES, FORMAT_MISTAKES

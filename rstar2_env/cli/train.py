@@ -159,7 +159,7 @@ def _problems(
 def _how_to_go_on(folder: Path) -> str:
     import importlib
 
-    checkpoints = importlib.import_module("rstar2_env.trainers.checkpoints")
+    checkpoints = importlib.import_module("rstar2_env.trainers.record.checkpoints")
     newest = checkpoints.newest_checkpoint(folder)
     if newest is not None:
         steps = checkpoints.step_of(newest)

@@ -43,8 +43,8 @@ def _about(recipe: Any) -> dict[str, str]:
 
 
 def _show(trainers: Any, name: str, *, as_json: bool) -> None:
-    from rstar2_env.core.json_values import jsonable
-    from rstar2_env.core.toml_text import toml_text
+    from rstar2_env.core.files.json_values import jsonable
+    from rstar2_env.core.files.toml_text import toml_text
 
     recipe, options = trainers.find_recipe(name)
     config = recipe.configure({"model": ""}, options)
@@ -65,6 +65,6 @@ def _writable(part: Any) -> Any:
         return [_writable(one) for one in part]
     if None not in part.values():
         return part
-    from rstar2_env.core.parts import write_part
+    from rstar2_env.core.options.parts import write_part
 
     return write_part(part["name"], {name: value for name, value in part.items() if name != "name"})

@@ -12,7 +12,7 @@ from typing import Any, Literal, Self, SupportsFloat, TypeAlias, get_args
 
 from rstar2_env.core import record_fields as read
 from rstar2_env.core.errors import RecordFormatError
-from rstar2_env.core.json_values import jsonable
+from rstar2_env.core.files.json_values import jsonable
 from rstar2_env.core.status import ToolStatus, error_share
 from rstar2_env.core.turn import Turn
 

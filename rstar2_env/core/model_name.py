@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.hub import ask_hub
+from rstar2_env.core.net.hub import ask_hub
 from rstar2_env.core.run_folder.layout import RUN_FILE
 
 _CONFIGS = ("config.json", "adapter_config.json")

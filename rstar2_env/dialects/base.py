@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.parts import make_part
-from rstar2_env.core.registry import Registry
+from rstar2_env.core.options.parts import make_part
+from rstar2_env.core.options.registry import Registry
 from rstar2_env.tools.base import ToolCall, ToolResult, ToolSpec
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import CheckedOptions, call_with_options
+from rstar2_env.core.options.declare import CheckedOptions, call_with_options
 
 
 @dataclass(frozen=True)

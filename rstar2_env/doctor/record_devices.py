@@ -17,7 +17,7 @@ from importlib import metadata
 from pathlib import Path
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import call_with_options
+from rstar2_env.core.options.declare import call_with_options
 from rstar2_env.doctor.machine import Driver, Gpu, Torch, Vllm
 
 _ASKING_S = 180.0

@@ -1,7 +1,8 @@
 """The protocols of agents, and how an agent's episode is started.
 
-Covered: the protocols, and passing each agent what it asks for. Not covered: playing (``rstar2_env.evaluation.play``),
-agents themselves (``rstar2_env.agents``), and their tests (``rstar2_env.testing.check_agent``).
+Covered: the protocols, and passing each agent what it asks for. Not covered: playing
+(``rstar2_env.evaluation.play.episode``), agents themselves (``rstar2_env.agents``), and their tests
+(``rstar2_env.testing.check_agent``).
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from rstar2_env.core.chat.reply import ChatReply, NativeCall
 from rstar2_env.core.errors import ConfigurationError, UnusableReplyError
+from rstar2_env.core.net.chat.reply import ChatReply, NativeCall
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.dialects import Dialect, make_dialect
 from rstar2_env.tools import ToolResult

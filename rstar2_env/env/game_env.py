@@ -15,7 +15,7 @@ import gymnasium as gym
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import Count, Rule, checked
+from rstar2_env.core.options.declare import Count, Rule, checked
 from rstar2_env.core.text import encodable
 from rstar2_env.dialects import make_dialect
 from rstar2_env.env.family_env import FamilyEnv, environment_class

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rstar2_env.core.options import Seconds, check_option
+from rstar2_env.core.options.declare import Seconds, check_option
 from rstar2_env.problems import Problem
 from rstar2_env.verification import Verdict
 from rstar2_env.verification.named import VerifierSpec, make_verifier

@@ -17,7 +17,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import find_highest_version, get_env_id, load_env_creator, parse_env_id
 
 from rstar2_env.core.errors import ConfigurationError, UnknownEnvError
-from rstar2_env.core.own_code import OwnName, Shape, candidates, find_own, own_name
+from rstar2_env.core.options.own_code import OwnName, Shape, candidates, find_own, own_name
 from rstar2_env.env.spaces import UnicodeText
 
 EnvSpec: TypeAlias = "str | Callable[..., gym.Env[str, str]]"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rstar2_env.core.options import read_loosely, typed_options
+from rstar2_env.core.options.declare import read_loosely, typed_options
 from rstar2_env.env.named import EnvSpec, NamedEnv, find_env
 
 _OF_MAKE = ("max_episode_steps", "disable_env_checker")

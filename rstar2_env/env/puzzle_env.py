@@ -14,7 +14,7 @@ import gymnasium as gym
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import Count, call_with_options, checked
+from rstar2_env.core.options.declare import Count, call_with_options, checked
 from rstar2_env.env.family_env import FamilyEnv, environment_class
 from rstar2_env.problems import FAMILIES, Draft, split_of
 from rstar2_env.sandbox.job import Limits, Sandbox

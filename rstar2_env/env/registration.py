@@ -1,7 +1,7 @@
 """``register_env``: gives an environment of any kind its Gymnasium id, and its vector form.
 
 Not covered: making environments (``rstar2_env.wrappers.make``), and finding those of other distributions
-(``rstar2_env.core.plugins``).
+(``rstar2_env.core.options.plugins``).
 """
 
 from __future__ import annotations

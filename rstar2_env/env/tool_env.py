@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import gymnasium as gym
 
 from rstar2_env.core.errors import ConfigurationError, EpisodeOverError
-from rstar2_env.core.options import Count, Rule, Seconds, check_option, checked
+from rstar2_env.core.options.declare import Count, Rule, Seconds, check_option, checked
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.text import encodable
 from rstar2_env.dialects import Dialect, make_dialect

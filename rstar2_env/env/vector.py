@@ -19,7 +19,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.vector.utils import iterate
 
 from rstar2_env.core.errors import ConfigurationError, EpisodeOverError
-from rstar2_env.core.options import Count, checked
+from rstar2_env.core.options.declare import Count, checked
 
 _MODULE = "rstar2_env.env.vector"
 

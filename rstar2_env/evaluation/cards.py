@@ -19,8 +19,8 @@ from gymnasium.envs.registration import load_env_creator
 
 from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
-from rstar2_env.core.plugins import plugin_ids
-from rstar2_env.evaluation.play import play_episode
+from rstar2_env.core.options.plugins import plugin_ids
+from rstar2_env.evaluation.play.episode import play_episode
 from rstar2_env.evaluation.validation.exploit_table import stored, table
 from rstar2_env.wrappers.make import make_env
 

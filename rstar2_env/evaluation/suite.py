@@ -25,26 +25,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rstar2_env.core.config_file import read_mapping
 from rstar2_env.core.errors import ConfigurationError, UnknownOptionError
-from rstar2_env.core.folders import check_folder
-from rstar2_env.core.lines import write_json
+from rstar2_env.core.files.config_file import read_mapping
+from rstar2_env.core.files.folders import check_folder
+from rstar2_env.core.files.lines import write_json
 from rstar2_env.core.model_name import check_model
-from rstar2_env.core.option_rules import did_you_mean
-from rstar2_env.core.options import Count, check_option
+from rstar2_env.core.options.declare import Count, check_option
+from rstar2_env.core.options.rules import did_you_mean
 from rstar2_env.core.run_folder.layout import SUMMARY_FILE
 from rstar2_env.core.stop import Stop
 from rstar2_env.env.named import find_env
 from rstar2_env.env.options import env_options as typed_env_options
-from rstar2_env.evaluation.agent_crew import typed_agent_options
-from rstar2_env.evaluation.figures import check_ks
+from rstar2_env.evaluation.figures.intervals import check_ks
+from rstar2_env.evaluation.figures.result import EvalResult
+from rstar2_env.evaluation.figures.scores import read_scores
 from rstar2_env.evaluation.judges.base import make_judge
-from rstar2_env.evaluation.log import check_out
-from rstar2_env.evaluation.policy_crew import LoadedModel, load_policy, policy_options
+from rstar2_env.evaluation.play.agent_crew import typed_agent_options
+from rstar2_env.evaluation.play.log import check_out
+from rstar2_env.evaluation.play.policy_crew import LoadedModel, load_policy, policy_options
 from rstar2_env.evaluation.presets import preset
-from rstar2_env.evaluation.result import EvalResult
 from rstar2_env.evaluation.run import Progress, evaluate
-from rstar2_env.evaluation.scores import read_scores
 from rstar2_env.problems import load_problems
 from rstar2_env.wrappers.registry import read_wrappers
 

@@ -15,7 +15,7 @@ from typing import Annotated, NamedTuple, TypeVar
 
 import numpy as np
 
-from rstar2_env.core.options import Rule, checked
+from rstar2_env.core.options.declare import Rule, checked
 from rstar2_env.problems.families import FAMILIES
 from rstar2_env.problems.procedural import Draft, ProceduralSource, source_name
 

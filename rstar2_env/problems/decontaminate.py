@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import Count, checked
+from rstar2_env.core.options.declare import Count, checked
 from rstar2_env.problems.problem import Problem
 
 _WORD = re.compile(r"[^\W_]+")

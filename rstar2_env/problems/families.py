@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from rstar2_env.core.registry import Registry
+from rstar2_env.core.options.registry import Registry
 from rstar2_env.problems.source import ProblemSource
 
 Family: TypeAlias = Callable[..., ProblemSource]

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
-from rstar2_env.core.option_text import split_list
-from rstar2_env.core.options import call_with_options, parse_options, typed_options
+from rstar2_env.core.options.declare import call_with_options, parse_options, typed_options
+from rstar2_env.core.options.text import split_list
 from rstar2_env.problems.cache import cached, stamp
 from rstar2_env.problems.catalog import NAMED_SETS, NamedSet, named_set
 from rstar2_env.problems.families import FAMILIES

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import Rule, Seed, check_option
+from rstar2_env.core.options.declare import Rule, Seed, check_option
 from rstar2_env.problems.problem import Problem
 from rstar2_env.problems.procedural import ProceduralSource
 from rstar2_env.problems.source import ProblemSource, UnknownProblemError

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import Seed, check_option
+from rstar2_env.core.options.declare import Seed, check_option
 from rstar2_env.problems.problem import Problem
 from rstar2_env.problems.source import UnknownProblemError
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from rstar2_env.core.errors import ProblemFormatError, UnknownNameError
-from rstar2_env.core.options import Count, check_option
+from rstar2_env.core.options.declare import Count, check_option
 from rstar2_env.problems.problem import Problem
 
 

@@ -1,8 +1,8 @@
 """Parses the notation for a source of problems, on a command line or in a configuration, into name and options.
 
-Covered: the notation of all parts (``rstar2_env.core.parts``), except that the name of an existing file always means
-that file; short forms of ``columns``; JSON objects; the files that a source names. Not covered: what the options mean
-(see ``load``).
+Covered: the notation of all parts (``rstar2_env.core.options.parts``), except that the name of an existing file always
+means that file; short forms of ``columns``; JSON objects; the files that a source names. Not covered: what the options
+mean (see ``load``).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import parse_options, read_loosely
-from rstar2_env.core.parts import split_part
+from rstar2_env.core.options.declare import parse_options, read_loosely
+from rstar2_env.core.options.parts import split_part
 from rstar2_env.problems.catalog import NAMED_SETS
 from rstar2_env.problems.families import FAMILIES
 from rstar2_env.problems.records import FIELDS

@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeAlias
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import call_with_options, typed_options
-from rstar2_env.core.parts import PartSpec, read_part
+from rstar2_env.core.options.declare import call_with_options, typed_options
+from rstar2_env.core.options.parts import PartSpec, read_part
 from rstar2_env.rewards.base import REWARDS, Judge, Need, OnTurns, Reward, RewardContext, Score, needs_of
 from rstar2_env.rewards.judges import make_reward_judge
 
@@ -136,9 +136,10 @@ def make_component(written: Component | PartSpec, **given: Any) -> Component:
 
     Args:
         written: A name of ``REWARDS``, or one's own code, with options
-            ("tool_use:each=0.05,weight=2,gate=correct"), in any form of ``rstar2_env.core.parts``: those of the score,
-            and beside them ``weight``, ``gate``, ``clip``, ``when``, ``label`` (the component's name, where it is not
-            that of the score) and ``judge`` (the one that it asks, "(model:url=...,model=...)"). Or a score itself.
+            ("tool_use:each=0.05,weight=2,gate=correct"), in any form of ``rstar2_env.core.options.parts``: those of the
+            score, and beside them ``weight``, ``gate``, ``clip``, ``when``, ``label`` (the component's name, where it
+            is not that of the score) and ``judge`` (the one that it asks, "(model:url=...,model=...)"). Or a score
+            itself.
         **given: Options of the score that the caller knows, for a class that takes them; those in ``written`` override
             them.
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.options import Count, check_options
+from rstar2_env.core.options.declare import Count, check_options
 from rstar2_env.rewards.base import REWARDS, Need, RewardContext
 from rstar2_env.tools.cut import Tokenizer, make_tokenizer
 

@@ -25,7 +25,7 @@ from typing import ClassVar
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.rewards.base import REWARDS, Need, RewardContext, problem_of
 from rstar2_env.rewards.texts import last_turn
 

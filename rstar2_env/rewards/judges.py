@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import CheckedOptions, Count, Seconds, option
-from rstar2_env.core.own_code import Shape, is_called_with
-from rstar2_env.core.parts import PartSpec, make_part, read_part
-from rstar2_env.core.registry import Registry
+from rstar2_env.core.options.declare import CheckedOptions, Count, Seconds, option
+from rstar2_env.core.options.own_code import Shape, is_called_with
+from rstar2_env.core.options.parts import PartSpec, make_part, read_part
+from rstar2_env.core.options.registry import Registry
 from rstar2_env.rewards.base import Judge
 
 REWARD_JUDGES: Registry[Callable[..., Judge]] = Registry(
@@ -73,7 +73,9 @@ class ModelJudge(CheckedOptions):
 
     @functools.cached_property
     def _endpoint(self) -> Any:
-        from rstar2_env.core.chat_endpoint import ChatEndpoint  # brings an HTTP client, which no list of parts needs
+        from rstar2_env.core.net.chat_endpoint import (
+            ChatEndpoint,
+        )  # brings an HTTP client, which no list of parts needs
 
         if self.api_key_env and self.api_key_env not in os.environ:
             raise ConfigurationError(

@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import CheckedOptions, Count, option
+from rstar2_env.core.options.declare import CheckedOptions, Count, option
 from rstar2_env.rewards.base import REWARDS, GroupOutcome, Need, RewardContext
 from rstar2_env.rewards.texts import repeated_share
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.rewards.base import REWARDS, Need, RewardContext, problem_of
 from rstar2_env.rewards.texts import last_turn, split_ids
 

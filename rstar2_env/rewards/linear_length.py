@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import check_options, option
+from rstar2_env.core.options.declare import check_options, option
 from rstar2_env.rewards.base import REWARDS, Need, RewardContext
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.options import CheckedOptions
-from rstar2_env.core.parts import read_part
+from rstar2_env.core.options.declare import CheckedOptions
+from rstar2_env.core.options.parts import read_part
 from rstar2_env.rewards.base import REWARDS, Need, RewardContext, problem_of
 from rstar2_env.rewards.text_metrics import TEXT_METRICS, TextMetric
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.options import check_options, option
+from rstar2_env.core.options.declare import check_options, option
 from rstar2_env.rewards.base import REWARDS, Need, RewardContext, problem_of
 from rstar2_env.rewards.judges import marked
 from rstar2_env.rewards.texts import length_of

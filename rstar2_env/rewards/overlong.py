@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import Count, check_options, option
+from rstar2_env.core.options.declare import Count, check_options, option
 from rstar2_env.rewards.base import REWARDS, Need, RewardContext
 
 

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import CheckedOptions, Count
+from rstar2_env.core.options.declare import CheckedOptions, Count
 from rstar2_env.rewards.base import REWARDS, LanguageModel, Need, RewardContext
 
 

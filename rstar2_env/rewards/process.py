@@ -18,8 +18,8 @@ from typing import Any, Literal
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import CheckedOptions
-from rstar2_env.core.parts import read_part
+from rstar2_env.core.options.declare import CheckedOptions
+from rstar2_env.core.options.parts import read_part
 from rstar2_env.rewards.base import REWARDS, RewardContext
 from rstar2_env.rewards.step_scores import STEP_SCORES, StepScores
 

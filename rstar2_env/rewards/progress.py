@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import ClassVar
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.options import CheckedOptions, Count
+from rstar2_env.core.options.declare import CheckedOptions, Count
 from rstar2_env.rewards.base import REWARDS, Need, OnTurns, RewardContext
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.options import CheckedOptions
+from rstar2_env.core.options.declare import CheckedOptions
 from rstar2_env.rewards.base import REWARDS, LanguageModel, Need, RewardContext, problem_of
 from rstar2_env.rewards.texts import last_turn, split_ids
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import CheckedOptions
+from rstar2_env.core.options.declare import CheckedOptions
 from rstar2_env.rewards.base import REWARDS, Need, RewardContext, Score
 from rstar2_env.rewards.component import Component, make_component
 

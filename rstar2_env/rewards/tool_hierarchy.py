@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.options import CheckedOptions, Count
+from rstar2_env.core.options.declare import CheckedOptions, Count
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.rewards.base import REWARDS, Need, RewardContext, problem_of
 from rstar2_env.rewards.text_metrics import word_f1

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from rstar2_env.core.errors import ConfigurationError, Rstar2Error
-from rstar2_env.core.options import Count, check_options, option
+from rstar2_env.core.options.declare import Count, check_options, option
 
 T = TypeVar("T")
 FinishReason = Literal["stop", "length"]

@@ -20,7 +20,7 @@ from rstar2_env.core.blocking import run_blocking
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import BranchError, ConfigurationError
 from rstar2_env.core.manner import PLAIN, Manner
-from rstar2_env.core.options import Count, Rule, checked
+from rstar2_env.core.options.declare import Count, Rule, checked
 from rstar2_env.rollout.asked_turns import AskedTurns
 from rstar2_env.rollout.chat import ChatCodec
 from rstar2_env.rollout.engine import Engine, SamplingParams, Scores, TurnTimeoutError, most_after, open_episode

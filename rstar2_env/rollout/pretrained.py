@@ -17,7 +17,7 @@ from transformers.utils.peft_utils import find_adapter_config_file
 
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 from rstar2_env.core.model_name import check_model
-from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.rollout.chat import ChatCodec
 from rstar2_env.rollout.engine import Engine
 from rstar2_env.rollout.engines.registry import ENGINES, typed_engine_options

@@ -9,7 +9,7 @@ from typing import Any
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import Rstar2Error
 from rstar2_env.core.manner import PLAIN, Manner
-from rstar2_env.core.options import check_options, option
+from rstar2_env.core.options.declare import check_options, option
 
 QUESTION = "{question}"
 """Where the user's message stands in a text that is shown in its place."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
-from rstar2_env.core.options import check_options, option
+from rstar2_env.core.options.declare import check_options, option
 from rstar2_env.core.status import ToolStatus
 
 SessionState = Literal["new", "kept", "interrupted", "ended", "died", "replaced"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, Self
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import CheckedOptions, call_with_options, option
+from rstar2_env.core.options.declare import CheckedOptions, call_with_options, option
 from rstar2_env.sandbox.job import Limits
 from rstar2_env.sandbox.warmups import WARMUPS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rstar2_env.core.registry import Registry
+from rstar2_env.core.options.registry import Registry
 from rstar2_env.sandbox.job import Sandbox
 
 PROVIDERS: Registry[Callable[..., Sandbox]] = Registry("sandbox", entry_points="rstar2_env.sandboxes")

@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import TypeVar
 
-from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.core.options.declare import CheckedOptions, option
 
 from .growth import Growth
 from .tree import Node

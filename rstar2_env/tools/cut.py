@@ -48,7 +48,7 @@ def _loaded(name: str) -> Tokenizer:
     except (OSError, ValueError) as error:
         if not _HUB_NAME.fullmatch(name):
             raise ConfigurationError(f"There is no folder {name} that holds a tokenizer.") from error
-    from rstar2_env.core.hub import ask_hub  # imports an HTTP client, which nothing else here needs
+    from rstar2_env.core.net.hub import ask_hub  # imports an HTTP client, which nothing else here needs
 
     if (answer := ask_hub("models", name)) is not None:
         raise ConfigurationError(f"{name!r} is no tokenizer: there is no such folder, and {answer}.")

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rstar2_env.core.options import Count, checked
+from rstar2_env.core.options.declare import Count, checked
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox.job import Limits, Outcome, Sandbox
 from rstar2_env.sandbox.packages import declared, installed

@@ -16,7 +16,7 @@ import numpy as np
 
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.dialects import Dialect
-from rstar2_env.evaluation.play import python_call
+from rstar2_env.evaluation.play.episode import python_call
 
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])")
 _NAMES = ("x", "n", "a", "total")

@@ -23,14 +23,14 @@ import numpy as np
 
 from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import Count, Rule, Seed, call_with_options, check_options, checked, option
-from rstar2_env.core.parts import PartSpec
+from rstar2_env.core.options.declare import Count, Rule, Seed, call_with_options, check_options, checked, option
+from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.stop import Stop, in_order
 from rstar2_env.dialects import Dialect, make_dialect
 from rstar2_env.env.named import EnvSpec
 from rstar2_env.env.options import env_options as typed_env_options
-from rstar2_env.evaluation.play import play_episode, python_call
+from rstar2_env.evaluation.play.episode import play_episode, python_call
 from rstar2_env.problems import FiniteSource, Problem, ProblemSpec, choose, load_problems
 from rstar2_env.problems.perturb import miscopied
 from rstar2_env.traces.mistakes import CALL_MISTAKES, FORMAT_MISTAKES, FailingCall, failing_call

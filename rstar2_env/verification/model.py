@@ -23,9 +23,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from rstar2_env.core.chat_endpoint import ChatEndpoint
 from rstar2_env.core.errors import ServiceError
-from rstar2_env.core.options import Rule, Seconds, checked
+from rstar2_env.core.net.chat_endpoint import ChatEndpoint
+from rstar2_env.core.options.declare import Rule, Seconds, checked
 from rstar2_env.verification.verdict import Reason, Verdict
 from rstar2_env.verification.verifier import RuleVerifier, Verifier
 

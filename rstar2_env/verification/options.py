@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
-from rstar2_env.core.options import check_options, option
+from rstar2_env.core.options.declare import check_options, option
 
 TIMEOUT_S = 1.0
 """Default deadline of one verification, in seconds of a worker's time."""

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.json_values import jsonable
+from rstar2_env.core.files.json_values import jsonable
 
 
 def dumped(value: Any) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeVar
 
-from rstar2_env.core.options import CheckedOptions, Rule, call_with_options, check_option, option
+from rstar2_env.core.options.declare import CheckedOptions, Rule, call_with_options, check_option, option
 from rstar2_env.problems import source_name
 
 T = TypeVar("T")

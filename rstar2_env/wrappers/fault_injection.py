@@ -16,8 +16,8 @@ import gymnasium as gym
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
-from rstar2_env.core.option_text import split_parts
-from rstar2_env.core.options import Rule, Seed, checked
+from rstar2_env.core.options.declare import Rule, Seed, checked
+from rstar2_env.core.options.text import split_parts
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.tools import CallContext, ToolCall, ToolResult
 from rstar2_env.tools.chain import Handler

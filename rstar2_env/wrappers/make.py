@@ -7,7 +7,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from rstar2_env.core.parts import PartSpec
+from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.env.named import EnvSpec, check_text, find_env
 from rstar2_env.env.options import env_options
 from rstar2_env.wrappers.registry import read_wrappers, wrap

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import gymnasium as gym
 
-from rstar2_env.core.options import Count, checked
+from rstar2_env.core.options.declare import Count, checked
 from rstar2_env.tools import CallContext, ToolCall, ToolResult
 from rstar2_env.tools.chain import Handler
 from rstar2_env.tools.cut import Tokenizer, cut_middle, make_tokenizer

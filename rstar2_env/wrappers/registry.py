@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 import gymnasium as gym
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import call_with_options, typed_options
-from rstar2_env.core.own_code import Shape
-from rstar2_env.core.parts import Part, PartSpec, part_named, read_part
-from rstar2_env.core.registry import Registry
+from rstar2_env.core.options.declare import call_with_options, typed_options
+from rstar2_env.core.options.own_code import Shape
+from rstar2_env.core.options.parts import Part, PartSpec, part_named, read_part
+from rstar2_env.core.options.registry import Registry
 
 Wrap: TypeAlias = Callable[..., "gym.Env[str, str]"]
 """Puts a wrapper around an environment: takes the environment first, then its options by name."""
@@ -34,7 +34,8 @@ def read_wrappers(wrappers: str | Sequence[PartSpec]) -> list[Part]:
 
     Raises:
         UnknownNameError: There is no wrapper of one of the names.
-        ConfigurationError: They are no list, one is in none of the forms of ``rstar2_env.core.parts``, or an option is
+        ConfigurationError: They are no list, one is in none of the forms of ``rstar2_env.core.options.parts``, or an
+        option is
             unknown or of another type.
     """
     if isinstance(wrappers, str):
@@ -56,7 +57,8 @@ def wrap(env: gym.Env[str, str], wrappers: str | Sequence[PartSpec]) -> gym.Env[
 
     Args:
         env: A text environment.
-        wrappers: Each as ``rstar2_env.core.parts`` has it ("fault_injection:rate=0.1,kinds=timeout+lost"), or a class
+        wrappers: Each as ``rstar2_env.core.options.parts`` has it ("fault_injection:rate=0.1,kinds=timeout+lost"), or a
+        class
             or function that takes the environment.
 
     Raises:

@@ -15,8 +15,8 @@ import gymnasium as gym
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError, EpisodeOverError, ServiceError
-from rstar2_env.core.option_text import split_parts
-from rstar2_env.core.parts import PartSpec
+from rstar2_env.core.options.parts import PartSpec
+from rstar2_env.core.options.text import split_parts
 from rstar2_env.problems.source import ProblemSource
 from rstar2_env.rewards.base import Need, RewardContext
 from rstar2_env.rewards.component import Component, check_bounds, clipped, make_component

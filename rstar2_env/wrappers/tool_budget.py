@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeAlias
 import gymnasium as gym
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import Rule, checked
+from rstar2_env.core.options.declare import Rule, checked
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.tools import CallContext, ToolCall, ToolResult
 from rstar2_env.tools.chain import Handler

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import gymnasium as gym
 
-from rstar2_env.core.options import Count, Rule, checked
+from rstar2_env.core.options.declare import Count, Rule, checked
 from rstar2_env.wrappers.base import EpisodeSeeds, Step, TextEnv, TextWrapper, copied, log_parts
 from rstar2_env.wrappers.registry import WRAPPERS
 

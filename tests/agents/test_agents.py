@@ -21,7 +21,7 @@ from rstar2_env.agents.human import Human
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, UnknownNameError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.dialects import make_dialect
-from rstar2_env.evaluation.play import play_episode
+from rstar2_env.evaluation.play.episode import play_episode
 from rstar2_env.problems import Problem
 from rstar2_env.testing import AGENT_CHECKS, StubSandbox, check_agent
 

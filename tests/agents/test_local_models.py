@@ -11,7 +11,7 @@ from tiny_models import tiny_llama, tiny_qwen2
 from rstar2_env.agents import make
 from rstar2_env.agents.logit_transfer import LogitShift
 from rstar2_env.core.errors import ConfigurationError, UnusableReplyError
-from rstar2_env.evaluation.play import play_episode
+from rstar2_env.evaluation.play.episode import play_episode
 from rstar2_env.testing import check_agent
 
 SHORT = {"max_tokens": 12}

@@ -14,7 +14,7 @@ from flaky_server import flaky
 import rstar2_env  # noqa: F401 - registers the environment
 from rstar2_env.agents import make
 from rstar2_env.core.errors import BudgetSpentError, ConfigurationError, ServiceError, UnusableReplyError
-from rstar2_env.evaluation.play import play_episode
+from rstar2_env.evaluation.play.episode import play_episode
 from rstar2_env.problems import Problem
 from rstar2_env.testing.stub_sandbox import StubSandbox
 

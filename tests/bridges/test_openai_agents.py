@@ -11,7 +11,7 @@ from their_agents import ANSWER, PROBLEM, RUN, TOOL, TheirAgents, script
 import agents as sdk
 from rstar2_env.adapters.openai_agents import env_tools
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.evaluation.play import play_episode
+from rstar2_env.evaluation.play.episode import play_episode
 
 
 class TestOpenAIAgents(TheirAgents):

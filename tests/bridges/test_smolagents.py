@@ -13,7 +13,7 @@ import rstar2_env
 from rstar2_env.adapters.loop_agent import play
 from rstar2_env.adapters.smolagents import env_tools, start
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.evaluation.play import play_episode
+from rstar2_env.evaluation.play.episode import play_episode
 
 
 class TestSmolagents(TheirAgents):

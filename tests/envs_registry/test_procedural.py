@@ -17,7 +17,7 @@ import rstar2_env  # noqa: F401  # registers the ids
 from rstar2_env.agents.oracle import Oracle
 from rstar2_env.dialects import make_dialect
 from rstar2_env.env.puzzle_env import PuzzleEnv
-from rstar2_env.evaluation.play import play_episode
+from rstar2_env.evaluation.play.episode import play_episode
 from rstar2_env.problems import SPLITS, Problem, load_problems
 from rstar2_env.testing import HOSTILE_TURNS
 from rstar2_env.worlds import PuzzleGrader

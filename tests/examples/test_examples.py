@@ -12,7 +12,7 @@ from chat_replies import arguments, numbered, said
 from flaky_server import flaky
 from places import ROOT
 
-from rstar2_env.evaluation.play import play_episode
+from rstar2_env.evaluation.play.episode import play_episode
 from rstar2_env.problems import Problem
 from rstar2_env.wrappers.make import make_env
 

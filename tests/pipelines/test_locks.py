@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from preset_runs import PRESETS
 
-from rstar2_env.core.config_file import read_mapping
+from rstar2_env.core.files.config_file import read_mapping
 from rstar2_env.problems import NAMED_SETS
 from rstar2_env.problems.prepare import UNKNOWN, Lock
 from rstar2_env.traces.conversations import CONVERSATION_SETS

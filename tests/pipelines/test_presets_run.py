@@ -8,7 +8,7 @@ import pytest
 from guesser import make_guesser, write_problems
 from preset_runs import PRESETS, STEPS, scaled
 
-from rstar2_env.core.config_file import read_mapping
+from rstar2_env.core.files.config_file import read_mapping
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.problems import load_problems
 

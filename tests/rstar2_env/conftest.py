@@ -64,7 +64,7 @@ def ray_nodes() -> Iterator[RayTestCluster]:
 @pytest.fixture(scope="module")
 def ray_cluster(ray_nodes: RayTestCluster) -> Iterator[RayTestCluster]:
     """The same, with this process connected to it, and without the nodes that the module added when it is over."""
-    from rstar2_env.core import ray_cluster
+    from rstar2_env.core.net import ray_cluster
 
     before = ray_nodes.nodes()
     ray_cluster.join(ray_nodes.address, "a test")

@@ -14,8 +14,8 @@ from small_run import collector
 from rstar2_env.env.tool_env import ToolEnv
 from rstar2_env.env.turn_result import Ended
 from rstar2_env.rollout import Budget, Generation, Player, SamplingParams
-from rstar2_env.trainers.collector import Collector
 from rstar2_env.trainers.samplers.uniform import Uniform
+from rstar2_env.trainers.step.collector import Collector
 
 SUMS = [
     {

@@ -12,8 +12,8 @@ import numpy as np
 from scripted_engine import EchoEnv, echo_player, scripted, turns_of
 
 from rstar2_env.rollout import Generation, SamplingParams
-from rstar2_env.trainers.play import GroupPlay
 from rstar2_env.trainers.samplers.base import Start
+from rstar2_env.trainers.step.group_play import GroupPlay
 
 WORDS = ("red", "blue", "green")
 

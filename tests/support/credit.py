@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.parts import make_part
+from rstar2_env.core.options.parts import make_part
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.turn import Turn
 from rstar2_env.trainers.advantages.base import ADVANTAGES, check_advantages

@@ -14,10 +14,10 @@ from training_rows import few_rows
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.rollout import Budget, ChatCodec, EpisodeRequest, Player, SamplingParams, TransformersEngine
-from rstar2_env.trainers.backends.trl.hooks import Hooks
-from rstar2_env.trainers.backends.trl.objective import Objective
-from rstar2_env.trainers.backends.trl.passes import Reference
-from rstar2_env.trainers.backends.trl.run_state import TrlRunState
+from rstar2_env.trainers.backends.trl.loss.forward import Reference
+from rstar2_env.trainers.backends.trl.loss.objective import Objective
+from rstar2_env.trainers.backends.trl.run.hooks import Hooks
+from rstar2_env.trainers.backends.trl.run.run_state import TrlRunState
 from rstar2_env.trainers.losses.aggregations import TokenMean
 from rstar2_env.trainers.losses.corrections import NoCorrection
 from rstar2_env.trainers.losses.kl import Kl

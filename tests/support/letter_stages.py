@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from rstar2_env.core.options import CheckedOptions
+from rstar2_env.core.options.declare import CheckedOptions
 from rstar2_env.trainers.pipeline.base import STAGES, Figures, Output, Work
 from rstar2_env.trainers.pipeline.cost import About, Cost
 from rstar2_env.trainers.pipeline.file import Pipeline, read_pipeline

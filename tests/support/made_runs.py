@@ -21,25 +21,25 @@ import numpy as np
 from made_episodes import Skill, made_episode, made_problems
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.json_values import jsonable
+from rstar2_env.core.files.json_values import jsonable
 from rstar2_env.core.run_folder import RunWriter, TokensEntry
-from rstar2_env.evaluation.log import EvalLog
-from rstar2_env.evaluation.plan import Plan
-from rstar2_env.evaluation.summary import summarize
-from rstar2_env.evaluation.tally import About, difficulty_of
+from rstar2_env.evaluation.figures.summary import summarize
+from rstar2_env.evaluation.figures.tally import About, difficulty_of
+from rstar2_env.evaluation.play.log import EvalLog
+from rstar2_env.evaluation.play.plan import Plan
 from rstar2_env.problems import Problem, load_problems
 from rstar2_env.trainers import api
-from rstar2_env.trainers.about_problems import about_problems
 from rstar2_env.trainers.advantages.base import ADVANTAGES
-from rstar2_env.trainers.batch import Group
-from rstar2_env.trainers.inner import make_inner
-from rstar2_env.trainers.metrics import metrics
+from rstar2_env.trainers.options.inner import make_inner
+from rstar2_env.trainers.options.slots import given_to
 from rstar2_env.trainers.ranks import ONE
 from rstar2_env.trainers.samplers.base import SAMPLERS, Start, told_by
-from rstar2_env.trainers.selection import select, weigh
 from rstar2_env.trainers.selectors.base import SELECTORS, Observes
-from rstar2_env.trainers.slots import given_to
-from rstar2_env.trainers.step_figures import step_figures, words_of
+from rstar2_env.trainers.step.batch import Group
+from rstar2_env.trainers.step.metrics import metrics
+from rstar2_env.trainers.step.problem_facts import about_problems
+from rstar2_env.trainers.step.selection import select, weigh
+from rstar2_env.trainers.step.step_figures import step_figures, words_of
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from typing import Any
 from guesser import ENV_OPTIONS
 from places import ROOT
 
-from rstar2_env.core.config_file import read_mapping
-from rstar2_env.trainers.layers import merged
+from rstar2_env.core.files.config_file import read_mapping
+from rstar2_env.trainers.options.layers import merged
 
 _ALGORITHMS = ("expert_iteration", "ra3", "relift")
 """Pipelines that are an algorithm; tests/trainers/pipeline runs each."""

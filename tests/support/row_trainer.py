@@ -13,16 +13,16 @@ from transformers import PrinterCallback, TrainerCallback
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.row import Row
-from rstar2_env.trainers.backends.trl.arguments import arguments
+from rstar2_env.trainers.backends.trl.loss.objective import Objective
+from rstar2_env.trainers.backends.trl.loss.pending_rows import Shape
 from rstar2_env.trainers.backends.trl.model import load_policy
-from rstar2_env.trainers.backends.trl.objective import Objective
-from rstar2_env.trainers.backends.trl.pending import Shape
-from rstar2_env.trainers.backends.trl.sharding import Sharding
+from rstar2_env.trainers.backends.trl.run.arguments import arguments
+from rstar2_env.trainers.backends.trl.sharding.choice import Sharding
 from rstar2_env.trainers.backends.trl.trainer import CollectorTrainer
-from rstar2_env.trainers.config import ModelOptions
 from rstar2_env.trainers.losses.aggregations import TokenMean
 from rstar2_env.trainers.losses.corrections import NoCorrection
 from rstar2_env.trainers.losses.ppo_clip import PpoClip
+from rstar2_env.trainers.options.config import ModelOptions
 
 
 @dataclass

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scripted_engine import call
 
-from rstar2_env.core.options import checked
+from rstar2_env.core.options.declare import checked
 from rstar2_env.rollout import Generation, SamplingParams
 from rstar2_env.rollout.engines.registry import EngineKind
 from rstar2_env.rollout.engines.transformers_engine import TransformersEngine

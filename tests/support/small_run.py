@@ -13,10 +13,10 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.turn import Turn
 from rstar2_env.rewards import Component, EnvironmentReturn
 from rstar2_env.trainers.advantages.group import GroupNorm
-from rstar2_env.trainers.collector import Collector
 from rstar2_env.trainers.rollouts.plain import Plain
 from rstar2_env.trainers.samplers.uniform import Uniform
 from rstar2_env.trainers.selectors.keep_all import KeepAll
+from rstar2_env.trainers.step.collector import Collector
 
 Earns = Callable[[str, int, np.random.Generator], "float | str"]
 """Of a problem, the group's number and the episode's draws: its reward, or how it ends without one."""

@@ -15,7 +15,7 @@ from rstar2_env.adapters.tool_session import ToolSession
 from rstar2_env.agents import make
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.evaluation.play import play_episode
+from rstar2_env.evaluation.play.episode import play_episode
 from rstar2_env.problems import Problem
 from rstar2_env.testing import AGENT_CHECKS, StubSandbox, check_agent
 from rstar2_env.testing.plain_env import PlainEnv

@@ -23,21 +23,21 @@ from tiny_models import VOCABULARY, tiny_qwen3
 from transformers import PrinterCallback, TrainerCallback
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.parts import make_part
+from rstar2_env.core.options.parts import make_part
 from rstar2_env.core.row import Row
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.turn import Turn
 from rstar2_env.trainers.backends.reference.step import distributions, embedding, gradients, log_probs
-from rstar2_env.trainers.backends.trl.arguments import arguments
-from rstar2_env.trainers.backends.trl.micro_batches import pack
-from rstar2_env.trainers.backends.trl.objective import Objective
-from rstar2_env.trainers.backends.trl.passes import Reference
-from rstar2_env.trainers.backends.trl.pending import Shape
+from rstar2_env.trainers.backends.trl.loss.forward import Reference
+from rstar2_env.trainers.backends.trl.loss.micro_batches import pack
+from rstar2_env.trainers.backends.trl.loss.objective import Objective
+from rstar2_env.trainers.backends.trl.loss.pending_rows import Shape
+from rstar2_env.trainers.backends.trl.run.arguments import arguments
 from rstar2_env.trainers.backends.trl.trainer import CollectorTrainer
 from rstar2_env.trainers.base import TRAINERS
 from rstar2_env.trainers.demonstration.tiny import tiny_tokenizer
 from rstar2_env.trainers.losses.base import AGGREGATIONS, CORRECTIONS, LOSSES
-from rstar2_env.trainers.parts import make_parts
+from rstar2_env.trainers.options.parts import make_parts
 
 CLIP = {"low": 0.05, "high": 0.08}
 OUTER: dict[str, dict[str, float]] = {"two_sided": {**CLIP, "two_sided": 1.09}, "dual": {**CLIP, "dual": 1.03}}

@@ -12,7 +12,7 @@ import torch
 from places import DOCS
 
 from rstar2_env.core.run_folder import read_run
-from rstar2_env.trainers.slots import SLOTS
+from rstar2_env.trainers.options.slots import SLOTS
 
 PAGE = (DOCS / "add-a-trainer.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)

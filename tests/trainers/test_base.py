@@ -9,7 +9,7 @@ import pytest
 from rstar2_env import trainers
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.trainers.base import Recipe
-from rstar2_env.trainers.parts import make_parts
+from rstar2_env.trainers.options.parts import make_parts
 
 
 def test_grpo_and_grpo_roc_are_registered():

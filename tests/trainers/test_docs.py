@@ -7,8 +7,8 @@ import re
 from places import DOCS, ROOT
 
 from rstar2_env.trainers import TRAINERS
-from rstar2_env.trainers.config_files import read_config
-from rstar2_env.trainers.parts import make_parts
+from rstar2_env.trainers.options.files import read_config
+from rstar2_env.trainers.options.parts import make_parts
 
 PAGE = (DOCS / "trainers.md").read_text()
 
@@ -24,7 +24,9 @@ def test_every_reason_that_the_code_gives_is_explained():
     words = {word.strip("` ") for row in table("share of all episodes:") for word in row[0].split(",")}
     code = "".join(path.read_text() for path in (ROOT / "trainers").glob("s*.py"))
     code += "".join(path.read_text() for path in (ROOT / "trainers/selectors").glob("*.py"))
-    code += "".join((ROOT / name).read_text() for name in ("trainers/collector.py", "rstar2_env/rewards/scoring.py"))
+    code += "".join(
+        (ROOT / name).read_text() for name in ("trainers/step/collector.py", "rstar2_env/rewards/scoring.py")
+    )
     assert {word for word in words if f'"{word}"' not in code} == set()
     told = set(
         re.findall(

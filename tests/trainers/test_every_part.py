@@ -6,7 +6,7 @@ from places import SUPPORT
 from rstar2_env import testing
 from rstar2_env.problems import Problem
 from rstar2_env.trainers.base import TRAINERS
-from rstar2_env.trainers.slots import FIELDS
+from rstar2_env.trainers.options.slots import FIELDS
 
 FILES = Problem(
     "sum",

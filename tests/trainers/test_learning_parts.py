@@ -13,7 +13,7 @@ from small_run import SmallPlayer, collector
 from rstar2_env.problems import load_problems
 from rstar2_env.testing.training.processes import in_processes
 from rstar2_env.trainers import SAMPLERS, Recipe
-from rstar2_env.trainers.parts import make_parts
+from rstar2_env.trainers.options.parts import make_parts
 from rstar2_env.trainers.samplers.uniform import Uniform
 from rstar2_env.trainers.selectors.keep_all import KeepAll
 

@@ -12,8 +12,8 @@ import pytest
 from places import DOCS, ROOT
 
 from rstar2_env.trainers.docstrings import words_of
+from rstar2_env.trainers.options.slots import FIELDS, GIVEN, part_info
 from rstar2_env.trainers.pages import FAMILIES, INDEX, RECIPES, own_parts, pages
-from rstar2_env.trainers.slots import FIELDS, GIVEN, part_info
 
 FOLDER = DOCS / "trainers"
 MADE = pages()

@@ -11,11 +11,11 @@ from said import said
 from rstar2_env.cli._options import layers_of
 from rstar2_env.rewards import RewardContext
 from rstar2_env.trainers import TRAINERS
-from rstar2_env.trainers.layers import read_slot
+from rstar2_env.trainers.options.layers import read_slot
+from rstar2_env.trainers.options.parts import make_parts
+from rstar2_env.trainers.options.slots import FIELDS
 from rstar2_env.trainers.pages import own_parts
-from rstar2_env.trainers.parts import make_parts
 from rstar2_env.trainers.pipeline.file import read_pipeline
-from rstar2_env.trainers.slots import FIELDS
 
 PAGE = (DOCS / "systems.md").read_text("utf-8")
 SYSTEMS, _, REST = PAGE.partition("\n## Recipes\n")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from rstar2_env.core.episode import ReplyEnd
-from rstar2_env.core.registry import Registry
+from rstar2_env.core.options.registry import Registry
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.rollout.engines.registry import EngineKind
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.own_code import Shape, is_called_with
-from rstar2_env.core.registry import Registry
+from rstar2_env.core.options.own_code import Shape, is_called_with
+from rstar2_env.core.options.registry import Registry
 
 Anchor: TypeAlias = Callable[[Episode, int], str]
 """Of an episode and the number of one of its turns, a text: turns with the same text are in the same state."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.options import option
+from rstar2_env.core.options.declare import option
 
 from ..ranks import Ranks
 from .base import ADVANTAGES, Advantages, FloatArray

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.own_code import Shape, is_called_with
-from rstar2_env.core.registry import Registry
+from rstar2_env.core.options.own_code import Shape, is_called_with
+from rstar2_env.core.options.registry import Registry
 
 from ..ranks import Ranks
 from ..selectors.base import EQUAL

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.options import option
+from rstar2_env.core.options.declare import option
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.turn import Turn
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.core.options.declare import CheckedOptions, option
 
 from ..ranks import Ranks
 from .base import ADVANTAGES, AdvantageNeed, Advantages, FloatArray, centred, deviation, measured

@@ -20,7 +20,7 @@ from typing import Any
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError, ServiceError
-from rstar2_env.core.options import CheckedOptions, Count, Seconds, option
+from rstar2_env.core.options.declare import CheckedOptions, Count, Seconds, option
 
 from .step_judges import STEP_JUDGES, Critique
 
@@ -87,7 +87,9 @@ class ModelJudge(CheckedOptions):
 
     @functools.cached_property
     def _endpoint(self) -> Any:
-        from rstar2_env.core.chat_endpoint import ChatEndpoint  # brings an HTTP client, which no list of parts needs
+        from rstar2_env.core.net.chat_endpoint import (
+            ChatEndpoint,
+        )  # brings an HTTP client, which no list of parts needs
 
         if self.api_key_env and self.api_key_env not in os.environ:
             raise ConfigurationError(

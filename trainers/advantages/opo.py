@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.options import CheckedOptions
+from rstar2_env.core.options.declare import CheckedOptions
 
 from ..ranks import Ranks
 from .base import ADVANTAGES, Advantages, FloatArray, centred, rewards

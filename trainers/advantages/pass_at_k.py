@@ -19,7 +19,7 @@ import numpy as np
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.core.options.declare import CheckedOptions, option
 
 from ..ranks import Ranks
 from ..selectors.base import EQUAL

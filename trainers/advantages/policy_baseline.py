@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.options import CheckedOptions
+from rstar2_env.core.options.declare import CheckedOptions
 
 from ..ranks import Ranks
 from ..selectors.base import all_equal

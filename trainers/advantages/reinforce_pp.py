@@ -16,7 +16,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.core.options.declare import CheckedOptions, option
 
 from ..ranks import Ranks
 from .base import ADVANTAGES, Advantages, FloatArray, centred, rewards

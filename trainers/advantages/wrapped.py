@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.options import CheckedOptions
+from rstar2_env.core.options.declare import CheckedOptions
 
-from ..inner import make_inner
+from ..options.inner import make_inner
 from ..ranks import Ranks
 from .base import ADVANTAGES, Advantage, Advantages
 

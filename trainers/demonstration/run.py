@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import check_options, option
+from rstar2_env.core.options.declare import check_options, option
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.core.run_folder.layout import RUN_FILE
 from rstar2_env.evaluation.comparison.compare import Comparison, compare
@@ -32,8 +32,8 @@ from rstar2_env.wrappers.make import make_env
 from ..api import make, sft
 from ..backends.trl.model import be_quiet
 from ..base import TrainResult
-from ..checkpoints import newest_checkpoint
-from ..cold_start import read_traces
+from ..options.cold_start import read_traces
+from ..record.checkpoints import newest_checkpoint
 from .plot import plot_runs
 from .tiny import make_tiny_model
 

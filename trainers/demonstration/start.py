@@ -24,7 +24,7 @@ def demo(*, fresh: bool = False, **options: Any) -> DemoResult:
         ConfigurationError: An option is unknown.
         MissingExtraError: torch, transformers or TRL is not installed.
     """
-    from rstar2_env.core.options import call_with_options
+    from rstar2_env.core.options.declare import call_with_options
 
     with needs_training_stack("The demonstration"):
         from .run import DemoOptions, run_demo

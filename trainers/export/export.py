@@ -14,13 +14,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.folders import check_folder
+from rstar2_env.core.files.folders import check_folder
 from rstar2_env.core.run_folder.layout import CARD_FILE
 from rstar2_env.core.version import __version__
 
 from ..base import needs_training_stack
-from ..config import DTYPES
-from ..model_card import model_card
+from ..options.config import DTYPES
+from ..record.model_card import model_card
 from .push import Push
 from .source import Weights, find_weights
 

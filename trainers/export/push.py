@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, ServiceError
-from rstar2_env.core.hub import hub_answer
+from rstar2_env.core.net.hub import hub_answer
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[\w.-]{0,94}\w)?/\w(?:[\w.-]{0,94}\w)?", re.ASCII)
 _WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "*.bin", "adapter_*", "*.py")

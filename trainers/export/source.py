@@ -18,9 +18,9 @@ from rstar2_env.core.model_name import check_model
 from rstar2_env.core.run_folder import Run, read_run
 from rstar2_env.core.run_folder.layout import RUN_FILE
 
-from ..checkpoints import step_of, whole_checkpoints
 from ..pipeline.plan import FOLDER as STAGES
 from ..pipeline.state import ENDED, states_of
+from ..record.checkpoints import step_of, whole_checkpoints
 
 BEST, FINAL = "best", "final"
 _WHICH = re.compile(r"best|final|checkpoint-\d+")

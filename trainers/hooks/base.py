@@ -16,8 +16,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from rstar2_env.core.own_code import Shape
-from rstar2_env.core.registry import Registry
+from rstar2_env.core.options.own_code import Shape
+from rstar2_env.core.options.registry import Registry
 
 from ..samplers.base import Outcome
 from .state import RunState

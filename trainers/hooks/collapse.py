@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rstar2_env.core.options import CheckedOptions, Count, option
+from rstar2_env.core.options.declare import CheckedOptions, Count, option
 
 from .base import HOOKS
 from .guard import Action, act

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import CheckedOptions, Count
+from rstar2_env.core.options.declare import CheckedOptions, Count
 
 from .base import HOOKS
 from .state import RunState

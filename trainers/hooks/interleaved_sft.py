@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import CheckedOptions, Count, option
+from rstar2_env.core.options.declare import CheckedOptions, Count, option
 
-from ..cold_start import read_traces
+from ..options.cold_start import read_traces
 from ..samplers.base import Outcome
 from .base import HOOKS
 from .state import RunState

@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.core.options.declare import CheckedOptions, option
 
 from .base import HOOKS
 from .state import RunState

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.core.options.declare import CheckedOptions, option
 
 from .base import HOOKS
 from .state import RunState

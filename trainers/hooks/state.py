@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from rstar2_env.core.episode import Message
-from rstar2_env.core.options import check_options, option
+from rstar2_env.core.options.declare import check_options, option
 
 Conversation: TypeAlias = Sequence[Message | Mapping[str, str]]
 """Messages with ``role`` and ``content``, the system message first if there is one."""

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rstar2_env.core.options import CheckedOptions
+from rstar2_env.core.options.declare import CheckedOptions
 
-from ..criterion import read_criterion
 from .base import HOOKS
+from .criterion import read_criterion
 from .guard import act
 from .state import RunState
 

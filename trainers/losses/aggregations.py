@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from rstar2_env.core.option_rules import Rule
-from rstar2_env.core.options import CheckedOptions
+from rstar2_env.core.options.declare import CheckedOptions
+from rstar2_env.core.options.rules import Rule
 
 from .base import AGGREGATIONS, FloatArray, IntArray
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.core.options.declare import CheckedOptions, option
 
 from .base import LOSSES, Need
 from .contrast import LIKE, UNLIKE

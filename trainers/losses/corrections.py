@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.core.options.declare import CheckedOptions, option
 
 from .base import CORRECTIONS, Need
 from .tokens import Level, Tokens, bounded_exp

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from rstar2_env.core.options import CheckedOptions, option
-from rstar2_env.core.parts import make_part
+from rstar2_env.core.options.declare import CheckedOptions, option
+from rstar2_env.core.options.parts import make_part
 
 from .base import CORRECTIONS, Correction, Need
 from .tokens import Anchor, Tokens

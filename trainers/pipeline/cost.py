@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any, Self, cast
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.core.options.declare import CheckedOptions, option
 
-from ..config import TrainConfig
+from ..options.config import TrainConfig
 from ..plan.architecture import Architecture, architecture_of
 from ..plan.assumptions import Assumptions
 from ..plan.device import GIB, Device, device_of

@@ -15,11 +15,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from rstar2_env.core.json_values import jsonable
-from rstar2_env.core.lines import write_json
+from rstar2_env.core.files.json_values import jsonable
+from rstar2_env.core.files.lines import write_json
 from rstar2_env.core.run_folder import layout
 
-from ..checkpoints import checkpoint_at
+from ..record.checkpoints import checkpoint_at
 
 _PIECE = 1 << 22
 _CACHE = "digests.json"

@@ -11,13 +11,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rstar2_env.core.config_file import read_mapping
 from rstar2_env.core.errors import ConfigurationError, Rstar2Error
-from rstar2_env.core.option_rules import did_you_mean
-from rstar2_env.core.options import Count, Seed, call_with_options
+from rstar2_env.core.files.config_file import read_mapping
+from rstar2_env.core.options.declare import Count, Seed, call_with_options
+from rstar2_env.core.options.rules import did_you_mean
 
-from ..criterion import Criterion, read_criterion
-from ..layers import merged
+from ..hooks.criterion import Criterion, read_criterion
+from ..options.layers import merged
 from .base import STAGES
 from .cost import Machine
 

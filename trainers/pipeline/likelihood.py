@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 
 from rstar2_env.core.episode import Message
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.evaluation.policy_crew import load_policy, policy_options
+from rstar2_env.evaluation.play.policy_crew import load_policy, policy_options
 
 from ..base import needs_training_stack
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rstar2_env.core.config_file import SUFFIXES
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
+from rstar2_env.core.files.config_file import SUFFIXES
 
 HOME = Path(__file__).resolve().parents[2]
 """The folder that ``pipelines`` and ``configs`` are in."""

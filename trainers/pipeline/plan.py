@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError, Rstar2Error
-from rstar2_env.core.option_rules import did_you_mean
-from rstar2_env.core.options import call_with_options
+from rstar2_env.core.options.declare import call_with_options
+from rstar2_env.core.options.rules import did_you_mean
 from rstar2_env.problems.spec import located
 
 from .base import STAGES, Output, Stage

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rstar2_env.core.run_folder import layout, read_run
 
-from ..checkpoints import mark_unfinished, step_of, whole_checkpoints
+from ..record.checkpoints import mark_unfinished, step_of, whole_checkpoints
 
 _STATE = "trainer_state.json"
 

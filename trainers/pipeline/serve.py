@@ -20,8 +20,8 @@ from typing import Any
 
 from rstar2_env.core.descriptors import allow_descriptors
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import CheckedOptions, option
-from rstar2_env.evaluation.policy_crew import PolicyOptions
+from rstar2_env.core.options.declare import CheckedOptions, option
+from rstar2_env.evaluation.play.policy_crew import PolicyOptions
 
 from ..launch.commands import Command, server
 from ..launch.devices import Devices, read_devices

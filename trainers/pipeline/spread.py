@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rstar2_env.core.config_file import read_mapping
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.files.config_file import read_mapping
 
 from ..launch.devices import read_devices
 from .places import HOME

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..config import TrainConfig
+from ..options.config import TrainConfig
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError, ServiceError
-from rstar2_env.core.options import CheckedOptions
+from rstar2_env.core.options.declare import CheckedOptions
 from rstar2_env.rewards.judges import marked
 
 from ..samplers.base import Start

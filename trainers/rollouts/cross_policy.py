@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.manner import Manner
-from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.core.row import Row
 
 from ..samplers.base import Start

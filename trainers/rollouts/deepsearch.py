@@ -20,10 +20,10 @@ from typing import Any, ClassVar
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import BranchError
 from rstar2_env.core.manner import PLAIN, Manner
-from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.core.options.declare import CheckedOptions, option
+from rstar2_env.core.packed_episodes import packed, unpacked
 from rstar2_env.search import Node
 
-from ..packed_episodes import packed, unpacked
 from ..samplers.base import Start
 from .base import ROLLOUTS, Play, at_once
 from .chunk_tree import ChunkNode, back_up, best_of, child_of, followed, values_of

@@ -26,7 +26,7 @@ import numpy as np
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import BranchError
 from rstar2_env.core.manner import Manner
-from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.core.options.declare import CheckedOptions, option
 
 from ..samplers.base import Start
 from .base import ROLLOUTS, Play, at_once

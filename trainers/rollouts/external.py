@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.core.options.declare import CheckedOptions, option
 
 from ..samplers.base import Start
 from .base import ROLLOUTS, Play, at_once

@@ -8,7 +8,7 @@ from typing import Any
 
 from rstar2_env.core.bm25 import Bm25
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.core.options.declare import CheckedOptions, option
 
 from .texts import answer_of, question_of
 

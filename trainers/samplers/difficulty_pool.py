@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import Count, Rule, Seed, checked
+from rstar2_env.core.options.declare import Count, Rule, Seed, checked
 from rstar2_env.problems import ProblemSource
 
 from .base import SAMPLERS, Outcome, Start

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from rstar2_env.core.options import Count, Rule, Seed, checked
+from rstar2_env.core.options.declare import Count, Rule, Seed, checked
 from rstar2_env.problems import ProblemSource
 
 from .base import SAMPLERS, Outcome, Start

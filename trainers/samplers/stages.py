@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import Rule, Seed, checked
+from rstar2_env.core.options.declare import Rule, Seed, checked
 from rstar2_env.problems import ProblemSource
 
 from .base import SAMPLERS, Outcome, Start

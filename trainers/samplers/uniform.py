@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import Seed, checked
+from rstar2_env.core.options.declare import Seed, checked
 
 from .base import SAMPLERS, Outcome, Start
 

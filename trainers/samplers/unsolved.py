@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rstar2_env.core.options import Count, Seed, checked
+from rstar2_env.core.options.declare import Count, Seed, checked
 from rstar2_env.problems import ProblemSource
 
 from .base import SAMPLERS, Outcome, Start

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import option
+from rstar2_env.core.options.declare import option
 
 from .base import SELECTORS
 from .group_filter import GroupFilter

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import option
+from rstar2_env.core.options.declare import option
 
 from ..samplers.base import Outcome
 from .base import SELECTORS

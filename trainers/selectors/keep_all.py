@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from rstar2_env.core.episode import Episode, Group
-from rstar2_env.core.options import CheckedOptions
+from rstar2_env.core.options.declare import CheckedOptions
 
 from .base import SELECTORS, all_equal, plain_reasons
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rstar2_env.core.episode import Episode, Group
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.core.options.declare import CheckedOptions, option
 
 from .base import SELECTORS, all_equal, plain_reasons
 

@@ -9,7 +9,7 @@ from typing import Any
 from rstar2_env.core import record_fields as read
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import RecordFormatError
-from rstar2_env.core.json_values import jsonable
+from rstar2_env.core.files.json_values import jsonable
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rstar2_env.core.appended import whole_lines
 from rstar2_env.core.errors import ConfigurationError, RecordFormatError
+from rstar2_env.core.files.appended import whole_lines
 from rstar2_env.core.run_folder.entries import EpisodeEntry, TokensEntry, entry_of
 from rstar2_env.core.run_folder.layout import (
     EPISODES,

@@ -16,10 +16,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rstar2_env.core.appended import append_text, cut_broken_end, whole_lines
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.json_values import jsonable
+from rstar2_env.core.files.appended import append_text, cut_broken_end, whole_lines
+from rstar2_env.core.files.json_values import jsonable
 from rstar2_env.core.run_folder.entries import Decision, TokensEntry, training_record
 from rstar2_env.core.run_folder.layout import (
     CONFIG_FILE,

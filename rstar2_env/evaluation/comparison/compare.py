@@ -1,8 +1,8 @@
 """Two or more evaluations against each other, paired by problem: differences with intervals and p-values.
 
-Covered: pass@k, maj@k and the shares of ``rstar2_env.evaluation.tally`` over the problems that both runs played, the
-curves of pass@k and where they cross, and which problems changed. Not covered: corrections for comparing many runs; the
-picture (``rstar2_env.evaluation.comparison.picture``).
+Covered: pass@k, maj@k and the shares of ``rstar2_env.evaluation.figures.tally`` over the problems that both runs
+played, the curves of pass@k and where they cross, and which problems changed. Not covered: corrections for comparing
+many runs; the picture (``rstar2_env.evaluation.comparison.picture``).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.json_values import jsonable
+from rstar2_env.core.files.json_values import jsonable
 from rstar2_env.core.row import FloatArray
 from rstar2_env.core.run_folder import EpisodeEntry
 from rstar2_env.evaluation.comparison.exact_tests import false_shares, fisher_exact
-from rstar2_env.evaluation.statistics import RESAMPLES, Interval, bootstrap_shares, maj_at_k, paired, pass_at_k
+from rstar2_env.evaluation.figures.statistics import RESAMPLES, Interval, bootstrap_shares, maj_at_k, paired, pass_at_k
+from rstar2_env.evaluation.figures.tally import COUNTS, SHARES, ProblemTally, Tally, reward_columns
 from rstar2_env.evaluation.stored.runs import Stored
-from rstar2_env.evaluation.tally import COUNTS, SHARES, ProblemTally, Tally, reward_columns
 
 _ENOUGH = 0.9
 """Share of the problems that must have k samples in both runs for a k to be looked at."""

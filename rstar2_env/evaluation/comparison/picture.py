@@ -9,7 +9,7 @@ from typing import Any
 
 from rstar2_env.core.errors import MissingExtraError
 from rstar2_env.evaluation.comparison.compare import Comparison
-from rstar2_env.evaluation.statistics import Interval
+from rstar2_env.evaluation.figures.statistics import Interval
 
 _COLOURS = ("#57606a", "#1f6feb", "#d9730d", "#2da44e", "#8250df", "#cf222e")
 

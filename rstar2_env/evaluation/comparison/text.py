@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 
 from rstar2_env.evaluation.comparison.compare import Comparison, Figure
-from rstar2_env.evaluation.statistics import Interval
-from rstar2_env.evaluation.text import NOTHING
+from rstar2_env.evaluation.figures.statistics import Interval
+from rstar2_env.evaluation.figures.text import NOTHING
 
 HEADINGS = ("", "base", "other", "diff", "95 %", "p")
 CHANGED_HEADINGS = ("problem", "base", "other", "p", "q")

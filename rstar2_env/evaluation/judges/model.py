@@ -11,9 +11,9 @@ import re
 import secrets
 from typing import Annotated, Any, Literal
 
-from rstar2_env.core.chat_endpoint import ChatEndpoint
 from rstar2_env.core.errors import ServiceError
-from rstar2_env.core.options import Count, Rule, Seconds, checked
+from rstar2_env.core.net.chat_endpoint import ChatEndpoint
+from rstar2_env.core.options.declare import Count, Rule, Seconds, checked
 from rstar2_env.evaluation.judges.base import JUDGES, Chain
 
 _SYSTEM = (

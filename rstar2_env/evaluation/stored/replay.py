@@ -14,7 +14,7 @@ import gymnasium as gym
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError, Rstar2Error
-from rstar2_env.core.json_values import jsonable
+from rstar2_env.core.files.json_values import jsonable
 from rstar2_env.evaluation.stored.runs import Setting
 from rstar2_env.problems import Problem
 from rstar2_env.wrappers.make import make_env

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import Count, Seed, checked
-from rstar2_env.core.parts import PartSpec
+from rstar2_env.core.options.declare import Count, Seed, checked
+from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.core.stop import Stop
 from rstar2_env.env.named import EnvSpec
 from rstar2_env.evaluation.validation.bench import Bounds

@@ -16,7 +16,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.core.stop import Stop
 from rstar2_env.env.named import NamedEnv
 from rstar2_env.env.reference import playing

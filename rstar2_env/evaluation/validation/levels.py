@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
-from rstar2_env.core.options import call_with_options
-from rstar2_env.core.parts import PartSpec
+from rstar2_env.core.options.declare import call_with_options
+from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.core.stop import Stop
 from rstar2_env.env.named import EnvSpec, find_env
 from rstar2_env.env.options import env_options as typed_env_options

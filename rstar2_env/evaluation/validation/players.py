@@ -13,7 +13,7 @@ from typing import Any
 
 from rstar2_env.env.grading import GoldGrader
 from rstar2_env.env.reference import guesser_of, playing, reference_of
-from rstar2_env.evaluation.play import python_call
+from rstar2_env.evaluation.play.episode import python_call
 from rstar2_env.evaluation.validation.bench import Bench, Player, TextEnv, View, problem_of
 from rstar2_env.evaluation.validation.check import NotApplicableError
 from rstar2_env.problems.perturb import changed_answer

@@ -20,8 +20,8 @@ from typing import Any
 import gymnasium as gym
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import Count, Seed
-from rstar2_env.core.parts import PartSpec
+from rstar2_env.core.options.declare import Count, Seed
+from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.stop import Stop, in_order
 from rstar2_env.dialects import Dialect

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from rstar2_env.core.errors import MissingExtraError, ProblemFormatError
-from rstar2_env.core.options import Rule, check_option
+from rstar2_env.core.options.declare import Rule, check_option
 from rstar2_env.problems.files.columns import Columns
 from rstar2_env.problems.files.jsonl import exact_answer, has_number, jsonl_rows, or_fault, parse_json, unreadable
 from rstar2_env.problems.filters import Condition

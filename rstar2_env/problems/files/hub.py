@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
-from rstar2_env.core.hub import ask_hub
+from rstar2_env.core.net.hub import ask_hub
 from rstar2_env.problems.files.columns import Columns
 
 

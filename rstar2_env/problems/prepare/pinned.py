@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.hub import hub_commit
-from rstar2_env.core.json_values import jsonable
+from rstar2_env.core.files.json_values import jsonable
+from rstar2_env.core.net.hub import hub_commit
 from rstar2_env.problems.catalog import NAMED_SETS
 from rstar2_env.problems.files.hub import find_copy, hub_rows
 from rstar2_env.problems.load import load_problems

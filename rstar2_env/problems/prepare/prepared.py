@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.problems.decontaminate import Benchmarks
 from rstar2_env.problems.prepare.duplicates import unique_questions
 from rstar2_env.problems.prepare.integers import integer_answers

@@ -14,8 +14,8 @@ from typing import Any, Literal, Protocol
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import call_with_options, typed_options
-from rstar2_env.core.registry import Registry
+from rstar2_env.core.options.declare import call_with_options, typed_options
+from rstar2_env.core.options.registry import Registry
 from rstar2_env.rollout.engine import Engine
 
 

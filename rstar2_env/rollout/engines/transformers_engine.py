@@ -21,7 +21,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import Count, Rule, Seed, checked
+from rstar2_env.core.options.declare import Count, Rule, Seed, checked
 from rstar2_env.rollout.engine import EngineStats, FinishReason, Generation, SamplingParams, check_candidates, settle
 from rstar2_env.rollout.engines.attention import can_pack
 from rstar2_env.rollout.engines.given_tokens import Given, fitting, log_probs

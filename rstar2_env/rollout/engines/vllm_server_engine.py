@@ -20,8 +20,8 @@ from typing import Any, Literal
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError, ServiceError
-from rstar2_env.core.http import HttpClient
-from rstar2_env.core.retries import delay
+from rstar2_env.core.net.http import HttpClient
+from rstar2_env.core.net.retries import delay
 from rstar2_env.rollout.engine import (
     Engine,
     EngineStats,

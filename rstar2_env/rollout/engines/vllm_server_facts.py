@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError, ServiceError
-from rstar2_env.core.http import HttpClient
+from rstar2_env.core.net.http import HttpClient
 from rstar2_env.rollout.engine import EngineStats, FinishReason, Generation, SamplingParams
 from rstar2_env.rollout.engines.vllm_logprobs import best_of, check_temperature
 

@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from rstar2_env.core.errors import ConfigurationError, ServiceError
-from rstar2_env.core.http import HttpClient
+from rstar2_env.core.net.http import HttpClient
 from rstar2_env.rollout.engine import EngineStats
 from rstar2_env.rollout.engines.vllm_server_facts import ServerFacts, read_metrics, stats_of
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.registry import Registry
+from rstar2_env.core.options.registry import Registry
 
 
 @dataclass(eq=False, slots=True)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import call_with_options
+from rstar2_env.core.options.declare import call_with_options
 from rstar2_env.rollout.engine import (
     Engine,
     Generation,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import option
+from rstar2_env.core.options.declare import option
 from rstar2_env.sandbox.docker.image import DEFAULT_TAG
 from rstar2_env.sandbox.options import LocalOptions
 

@@ -16,7 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
-from rstar2_env.core.ray_cluster import RayNode, actor_on, connected, living_nodes, no_node
+from rstar2_env.core.net.ray_cluster import RayNode, actor_on, connected, living_nodes, no_node
 from rstar2_env.sandbox.fleet.link import Link, LinkError
 from rstar2_env.sandbox.fleet.servers import Servers
 from rstar2_env.sandbox.ray.keeper import Keeper, Start

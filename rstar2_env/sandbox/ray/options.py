@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from rstar2_env.core.options import CheckedOptions, option, typed_options
+from rstar2_env.core.options.declare import CheckedOptions, option, typed_options
 from rstar2_env.sandbox.options import LocalOptions
 
 

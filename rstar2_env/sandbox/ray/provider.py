@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from rstar2_env.core import ray_cluster
+from rstar2_env.core.net import ray_cluster
 from rstar2_env.sandbox.fleet.client import FleetSandbox
 from rstar2_env.sandbox.fleet.servers import Servers
 from rstar2_env.sandbox.job import Capability

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rstar2_env.core.parts import PartSpec
+from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.testing.harness import require
 from rstar2_env.testing.runner import run_checks
 from rstar2_env.testing.training.lookup import maker

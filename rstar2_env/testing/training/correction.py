@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from rstar2_env.core.parts import PartSpec
+from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.testing.harness import require
 from rstar2_env.testing.runner import run_checks
 from rstar2_env.testing.training.lookup import maker

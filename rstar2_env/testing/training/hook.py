@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.parts import PartSpec
+from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.testing.harness import require
 from rstar2_env.testing.runner import run_checks
 from rstar2_env.testing.training.lookup import maker

@@ -9,14 +9,14 @@ from functools import partial
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import call_with_options
-from rstar2_env.core.parts import Part, PartSpec, read_part
-from rstar2_env.core.registry import Registry
+from rstar2_env.core.options.declare import call_with_options
+from rstar2_env.core.options.parts import Part, PartSpec, read_part
+from rstar2_env.core.options.registry import Registry
 
 
 def slots() -> Any:
     """The module that knows the registries of all slots; by name, since the core packages import no trainer."""
-    return importlib.import_module("rstar2_env.trainers.slots")
+    return importlib.import_module("rstar2_env.trainers.options.slots")
 
 
 def maker(

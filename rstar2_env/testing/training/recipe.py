@@ -47,7 +47,7 @@ def resolves(harness: RecipeHarness) -> None:
 
 def trains(harness: RecipeHarness) -> None:
     """A term of its loss depends on the policy: it is a policy gradient, or has a coefficient that is not zero."""
-    parts = importlib.import_module("rstar2_env.trainers.parts")
+    parts = importlib.import_module("rstar2_env.trainers.options.parts")
     terms = parts.make_parts(harness.config(), shares_weights=True).terms
     learns = any(term.policy_gradient or getattr(term, "coef", 1.0) for term in terms)
     require(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.parts import PartSpec
+from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.problems import (
     FiniteSource,
     FixedSource,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.parts import PartSpec
+from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.testing.harness import require
 from rstar2_env.testing.runner import run_checks
 from rstar2_env.testing.training.examples import MIXTURES, group_of, outcomes_of

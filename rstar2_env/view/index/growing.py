@@ -1,7 +1,7 @@
 """Reads files of lines that grow, from where the last reading ended, and single lines of them by their place.
 
-What is whole is decided as ``rstar2_env.core.appended`` does: a line by its newline, a gzip member by its checksum.
-Memory is bounded: a file is read in pieces, and a line that is longer than ``MOST_LINE`` is passed over.
+What is whole is decided as ``rstar2_env.core.files.appended`` does: a line by its newline, a gzip member by its
+checksum. Memory is bounded: a file is read in pieces, and a line that is longer than ``MOST_LINE`` is passed over.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.evaluation.statistics import paired
+from rstar2_env.evaluation.figures.statistics import paired
 from rstar2_env.view.index import RunIndex
 from rstar2_env.view.queries.episodes import page_of
 from rstar2_env.view.queries.figures import last_step

@@ -10,7 +10,7 @@ import rstar2_env  # noqa: F401 - registers the environment
 from rstar2_env.agents import make
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.evaluation.play import play_episode
+from rstar2_env.evaluation.play.episode import play_episode
 from rstar2_env.problems import Problem
 from rstar2_env.testing import StubSandbox
 

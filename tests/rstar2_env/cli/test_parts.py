@@ -11,7 +11,7 @@ import pytest
 from cli_runner import run
 
 from rstar2_env import trainers
-from rstar2_env.trainers.slots import SLOTS, parts_of
+from rstar2_env.trainers.options.slots import SLOTS, parts_of
 
 NAMES = ["rollout", "reward", "selector", "advantage", "loss", "sampler", "hook"]
 HEAVY = ("torch", "transformers", "trl", "accelerate", "datasets", "peft", "vllm", "pandas", "scipy", "matplotlib")

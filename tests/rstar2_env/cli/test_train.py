@@ -11,9 +11,9 @@ from rstar2_env.cli._options import layers_of
 from rstar2_env.cli.demo import FIGURES
 from rstar2_env.cli.train import _how_to_go_on, _report
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import read_loosely
+from rstar2_env.core.options.declare import read_loosely
 from rstar2_env.trainers.base import TrainResult
-from rstar2_env.trainers.checkpoints import mark_whole
+from rstar2_env.trainers.record.checkpoints import mark_whole
 
 
 def test_each_option_is_a_layer_over_those_before_it():

@@ -57,11 +57,11 @@ def _exists(module):
 @pytest.mark.parametrize(
     ("module", "section"),
     [
-        ("rstar2_env.trainers.backends.trl.fsdp2", "sharding"),
-        ("rstar2_env.trainers.selection", "parts"),
+        ("rstar2_env.trainers.backends.trl.sharding.fsdp2", "sharding"),
+        ("rstar2_env.trainers.step.selection", "parts"),
         ("rstar2_env.core.model_name", "models"),
-        ("rstar2_env.trainers.backends.trl.run", "training"),
-        ("rstar2_env.core.options", "options"),
+        ("rstar2_env.trainers.backends.trl.run.run", "training"),
+        ("rstar2_env.core.options.declare", "options"),
         ("rstar2_env", "options"),
         ("rstar2_environment", ""),
         ("somebody.elses", ""),

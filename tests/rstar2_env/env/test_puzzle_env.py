@@ -12,7 +12,7 @@ from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.dialects import make_dialect
 from rstar2_env.env.family_env import environment_class
 from rstar2_env.env.puzzle_env import Draft, Meta, Puzzle, PuzzleEnv, UnreadableAnswerError, knob, register
-from rstar2_env.evaluation.play import play_episode
+from rstar2_env.evaluation.play.episode import play_episode
 from rstar2_env.problems import FAMILIES, load_problems
 from rstar2_env.testing import StubSandbox, check_text_env
 from rstar2_env.tools import PYTHON_TOOL_NAME

@@ -11,7 +11,7 @@ pytest.importorskip("torch", reason="models need the extra 'train'")
 from every_reward import MADE, PROBLEM, judge_server
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.evaluation.policy_crew import LoadedModel, PolicyOptions, load_policy
+from rstar2_env.evaluation.play.policy_crew import LoadedModel, PolicyOptions, load_policy
 from rstar2_env.evaluation.run import evaluate
 from rstar2_env.rewards import OnTurns
 from rstar2_env.testing.stub_sandbox import StubSandbox

@@ -15,7 +15,7 @@ import pytest
 
 import rstar2_env  # noqa: F401  # registers the ids
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
-from rstar2_env.core.option_text import split_list
+from rstar2_env.core.options.text import split_list
 from rstar2_env.problems import NAMED_SETS, FiniteSource, MixtureSource, ProblemSource, load_problems
 from rstar2_env.problems.files import formats as files_module
 from rstar2_env.problems.files.columns import parse_column

@@ -13,7 +13,7 @@ from textwrap import dedent
 import pytest
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import RULE
+from rstar2_env.core.options.declare import RULE
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, Limits, LocalSandbox, Outcome
 

@@ -16,7 +16,7 @@ import pytest
 
 import rstar2_env  # noqa: F401  # registers the ids
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.parts import write_part
+from rstar2_env.core.options.parts import write_part
 from rstar2_env.testing import StubSandbox
 from rstar2_env.verification import Reason, RuleVerifier, Verifier, make_verifier, model_verifier, numeric
 

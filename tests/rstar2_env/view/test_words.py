@@ -6,9 +6,9 @@ import pytest
 from page_words import page_words
 from selected_runs import SELECTED
 
-from rstar2_env.trainers import collector, selection
 from rstar2_env.trainers.samplers.base import SAMPLERS
 from rstar2_env.trainers.selectors.base import SELECTORS
+from rstar2_env.trainers.step import collector, selection
 
 
 @pytest.mark.parametrize(("table", "registry"), [("SELECTORS", SELECTORS), ("SAMPLERS", SAMPLERS)])

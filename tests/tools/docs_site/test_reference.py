@@ -56,4 +56,4 @@ def test_no_name_is_documented_twice():
 
 def test_a_name_that_is_nowhere_is_an_error():
     with pytest.raises(LookupError, match=r"imports Nothing from rstar2_env\.core\.options"):
-        taught.defined("rstar2_env.core.options", "Nothing")
+        taught.defined("rstar2_env.core.options.declare", "Nothing")

@@ -5,7 +5,7 @@ import pytest
 from credit import Said, advantages, episode, plain
 
 from rstar2_env.core.errors import UnknownNameError
-from rstar2_env.core.parts import make_part
+from rstar2_env.core.options.parts import make_part
 from rstar2_env.trainers.advantages.base import ADVANTAGES
 
 

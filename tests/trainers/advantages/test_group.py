@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
-from rstar2_env.core.parts import make_part
+from rstar2_env.core.options.parts import make_part
 from rstar2_env.testing.training.processes import in_processes
 from rstar2_env.trainers.advantages.base import ADVANTAGES
 from rstar2_env.trainers.ranks import ONE, Ranks

@@ -9,7 +9,7 @@ import pytest
 from credit import Said, advantages, episode, plain
 from small_run import SmallPlayer, collector
 
-from rstar2_env.core.parts import make_part
+from rstar2_env.core.options.parts import make_part
 from rstar2_env.core.row import Row
 from rstar2_env.trainers.advantages.base import ADVANTAGES
 from rstar2_env.trainers.rollouts.plain import Plain

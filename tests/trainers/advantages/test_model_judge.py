@@ -10,7 +10,7 @@ from flaky_server import flaky
 
 from rstar2_env.core.episode import Message
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.parts import make_part
+from rstar2_env.core.options.parts import make_part
 from rstar2_env.trainers.advantages.model_judge import ModelJudge, transcript, wrong_steps
 from rstar2_env.trainers.advantages.step_judges import STEP_JUDGES
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from credit import advantages, plain
 
-from rstar2_env.core.parts import make_part
+from rstar2_env.core.options.parts import make_part
 from rstar2_env.testing.training.processes import in_processes
 from rstar2_env.trainers.advantages.base import ADVANTAGES
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from credit import EXACT, Said, advantages, episode, of_tokens, plain
 
-from rstar2_env.core.parts import make_part
+from rstar2_env.core.options.parts import make_part
 from rstar2_env.testing.training.processes import in_processes
 from rstar2_env.trainers.advantages.base import ADVANTAGES
 

@@ -9,7 +9,7 @@ import pytest
 from credit import advantages, plain
 
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
-from rstar2_env.core.parts import make_part
+from rstar2_env.core.options.parts import make_part
 from rstar2_env.trainers import TRAINERS
 from rstar2_env.trainers.advantages.base import ADVANTAGES
 from rstar2_env.trainers.advantages.step_judges import Statuses

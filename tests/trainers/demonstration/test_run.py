@@ -8,7 +8,7 @@ import pytest
 
 from rstar2_env import trainers
 from rstar2_env.core.run_folder import read_run
-from rstar2_env.trainers.backends.trl.callbacks import Console
+from rstar2_env.trainers.backends.trl.run.callbacks import Console
 
 pytestmark = pytest.mark.train
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.parts import make_part
+from rstar2_env.core.options.parts import make_part
 from rstar2_env.testing.training.plain_run import PlainRun
 from rstar2_env.trainers import HOOKS
 from rstar2_env.trainers.hooks.length_stages import LengthStages

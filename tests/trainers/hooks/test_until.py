@@ -6,7 +6,7 @@ import pytest
 from hook_events import HookEvents
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.trainers.criterion import read_criterion
+from rstar2_env.trainers.hooks.criterion import read_criterion
 from rstar2_env.trainers.hooks.until import Until
 
 METRIC = "eval/pass_rate"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.parts import make_part
+from rstar2_env.core.options.parts import make_part
 from rstar2_env.trainers.losses.base import AGGREGATIONS
 
 LENGTHS, LOSSES_OF = [2, 4], [1.0, 2.0]

@@ -8,7 +8,7 @@ from loss_tokens import tokens
 from token_batches_of import batch_of, column
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.parts import make_part
+from rstar2_env.core.options.parts import make_part
 from rstar2_env.testing.training.processes import in_processes
 from rstar2_env.trainers.losses.base import LOSSES
 from rstar2_env.trainers.losses.clip_cov import ClipCov

@@ -6,7 +6,7 @@ import pytest
 from loss_tokens import tokens
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.parts import make_part
+from rstar2_env.core.options.parts import make_part
 from rstar2_env.trainers.losses.base import CORRECTIONS
 
 RATIOS = [0.4, 1.5, None, 2.0, 3.0]

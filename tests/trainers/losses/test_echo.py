@@ -5,7 +5,7 @@ import torch
 from loss_tokens import tokens
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.parts import make_part
+from rstar2_env.core.options.parts import make_part
 from rstar2_env.trainers.losses.base import LOSSES, environment_losses, token_losses
 from rstar2_env.trainers.losses.echo import Echo
 from rstar2_env.trainers.losses.reinforce import Reinforce

@@ -20,7 +20,7 @@ from plain_terms import (
     WithItsFuture,
 )
 
-from rstar2_env.core.parts import make_part
+from rstar2_env.core.options.parts import make_part
 from rstar2_env.testing.training.batch_of_tokens import of_tokens
 from rstar2_env.trainers.losses.base import AGGREGATIONS, CORRECTIONS, LOSSES, is_corrected
 from rstar2_env.trainers.ranks import ONE

@@ -4,7 +4,7 @@ import pytest
 from loss_tokens import tokens
 
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
-from rstar2_env.core.parts import make_part
+from rstar2_env.core.options.parts import make_part
 from rstar2_env.trainers.losses.base import CORRECTIONS
 from rstar2_env.trainers.losses.opsm import OffPolicySequenceMask
 

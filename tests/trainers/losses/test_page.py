@@ -9,7 +9,7 @@ import torch
 from loss_tokens import tokens
 from places import DOCS
 
-from rstar2_env.core.parts import make_part
+from rstar2_env.core.options.parts import make_part
 from rstar2_env.trainers.losses.base import AGGREGATIONS, LOSSES
 from rstar2_env.trainers.losses.mismatch import DEPTHS, mismatch, summary
 from rstar2_env.trainers.ranks import ONE

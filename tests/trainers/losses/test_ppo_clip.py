@@ -8,7 +8,7 @@ import torch
 from loss_tokens import tokens
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.parts import make_part
+from rstar2_env.core.options.parts import make_part
 from rstar2_env.trainers.losses.aggregations import ConstLen
 from rstar2_env.trainers.losses.base import LOSSES
 from rstar2_env.trainers.losses.ppo_clip import PpoClip

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rstar2_env.core.options import call_with_options
+from rstar2_env.core.options.declare import call_with_options
 from rstar2_env.trainers.pipeline.cost import About, Cost, Machine
 from rstar2_env.trainers.pipeline.stages.evaluate import Evaluate
 from rstar2_env.trainers.pipeline.stages.sft import Sft

@@ -6,9 +6,9 @@ import tracemalloc
 
 import pytest
 
-from rstar2_env.trainers.checkpoints import mark_whole
 from rstar2_env.trainers.pipeline.digests import Digests, differences, fingerprint, made_from
 from rstar2_env.trainers.pipeline.state import states_of
+from rstar2_env.trainers.record.checkpoints import mark_whole
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from letter_stages import written
 
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
-from rstar2_env.core.options import parse_options
+from rstar2_env.core.options.declare import parse_options
 from rstar2_env.trainers.pipeline.file import Rounds, read_pipeline
 from rstar2_env.trainers.pipeline.places import find_pipeline, presets
 from rstar2_env.trainers.pipeline.plan import Plan

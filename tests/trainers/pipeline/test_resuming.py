@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from rstar2_env.trainers.checkpoints import mark_whole, whole_checkpoints
 from rstar2_env.trainers.pipeline.resuming import newest_unfinished
+from rstar2_env.trainers.record.checkpoints import mark_whole, whole_checkpoints
 
 
 @pytest.fixture

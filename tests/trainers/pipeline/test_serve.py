@@ -10,7 +10,7 @@ from served import write_filter
 from vllm_serve import needs_vllm
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.evaluation.policy_crew import PolicyOptions
+from rstar2_env.evaluation.play.policy_crew import PolicyOptions
 from rstar2_env.trainers.pipeline.file import read_pipeline
 from rstar2_env.trainers.pipeline.plan import Plan
 from rstar2_env.trainers.pipeline.run import PipelineRun

@@ -10,8 +10,8 @@ from places import ROOT
 from small_run import SmallPlayer
 
 from rstar2_env.trainers import TRAINERS
-from rstar2_env.trainers.collector import Collector
-from rstar2_env.trainers.parts import make_parts
+from rstar2_env.trainers.options.parts import make_parts
+from rstar2_env.trainers.step.collector import Collector
 
 MIXED, SAME = [1.0, 0.0, 0.0, 1.0], [0.0] * 4
 LOSSES = {

@@ -11,7 +11,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.problems import FixedSource, Problem
 from rstar2_env.trainers import TRAINERS
-from rstar2_env.trainers.parts import make_parts
+from rstar2_env.trainers.options.parts import make_parts
 
 SAMPLED = {
     "acereason": "stages",

@@ -6,7 +6,7 @@ import pytest
 from places import ROOT
 
 from rstar2_env.trainers import TRAINERS
-from rstar2_env.trainers.parts import make_parts
+from rstar2_env.trainers.options.parts import make_parts
 
 PRESCRIBED = {
     "cispo": ("arXiv 2506.13585", ["cispo"], "group_norm", "token_mean"),

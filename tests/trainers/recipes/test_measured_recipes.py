@@ -8,7 +8,7 @@ import pytest
 from places import ROOT
 
 from rstar2_env.trainers import TRAINERS
-from rstar2_env.trainers.parts import make_parts
+from rstar2_env.trainers.options.parts import make_parts
 
 PRESCRIBED = {
     "apo": ("apo_stcr", ["ppo_clip", "apo_dads"], "token_mean", (0.2, 0.2), 1),

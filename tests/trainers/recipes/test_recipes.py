@@ -12,8 +12,8 @@ from small_run import SmallPlayer
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.trainers import TRAINERS
-from rstar2_env.trainers.collector import Collector
-from rstar2_env.trainers.parts import make_parts
+from rstar2_env.trainers.options.parts import make_parts
+from rstar2_env.trainers.step.collector import Collector
 
 OURS = ["dapo", "dr_grpo", "grpo", "grpo_roc", "gspo", "lite_ppo", "reinforce", "rloo"]
 

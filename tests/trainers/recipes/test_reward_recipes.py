@@ -12,7 +12,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.rewards import RewardContext
 from rstar2_env.trainers import TRAINERS
-from rstar2_env.trainers.parts import make_parts
+from rstar2_env.trainers.options.parts import make_parts
 
 REWARDS = {
     "agentmath": {"return": 1.0, "tool_use": 1.0},

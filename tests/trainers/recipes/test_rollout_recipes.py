@@ -11,7 +11,7 @@ from rstar2_env import trainers
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.rollout.engines.registry import ENGINES
-from rstar2_env.trainers.parts import make_parts
+from rstar2_env.trainers.options.parts import make_parts
 
 pytestmark = pytest.mark.train
 

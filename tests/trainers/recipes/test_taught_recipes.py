@@ -6,7 +6,7 @@ import pytest
 
 from rstar2_env.trainers import TRAINERS
 from rstar2_env.trainers.hooks.kl_schedule import KlSchedule
-from rstar2_env.trainers.parts import make_parts
+from rstar2_env.trainers.options.parts import make_parts
 
 PRESCRIBED = {
     "grpo_roc_clean": ("roc", "call_penalty", ["ppo_clip"]),

@@ -16,10 +16,10 @@ from tiny_models import tiny_qwen3
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.testing.training.examples import group_of
 from rstar2_env.trainers import TRAINERS
-from rstar2_env.trainers.play import GroupPlay
 from rstar2_env.trainers.rollouts.base import OlderWeights
 from rstar2_env.trainers.rollouts.cross_policy import CrossPolicy
 from rstar2_env.trainers.samplers.base import Start
+from rstar2_env.trainers.step.group_play import GroupPlay
 
 
 def episodes_of(part, seed=0):
@@ -81,14 +81,14 @@ def config(**options):
     ("engine", "match"), [("vllm", "once in a process"), ("vllm-server", "parts.rollout.base_urls")]
 )
 def test_an_engine_that_cannot_be_there_twice_is_refused(engine, match):
-    from rstar2_env.trainers.backends.trl.stale import stale_copy
+    from rstar2_env.trainers.backends.trl.weights.stale import stale_copy
 
     with pytest.raises(ConfigurationError, match=match):
         stale_copy(config(engine=engine), CrossPolicy(), torch.nn.Linear(1, 1), torch.float32)
 
 
 def test_there_is_no_copy_of_a_policy_that_processes_divide():
-    from rstar2_env.trainers.backends.trl.stale import stale_copy
+    from rstar2_env.trainers.backends.trl.weights.stale import stale_copy
 
     with pytest.raises(ConfigurationError, match="vllm-server") as refused:
         stale_copy(config(), CrossPolicy(), torch.nn.Linear(1, 1, device="meta"), torch.float32, divided=True)
@@ -96,7 +96,7 @@ def test_there_is_no_copy_of_a_policy_that_processes_divide():
 
 
 def test_older_weights_become_the_newest_every_few_steps_and_are_never_the_same_tensors():
-    from rstar2_env.trainers.backends.trl.stale import StalePolicy, stale_copy
+    from rstar2_env.trainers.backends.trl.weights.stale import StalePolicy, stale_copy
 
     policy = tiny_qwen3(vocab_size=64, max_position_embeddings=64)
     copy = stale_copy(config(), CrossPolicy(), policy, torch.float32)

@@ -219,7 +219,7 @@ def test_the_episodes_of_a_process_that_is_stopped_leave_nothing_behind():
     async def run():
         from scripted_engine import echo_player
 
-        from rstar2_env.trainers.play import GroupPlay
+        from rstar2_env.trainers.step.group_play import GroupPlay
 
         engine = Words(delay_s=lambda rng: 5.0)
         with echo_player(engine) as player:

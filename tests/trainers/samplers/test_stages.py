@@ -8,7 +8,7 @@ import pytest
 from outcomes import by_source, steps, went
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.parts import make_part
+from rstar2_env.core.options.parts import make_part
 from rstar2_env.trainers.samplers.base import SAMPLERS
 from rstar2_env.trainers.samplers.stages import Stages
 

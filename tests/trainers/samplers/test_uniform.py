@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.parts import make_part
+from rstar2_env.core.options.parts import make_part
 from rstar2_env.trainers.samplers.base import SAMPLERS, Start
 from rstar2_env.trainers.samplers.uniform import Uniform
 

@@ -7,13 +7,13 @@ import pytest
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.trainers.selection import weigh
 from rstar2_env.trainers.selectors.balanced_band import BalancedBand
 from rstar2_env.trainers.selectors.deviation import Deviation
 from rstar2_env.trainers.selectors.keep_all import KeepAll
 from rstar2_env.trainers.selectors.minimum_group import MinimumGroup
 from rstar2_env.trainers.selectors.quality_ties import QualityTies
 from rstar2_env.trainers.selectors.resample_on_correct import ResampleOnCorrect
+from rstar2_env.trainers.step.selection import weigh
 
 
 def episode(reward, end="answered", errors=0, tags=1):

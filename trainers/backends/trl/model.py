@@ -21,8 +21,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, P
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout import ChatCodec
 
-from ...config import ModelOptions
-from .adapters import (
+from ...options.config import ModelOptions
+from .sharding.zero import without_compiling
+from .weights.adapters import (
     START_DIR,
     Policy,
     adapted,
@@ -32,7 +33,6 @@ from .adapters import (
     with_new_adapter,
     without_dropout,
 )
-from .zero import without_compiling
 
 
 def on_accelerator() -> bool:

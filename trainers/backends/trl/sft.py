@@ -23,15 +23,15 @@ from rstar2_env.core.errors import ConfigurationError, ProblemFormatError
 from rstar2_env.core.run_folder import RunWriter
 from rstar2_env.rollout import ChatCodec
 
-from ...checkpoints import drop_old, mark_unfinished, mark_whole, newest_checkpoint, step_of
-from ...cold_start import SftOptions
-from ...config import ModelOptions
-from ...model_card import write_cards
-from ...resume import checkpoint_to_resume
-from .callbacks import Console, RunEvents
-from .checks import check_trackers
+from ...options.cold_start import SftOptions
+from ...options.config import ModelOptions
+from ...record.checkpoints import drop_old, mark_unfinished, mark_whole, newest_checkpoint, step_of
+from ...record.model_card import write_cards
+from ...record.resume import checkpoint_to_resume
 from .model import codec, load_policy, precision_options, processes
-from .stopping import Stopping
+from .run.callbacks import Console, RunEvents
+from .run.checks import check_trackers
+from .run.stopping import Stopping
 
 OPTIONS_FILE = "sft.json"
 _KEEP = 2

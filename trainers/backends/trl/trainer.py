@@ -22,21 +22,21 @@ from transformers import Trainer
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.row import FloatArray, Row
 
-from ...checkpoints import drop_old, mark_unfinished, mark_whole
 from ...losses.mismatch import summary
-from ...sums import Sums
-from . import process_states
-from .flops import flops_of, peak_of
-from .kept import keep, keep_old, old_of
-from .micro_batches import MicroBatch, in_step, lay_out, pack, taken_out
-from .objective import Objective
-from .passes import Reference, score, set_head
-from .pending import Pending, Shape, optimizer_batches
+from ...record.checkpoints import drop_old, mark_unfinished, mark_whole
+from ...step.sums import Sums
+from .loss.flops import flops_of, peak_of
+from .loss.forward import Reference, score, set_head
+from .loss.micro_batches import MicroBatch, in_step, lay_out, pack, taken_out
+from .loss.objective import Objective
+from .loss.old_logprobs import keep, keep_old, old_of
+from .loss.pending_rows import Pending, Shape, optimizer_batches
+from .loss.teacher import Teacher
 from .protocols import Collects, Stateful
-from .sharded import ShardedTrainer
-from .sharding import Sharding
-from .steps import Steps
-from .teacher import Teacher
+from .run.steps import Steps
+from .sharding import process_states
+from .sharding.choice import Sharding
+from .sharding.trainer import ShardedTrainer
 
 T = TypeVar("T")
 

@@ -28,10 +28,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rstar2_env.core.appended import append_text, cut_broken_end, whole_lines
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import CheckedOptions, option
-from rstar2_env.evaluation.policy_crew import policy_options
+from rstar2_env.core.files.appended import append_text, cut_broken_end, whole_lines
+from rstar2_env.core.options.declare import CheckedOptions, option
+from rstar2_env.evaluation.play.policy_crew import policy_options
 from rstar2_env.problems import Problem, load_problems
 from rstar2_env.problems.files.write import write_jsonl
 from rstar2_env.rewards.latent_action import ACT, latent_of, log_likelihood

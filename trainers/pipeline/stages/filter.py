@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import option
+from rstar2_env.core.options.declare import option
 from rstar2_env.problems import FiniteSource, load_problems
 from rstar2_env.problems.files.write import write_jsonl
 

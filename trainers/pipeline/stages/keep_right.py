@@ -32,11 +32,11 @@ import numpy as np
 
 from rstar2_env.core.episode import Message
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.core.run_folder import read_run
-from rstar2_env.evaluation.policy_crew import policy_options
+from rstar2_env.evaluation.play.policy_crew import policy_options
 
-from ...cold_start import read_traces
+from ...options.cold_start import read_traces
 from ..base import STAGES, Figures, Output, Work
 from ..cost import About, Cost
 from ..likelihood import Likelihood

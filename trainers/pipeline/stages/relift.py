@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import option
+from rstar2_env.core.options.declare import option
 from rstar2_env.core.run_folder import read_run
 
 from ..base import STAGES, Figures, Work

@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
-from rstar2_env.core.config_file import read_mapping
-from rstar2_env.core.lines import begin_lines, write_json
-from rstar2_env.core.options import CheckedOptions, call_with_options, option
+from rstar2_env.core.files.config_file import read_mapping
+from rstar2_env.core.files.lines import begin_lines, write_json
+from rstar2_env.core.options.declare import CheckedOptions, call_with_options, option
 from rstar2_env.core.run_folder import read_run
 
 from ...api import sft
-from ...cold_start import SftOptions, read_traces
+from ...options.cold_start import SftOptions, read_traces
 from ..base import STAGES, Figures, Output, Work
 from ..cost import About, Cost
 from ..launched import run_launched

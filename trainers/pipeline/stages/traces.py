@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options import CheckedOptions, option, typed_options
+from rstar2_env.core.options.declare import CheckedOptions, option, typed_options
 from rstar2_env.problems import load_problems
 from rstar2_env.traces.file import TraceFile
 from rstar2_env.traces.writer import TraceOptions, generate_traces

@@ -14,16 +14,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from rstar2_env.core.lines import write_json
-from rstar2_env.core.options import CheckedOptions, option
+from rstar2_env.core.files.lines import write_json
+from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.core.run_folder import layout, read_run
 
 from ...api import find_recipe, layers_of, make_trainer
-from ...config import TrainConfig
-from ...config_files import RUN_FILE
-from ...criterion import read_criterion
-from ...layers import merged
-from ...resume import MAY_CHANGE
+from ...hooks.criterion import read_criterion
+from ...options.config import TrainConfig
+from ...options.files import RUN_FILE
+from ...options.layers import merged
+from ...record.resume import MAY_CHANGE
 from ..base import STAGES, Figures, Output, Work
 from ..cost import About, Cost
 from ..launched import run_launched

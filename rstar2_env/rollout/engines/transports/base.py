@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
-from rstar2_env.core.http import HttpClient
+from rstar2_env.core.net.http import HttpClient
 from rstar2_env.rollout.engines.transports.servers import Servers
 from rstar2_env.rollout.engines.vllm_server_fleet import Server
 

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from rstar2_env.core.errors import ServiceError
-from rstar2_env.core.http import HttpClient
+from rstar2_env.core.net.http import HttpClient
 from rstar2_env.rollout.engines.vllm_server_fleet import Fleet, Server
 
 

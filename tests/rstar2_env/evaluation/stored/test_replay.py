@@ -147,7 +147,7 @@ def test_an_episode_of_training_is_found_by_step_group_and_member(tmp_path: Path
 
 
 def _played(setting: Setting, seed: int) -> Episode:
-    from rstar2_env.evaluation.play import play_episode
+    from rstar2_env.evaluation.play.episode import play_episode
     from rstar2_env.wrappers.make import make_env
 
     class Answers:

@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM
 from rstar2_env import trainers
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder import read_run
-from rstar2_env.trainers.checkpoints import newest_checkpoint
+from rstar2_env.trainers.record.checkpoints import newest_checkpoint
 
 pytestmark = pytest.mark.train
 

@@ -7,8 +7,8 @@ from row_trainer import row_trainer
 from training_rows import few_rows, row
 
 from rstar2_env.trainers.backends.reference.step import log_probs
-from rstar2_env.trainers.backends.trl.objective import Objective
-from rstar2_env.trainers.backends.trl.pending import Shape
+from rstar2_env.trainers.backends.trl.loss.objective import Objective
+from rstar2_env.trainers.backends.trl.loss.pending_rows import Shape
 from rstar2_env.trainers.losses.aggregations import TokenMean
 from rstar2_env.trainers.losses.corrections import NoCorrection
 from rstar2_env.trainers.losses.ppo_clip import PpoClip

@@ -11,10 +11,9 @@ from transformers import TrainerCallback
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.trainers.backends.reference.step import gradients, log_probs
-from rstar2_env.trainers.backends.trl.objective import Objective
-from rstar2_env.trainers.backends.trl.passes import Reference
-from rstar2_env.trainers.backends.trl.pending import Shape
-from rstar2_env.trainers.checkpoints import newest_checkpoint
+from rstar2_env.trainers.backends.trl.loss.forward import Reference
+from rstar2_env.trainers.backends.trl.loss.objective import Objective
+from rstar2_env.trainers.backends.trl.loss.pending_rows import Shape
 from rstar2_env.trainers.losses.aggregations import TokenMean
 from rstar2_env.trainers.losses.carft import Carft
 from rstar2_env.trainers.losses.corrections import NoCorrection, Truncate
@@ -23,6 +22,7 @@ from rstar2_env.trainers.losses.entropy import AdaptiveEntropy
 from rstar2_env.trainers.losses.kl import Kl
 from rstar2_env.trainers.losses.ppo_clip import PpoClip
 from rstar2_env.trainers.losses.rover import Rover
+from rstar2_env.trainers.record.checkpoints import newest_checkpoint
 
 
 def silent():

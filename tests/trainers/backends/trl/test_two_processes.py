@@ -8,7 +8,7 @@ from row_trainer import row_trainer
 from training_rows import few_rows, row
 from two_launched import launch_two
 
-from rstar2_env.trainers.backends.trl.pending import Shape
+from rstar2_env.trainers.backends.trl.loss.pending_rows import Shape
 
 pytestmark = [pytest.mark.train, pytest.mark.slow]
 

@@ -1,4 +1,0 @@
-"""Conversations with models behind OpenAI-compatible endpoints: replies, limits, a cache, one client for a process.
-
-``rstar2_env.core.chat_endpoint`` sends the requests.
-"""

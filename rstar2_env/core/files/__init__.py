@@ -1,0 +1,1 @@
+"""Files: lines appended safely, JSON values, TOML text, configuration files, folders."""

@@ -1,0 +1,1 @@
+"""Network clients: HTTP, chat endpoints, model hubs, Ray, and their retries."""

@@ -1,0 +1,137 @@
+"""The client of an endpoint that a process shares: requests within limits, replies counted and kept on disk."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+from rstar2_env.core.episode import ReplyEnd
+from rstar2_env.core.errors import ServiceError, UnusableReplyError
+from rstar2_env.core.net.chat.cache import ChatCache, digest
+from rstar2_env.core.net.chat.limits import ChatLimits, Meter, Pace
+from rstar2_env.core.net.chat.reply import ChatReply, read_reply
+from rstar2_env.core.net.chat_endpoint import ChatEndpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """A reply, what it cost, and whether it came from the cache, where it costs nothing.
+
+    Attributes:
+        reply: The reply.
+        cost: Money; ``None`` where nobody tells it.
+        cached: Whether it came from the cache.
+    """
+
+    reply: ChatReply
+    cost: float | None
+    cached: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ClientOptions:
+    """What makes a client; clients with the same options are one.
+
+    Attributes:
+        base_url: The endpoint up to and with its version.
+        api_key: Sent as a bearer token; ``None`` sends none.
+        timeout_s: Seconds to wait for an answer.
+        retries: Attempts after the first, on temporary failures.
+        limits: Limits of all requests together.
+        cache: File of replies; ``None`` keeps none.
+    """
+
+    base_url: str
+    api_key: str | None = field(default=None, repr=False)
+    timeout_s: float = 600.0
+    retries: int = 6
+    limits: ChatLimits = field(default_factory=ChatLimits)
+    cache: Path | None = None
+
+
+class ChatClient:
+    """Asks an endpoint for replies; any thread may use it. Get one with ``shared_client``.
+
+    Args:
+        options: What makes it.
+
+    Attributes:
+        meter: Tokens and money so far.
+
+    Raises:
+        ConfigurationError: The address or a number is invalid, or the cache cannot be used.
+    """
+
+    def __init__(self, options: ClientOptions) -> None:
+        self._options = options
+        self._pace = Pace(options.limits)
+        self._endpoint = ChatEndpoint(
+            options.base_url,
+            api_key=options.api_key,
+            timeout_s=options.timeout_s,
+            retries=options.retries,
+            pace=self._pace,
+        )
+        self.meter = Meter(options.limits, self._endpoint.url)
+        self._cache = None if options.cache is None else ChatCache(options.cache)
+
+    def ask(self, messages: Sequence[Mapping[str, Any]], *, sample: Any = None, **fields: Any) -> Priced:
+        """Ask for the next message of a conversation.
+
+        Args:
+            messages: The conversation.
+            sample: Tells requests apart that are the same and should have replies of their own, as JSON can hold it.
+            **fields: The other fields of the request.
+
+        Raises:
+            BudgetSpentError: The tokens or the money are used up.
+            UnusableReplyError: The endpoint refused the conversation for its content, or it grew longer than the model
+                reads.
+            ServiceError: The endpoint did not answer, or with something else.
+        """
+        name = digest(self._endpoint.url, {**fields, "messages": list(messages)}, sample) if self._cache else ""
+        if self._cache is not None and (known := self._cache.get(name)) is not None:
+            return Priced(read_reply(known, self._endpoint.url), 0.0, True)
+        with self._pace.seat():
+            self.meter.check()
+            try:
+                answer = self._endpoint.ask(messages, **fields)
+            except ServiceError as error:
+                end = _ENDS.get(error.cause)
+                # One that is too long at once is a mistake of the request, such as a max_tokens beyond the model.
+                if end is None or (end == "cut" and all(message["role"] != "assistant" for message in messages)):
+                    raise
+                raise UnusableReplyError(end, str(error)) from error
+            reply = read_reply(answer, self._endpoint.url)
+            self._pace.add(reply.usage.tokens or 0)
+            cost = self.meter.add(reply.usage)
+        # A reply that cannot be played is asked for again by whoever resumes.
+        if self._cache is not None and reply.trouble is None:
+            self._cache.put(name, answer)
+        return Priced(reply, cost, False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as its options: another process has a client, and budgets, of its own."""
+        return shared_client, (self._options,)
+
+
+def shared_client(options: ClientOptions) -> ChatClient:
+    """The client of these options, the same for all who ask for it while one of them has it.
+
+    Raises:
+        ConfigurationError: The address or a number is invalid, or the cache cannot be used.
+    """
+    with _lock:
+        client = _clients.get(options)
+        if client is None:
+            client = _clients[options] = ChatClient(options)
+        return client
+
+
+_ENDS: Mapping[str, ReplyEnd] = {"refused": "refused", "too_long": "cut"}
+_clients: WeakValueDictionary[ClientOptions, ChatClient] = WeakValueDictionary()
+_lock = threading.Lock()

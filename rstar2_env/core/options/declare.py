@@ -1,0 +1,359 @@
+"""Options: how they are declared, read from text (``level=3``), and checked; the same for every record and function.
+
+A record declares its options as fields, a function as parameters; the annotation says the type, a ``Rule`` the rest::
+
+    @dataclass(frozen=True)
+    class Limits(CheckedOptions):
+        wall_s: float = option(5.0, above=0, unit="seconds")
+
+    @checked
+    def play(env: str, *, workers: Annotated[int, Rule(least=1)] = 4) -> None: ...
+
+Covered: types, ranges, choices, unknown and missing names, text that is parsed by annotation. Not covered: options
+that depend on each other, which a record checks in its ``__post_init__``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Annotated, Any, ParamSpec, TypeAlias, TypeVar, cast, get_args, overload
+
+from rstar2_env.core.errors import ConfigurationError, UnknownOptionError
+from rstar2_env.core.options.rules import (
+    NO_RULE,
+    Rule,
+    did_you_mean,
+    fitness,
+    is_mapping,
+    is_record,
+    members,
+    refusal,
+    says_nothing,
+)
+from rstar2_env.core.options.targets import RULE, Options, Parameter, of_record, options_of
+from rstar2_env.core.options.text import UnreadableError, Written, read, read_loosely
+
+__all__ = [
+    "CheckedOptions",
+    "Count",
+    "Rule",
+    "Seconds",
+    "Seed",
+    "Written",
+    "call_with_options",
+    "check_option",
+    "check_options",
+    "checked",
+    "nested_options",
+    "option",
+    "parse_options",
+    "read_loosely",
+    "typed_options",
+]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+Count: TypeAlias = Annotated[int, Rule(least=1)]
+"""A number of things, at least one."""
+Seed: TypeAlias = Annotated[int, Rule(least=0)]
+"""A random seed; NumPy accepts no negative ones."""
+Seconds: TypeAlias = Annotated[float, Rule(above=0, unit="seconds")]
+"""A time limit."""
+
+_MANY_NAMES = 30
+
+
+@overload
+def option(
+    default: T,
+    *,
+    least: float | None = ...,
+    most: float | None = ...,
+    above: float | None = ...,
+    below: float | None = ...,
+    choices: Sequence[Any] = ...,
+    unit: str = ...,
+    finite: bool = ...,
+    repr: bool = ...,
+) -> T: ...
+
+
+@overload
+def option(
+    *,
+    factory: Callable[[], T],
+    least: float | None = ...,
+    most: float | None = ...,
+    choices: Sequence[Any] = ...,
+    repr: bool = ...,
+) -> T: ...
+
+
+def option(
+    default: Any = dataclasses.MISSING,
+    *,
+    factory: Any = dataclasses.MISSING,
+    least: float | None = None,
+    most: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+    choices: Sequence[Any] = (),
+    unit: str = "",
+    finite: bool = True,
+    repr: bool = True,
+) -> Any:
+    """Declare a field of a record of options, with its constraints.
+
+    Args:
+        default: Its default, which is always valid.
+        factory: Makes the default, for mutable ones such as a list.
+        least: Least number; of a text or a list, the least length.
+        most: Largest number; of a text or a list, the largest length.
+        above: A number must be larger than this.
+        below: A number must be smaller than this.
+        choices: All valid values.
+        unit: What a number counts ("seconds"), for the message.
+        finite: Refuse infinities. NaN is refused in any case.
+        repr: Whether the record's ``repr`` shows it.
+    """
+    rule = Rule(least, most, above, below, tuple(choices), unit, finite)
+    return dataclasses.field(default=default, default_factory=factory, repr=repr, metadata={RULE: rule})
+
+
+class CheckedOptions:
+    """Base of a record of options: checks every field when it is made. One with ``slots`` calls ``check_options``."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        """Check every field.
+
+        Raises:
+            ConfigurationError: A value is of the wrong type, out of its range or none of its choices.
+        """
+        check_options(self)
+
+
+def check_options(record: Any, prefix: str = "") -> None:
+    """Check every field of a dataclass against its annotation and its rule.
+
+    Text that is not parsed yet is parsed, a list becomes a tuple and a dict a record where the annotation says so.
+
+    Args:
+        record: An instance; frozen or not.
+        prefix: Goes before the names in messages ("Limits.").
+
+    Raises:
+        ConfigurationError: A value is of the wrong type, out of its range or none of its choices.
+    """
+    for name, parameter in of_record(type(record)).parameters.items():
+        given = getattr(record, name)
+        if given is parameter.default:
+            continue
+        value = _fitted(prefix + name, given, parameter)
+        if value is not given:
+            object.__setattr__(record, name, value)
+
+
+def check_option(name: str, value: Any, hint: Any, rule: Rule = NO_RULE) -> None:
+    """Check one value against a type and a rule that are given at run time.
+
+    Args:
+        name: The option, as the user wrote it.
+        value: The given value.
+        hint: Its type.
+        rule: Constraints beyond the type.
+
+    Raises:
+        ConfigurationError: The value is invalid.
+    """
+    fits = fitness(hint, rule)
+    if fits is not None and not fits(value):
+        raise ConfigurationError(refusal(name, hint, rule, value))
+
+
+def checked(function: Callable[P, T]) -> Callable[P, T]:
+    """Make a function or an ``__init__`` check its arguments against its annotations, and parse those that are text.
+
+    An unknown argument is a ``ConfigurationError`` too, which names the nearest and all known ones.
+    """
+    positions = _positions(function)
+
+    @functools.wraps(function)
+    def with_checks(*args: P.args, **kwargs: P.kwargs) -> T:
+        own = options_of(function)
+        values = [
+            _fitted(name, value, own.parameters[name], passed_on=True) if name in own.parameters else value
+            for name, value in zip(positions, args, strict=False)
+        ]
+        named = {name: _fitted(name, value, own.parameters.get(name), passed_on=True) for name, value in kwargs.items()}
+        if not own.open and any(name not in own.parameters for name in named):
+            holder = type(args[0]) if positions[:1] == ("self",) and args else function
+            _refuse_unknown(holder.__name__, named, options_of(holder))
+        return cast(Callable[..., T], function)(*values, *args[len(values) :], **named)
+
+    return with_checks
+
+
+def _positions(function: Callable[..., Any]) -> tuple[str, ...]:
+    parameters = inspect.signature(function).parameters.values()
+    return tuple(one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD))
+
+
+def parse_options(written: Iterable[str]) -> dict[str, Any]:
+    """Split ``name=value`` pairs. Dotted names become dicts: ``limits.wall_s=2`` is ``{"limits": {"wall_s": "2"}}``.
+
+    Values stay text (``Written``), to be parsed according to their target (``typed_options``, ``call_with_options``)
+    or without one (``read_loosely``).
+
+    Raises:
+        ConfigurationError: A pair is not ``name=value``, or a name comes twice.
+    """
+    options: dict[str, Any] = {}
+    for pair in written:
+        name, sign, value = pair.partition("=")
+        path = [part.strip() for part in name.split(".")]
+        if not sign or not all(part.isidentifier() for part in path):
+            raise ConfigurationError(f"Expected an option as name=value, got {pair!r}.")
+        holder = options
+        for part in path[:-1]:
+            holder = holder.setdefault(part, {})
+            if not isinstance(holder, dict):
+                raise ConfigurationError(f"The option {part!r} is given twice: alone, and as {name.strip()!r}.")
+        if path[-1] in holder:
+            raise ConfigurationError(f"The option {name.strip()!r} is given twice.")
+        holder[path[-1]] = Written(value)
+    return options
+
+
+def typed_options(
+    what: str, target: Callable[..., Any], options: Mapping[str, Any], *, prefix: str = ""
+) -> dict[str, Any]:
+    """The options for ``target``: text is parsed by its annotations, and every value checked against them.
+
+    Args:
+        what: Names the target in messages ("agent 'oracle'").
+        target: A function, a class or a dataclass. Of a class whose ``__init__`` takes ``**options``, those of its
+            bases count too, and those of what its class method ``more_options`` returns.
+        options: What the user gave; nested dicts for dotted names.
+        prefix: Goes before the names in messages ("selector.").
+
+    Raises:
+        ConfigurationError: An option is unknown (the message suggests the nearest, and lists what there is), or its
+            value is invalid.
+    """
+    known = options_of(target)
+    _refuse_unknown(what, options, known, prefix)
+    return {name: _fitted(prefix + name, value, known.parameters.get(name)) for name, value in options.items()}
+
+
+def nested_options(name: str, value: Any) -> dict[str, Any]:
+    """An option that holds the options of another part, as a dict whose text is still to be read by that part.
+
+    Raises:
+        ConfigurationError: It is neither a dict nor a JSON object.
+    """
+    found = value
+    if isinstance(value, Written):
+        try:
+            found = read(value, dict, lambda kind, one: _record(name, kind, one))
+        except UnreadableError:
+            found = None
+    if not isinstance(found, Mapping):
+        raise ConfigurationError(f"{name} must be a dict, not {value!r}. In text: {name}.OPTION=VALUE, or JSON.")
+    return dict(found)
+
+
+def call_with_options(what: str, function: Callable[..., T], options: Mapping[str, Any], *, prefix: str = "") -> T:
+    """Call ``function(**options)``, the options typed and checked as ``typed_options`` does it.
+
+    Args:
+        what: Names the part in messages ("agent 'oracle'").
+        function: Takes its options by name.
+        options: What the user gave.
+        prefix: Goes before the names in messages ("selector.").
+
+    Raises:
+        ConfigurationError: An option is unknown, its value is invalid, or a required one is missing.
+    """
+    typed = typed_options(what, function, options, prefix=prefix)
+    known = options_of(function)
+    missing = [prefix + one.name for one in known.parameters.values() if one.required and one.name not in typed]
+    if missing and not known.open:
+        raise ConfigurationError(f"The {what} needs {' and '.join(missing)}.{_listing(known)}")
+    return function(**typed)
+
+
+def _fitted(name: str, value: Any, parameter: Parameter | None, *, passed_on: bool = False) -> Any:
+    """The value, read where it is text, and checked.
+
+    Args:
+        name: The option, as the user wrote it.
+        value: The given value.
+        parameter: Its target; ``None`` for an unknown option.
+        passed_on: Leave text of unknown options to the next target; else it is parsed without an annotation.
+    """
+    if parameter is None:
+        return value if passed_on else read_loosely(value)
+    hint = parameter.hint
+    if isinstance(value, Written):
+        try:
+            value = read(value, hint, lambda kind, found: _record(name, kind, found))
+        except UnreadableError:
+            raise ConfigurationError(_refusal(name, parameter, value)) from None
+    if isinstance(value, Mapping):
+        value = _nested(name, value, hint, passed_on=passed_on)
+    elif isinstance(value, list) and any(isinstance(member, type) and member is tuple for member in _kinds(hint)):
+        value = tuple(value)
+    if not parameter.admits(value):
+        raise ConfigurationError(_refusal(name, parameter, value))
+    return value
+
+
+def _refusal(name: str, parameter: Parameter, value: Any) -> str:
+    return refusal(name, parameter.hint, parameter.rule, value)
+
+
+def _kinds(hint: Any) -> list[Any]:
+    return [getattr(member, "__origin__", member) for member in members(hint)]
+
+
+def _nested(name: str, value: Mapping[str, Any], hint: Any, *, passed_on: bool) -> Any:
+    """A dict, as a record or with its values typed, where the annotation is of such."""
+    if says_nothing(hint):
+        return value if passed_on else read_loosely(value)
+    record = next((member for member in members(hint) if is_record(member)), None)
+    mapping = any(map(is_mapping, members(hint)))
+    if record is not None and not isinstance(value, record):
+        # Where a dict will do, it stays one: it can be written into a file as it is.
+        return _record(name, record, value, typed_options if mapping else call_with_options)
+    if mapping and any(isinstance(one, (Written, Mapping)) for one in value.values()):
+        inner = next(get_args(member)[1:] for member in members(hint) if is_mapping(member))
+        known = inner and not says_nothing(inner[0])
+        each = Parameter(name, inner[0], NO_RULE, False, None, fitness(inner[0])) if known else None
+        return {key: _fitted(f"{name}.{key}", one, each, passed_on=passed_on) for key, one in value.items()}
+    return value
+
+
+def _record(name: str, kind: type, found: Mapping[str, Any], make: Callable[..., Any] = call_with_options) -> Any:
+    return make(f"option {name!r}", kind, found, prefix=f"{name}.")
+
+
+def _refuse_unknown(what: str, given: Iterable[str], known: Options, prefix: str = "") -> None:
+    if known.open:
+        return
+    for name in given:
+        if name not in known.parameters:
+            near = did_you_mean(name, known.parameters)
+            raise UnknownOptionError(
+                f"The {what} has no option {prefix + name!r}.{near}{_listing(known, short=bool(near))}"
+            )
+
+
+def _listing(known: Options, *, short: bool = False) -> str:
+    names = ", ".join(known.parameters)
+    return "" if short and len(known.parameters) > _MANY_NAMES else f" It takes: {names or 'none'}."

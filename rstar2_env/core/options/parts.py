@@ -1,0 +1,172 @@
+"""One notation for a part with options, wherever a configuration or a command line names one.
+
+``name``, ``name:key=value,key2=a+b`` (a list joined by ``+``), ``["name", {...}]``, or ``{"name": ..., key: value}`` as
+a TOML table has it. Brackets, braces and quotes protect what is in them, so a value may be JSON
+(``rate={"lost": 0.1}``) and an item of a list a part with options of its own (``(tool_use:each=0.1)+answer_format``).
+The name may be one's own code: see ``own_code``. Values are typed by the signature that they go to: see ``options``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options.declare import call_with_options, parse_options
+from rstar2_env.core.options.registry import Registry
+from rstar2_env.core.options.text import Written, read_loosely, split_list
+
+T = TypeVar("T")
+
+_WITH_OPTIONS = re.compile(r"(?P<name>.*?):(?P<options>[^\W\d][\w.]*=.*)", re.DOTALL)
+_BARE = re.compile(r"[^\s,+\"()\[\]{}][^,+\"()\[\]{}]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part that was named, or given as it is.
+
+    Attributes:
+        name: Its name; of a class or function that was given itself, the name that this has.
+        options: Its options.
+        made_by: The class or function, where it was given itself.
+    """
+
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    made_by: Callable[..., Any] | None = None
+
+    def __str__(self) -> str:
+        """The part in the notation; reading it gives the same part."""
+        return write_part(self.name, self.options)
+
+
+PartSpec: TypeAlias = str | Part | Mapping[str, Any] | Sequence[Any] | Callable[..., Any]
+"""A part as it may be written: text, a table, ``[name, options]``, or the class or function itself."""
+
+
+def read_part(written: PartSpec, kind: str = "part") -> Part:
+    """Read a part in any of its forms.
+
+    Args:
+        written: See ``PartSpec``.
+        kind: What it is, for messages ("wrapper").
+
+    Raises:
+        ConfigurationError: It is in none of the forms; the message shows what was written.
+    """
+    if isinstance(written, Part):
+        return written
+    if isinstance(written, str):
+        name, options = split_part(written)
+        return Part(_named(name, written, kind), _parsed(options, written, kind))
+    if isinstance(written, Mapping):
+        table = dict(written)
+        return Part(_named(table.pop("name", None), written, kind), _checked(table, written, kind))
+    if isinstance(written, Sequence):
+        more: Any = {} if len(written) == 1 else written[1] if len(written) == 2 else None
+        if not isinstance(more, Mapping):
+            raise ConfigurationError(f"A {kind} as a list is [name, options], not {written!r}.")
+        inner = read_part(written[0], kind)
+        return Part(inner.name, {**inner.options, **_checked(dict(more), written, kind)}, inner.made_by)
+    if callable(written):
+        return Part(getattr(written, "__qualname__", type(written).__qualname__), {}, written)
+    raise ConfigurationError(
+        f"A {kind} is written as name:option=value,..., as a table with its name, or as [name, options], not "
+        f"{written!r}."
+    )
+
+
+def make_part(registry: Registry[Callable[..., T]], written: PartSpec, **given: Any) -> T:
+    """Make the part that is written: find it by name, check and type its options, call it.
+
+    Args:
+        registry: Where its name is known.
+        written: See ``PartSpec``.
+        **given: Additional options, which those in ``written`` override.
+
+    Raises:
+        UnknownNameError: There is no part of that name.
+        ConfigurationError: It is in none of the forms, or an option does not fit.
+    """
+    part = read_part(written, registry.kind)
+    made_by: Callable[..., T] = registry.get(part.name) if part.made_by is None else part.made_by
+    with part_named(registry.kind, part):
+        return call_with_options(f"{registry.kind} {part.name!r}", made_by, {**given, **part.options})
+
+
+@contextmanager
+def part_named(kind: str, part: Part) -> Iterator[None]:
+    """Name the part, as written, in the message of an error about its options.
+
+    Args:
+        kind: What it is ("wrapper").
+        part: The part that is constructed.
+
+    Raises:
+        ConfigurationError: One was raised inside.
+    """
+    try:
+        yield
+    except ConfigurationError as error:
+        message = str(error.args[0]) if error.args else ""
+        if repr(part.name) in message:
+            raise
+        told = f"The {kind} {str(part)!r}: {message}"
+        raise ConfigurationError(told, option=error.option, value=error.value) from error
+
+
+def write_part(name: str, options: Mapping[str, Any]) -> str:
+    """A part in the notation, from which ``read_part`` reads the same name and options."""
+    return name + (":" if options else "") + ",".join(_pairs(options))
+
+
+def split_part(text: str) -> tuple[str, list[str]]:
+    """The name before the first ``:key=``, and the options after it: ``"a:b=1,c=2"`` is ``"a", ["b=1", "c=2"]``."""
+    match = _WITH_OPTIONS.fullmatch(text)
+    return (text, []) if match is None else (match["name"], split_list(match["options"]))
+
+
+def _named(name: object, written: object, kind: str) -> str:
+    if not isinstance(name, str) or not name.strip():
+        raise ConfigurationError(f"The {kind} {written!r} has no name: expected name:option=value,... or a table.")
+    return name.strip()
+
+
+def _parsed(options: Sequence[str], written: str, kind: str) -> dict[str, Any]:
+    try:
+        return parse_options(options)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"The {kind} {written!r}: {error}") from error
+
+
+def _checked(options: dict[Any, Any], written: object, kind: str) -> dict[str, Any]:
+    for name in options:
+        if not isinstance(name, str):
+            raise ConfigurationError(f"The {kind} {written!r}: the name of an option is text, not {name!r}.")
+    return options
+
+
+def _pairs(options: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for name, value in options.items():
+        if isinstance(value, Mapping) and _has_text(value):
+            yield from _pairs(value, f"{prefix}{name}.")  # as it was written, whose text nobody has read yet
+        else:
+            yield f"{prefix}{name}={_value(value)}"
+
+
+def _has_text(value: Any) -> bool:
+    return any(map(_has_text, value.values())) if isinstance(value, Mapping) else isinstance(value, Written)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Written):
+        return str(value)
+    if not isinstance(value, str):
+        # An object has no text; its class is all that can be told of it.
+        return json.dumps(value, default=lambda found: getattr(found, "__qualname__", type(found).__qualname__))
+    return value if _BARE.fullmatch(value) and read_loosely(Written(value)) == value else json.dumps(value)

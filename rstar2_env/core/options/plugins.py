@@ -1,0 +1,41 @@
+"""Environments of other distributions, found through the entry-point group ``rstar2_env.envs``.
+
+Covered: finding and loading them when ``rstar2_env`` is imported, and remembering whose they are. An entry point names
+a module that registers its ids with Gymnasium, or a function that does. One that is broken is left out with a warning
+that names its distribution. Not covered: agents, trainers, dialects and families, each of which has a group of its own
+(see ``rstar2_env.core.options.registry``).
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+
+import gymnasium as gym
+
+from rstar2_env.core.options.entry_points import entry_points
+
+GROUP = "rstar2_env.envs"
+
+plugin_ids: dict[str, str] = {}
+"""Every id that another distribution registered so, and the distribution's name."""
+
+
+def load_env_plugins() -> None:
+    """Load every entry point of the group; one that fails is left out with a ``RuntimeWarning``."""
+    for point in entry_points(GROUP):
+        whose = point.dist.name if point.dist is not None else "unknown"
+        before = set(gym.registry)
+        try:
+            part = point.load()
+            if inspect.isfunction(part):
+                part()
+        except (Exception, SystemExit) as error:
+            # Someone else's broken distribution must not take our own environments away.
+            warnings.warn(
+                f"The environments {point.name!r} ({point.value}) of the distribution {whose!r} did not load, and are "
+                f"left out: {type(error).__name__}: {error}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        plugin_ids.update(dict.fromkeys(sorted(set(gym.registry) - before), whose))

@@ -1,0 +1,137 @@
+"""Names for the parts that users swap: trainers, agents, dialects, problem families, sandboxes.
+
+One small class serves all kinds. Plugin folders are found by importing the package of that name once, on first use, and
+third-party packages through the entry-point group ``rstar2_env.<kind>``; so the core packages import no plugin. A name
+may also be the user's own code, ``module:Name`` or ``./file.py:Name`` (see ``own_code``). Gymnasium's own registry
+keeps the environments.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
+
+from rstar2_env.core.errors import ConfigurationError, DuplicateNameError, UnknownNameError
+from rstar2_env.core.options.entry_points import entry_points
+from rstar2_env.core.options.own_code import Shape, find_own, own_name
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """A mapping from names to parts of one kind, filled on first use.
+
+    Args:
+        kind: Singular name of the kind of parts, for error messages ("trainer").
+        package: Package whose modules register themselves when imported, or ``None``.
+        entry_points: Entry-point group through which other distributions join, or ``None``.
+        shape: How to recognize a part in a user's file that is given without a name.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        package: str | None = None,
+        entry_points: str | None = None,
+        *,
+        shape: Shape | None = None,
+    ) -> None:
+        self.kind = kind
+        self._shape = shape
+        self._package = package
+        self._entry_points = entry_points
+        self._parts: dict[str, T] = {}
+        self._loaded = package is None and entry_points is None
+        self._loading = False
+        self._lock = threading.RLock()
+
+    def register(self, name: str, part: T | None = None) -> Callable[[T], T]:
+        """Register ``part`` under ``name``; without ``part``, return a decorator that does.
+
+        Raises:
+            DuplicateNameError: The name belongs to another part already.
+        """
+
+        def add(value: T) -> T:
+            if self._parts.get(name, value) is not value:
+                raise DuplicateNameError(f"The {self.kind} {name!r} is registered already; choose another name.")
+            self._parts[name] = value
+            return value
+
+        if part is not None:
+            add(part)
+        return add
+
+    def get(self, name: str) -> T:
+        """Return the part of that name, or the user's own as ``module:Name``, ``./file.py:Name`` or ``./file.py``.
+
+        Raises:
+            UnknownNameError: It is not registered; the message suggests the nearest names.
+            ConfigurationError: The user's own code is not there, fails when it is imported, or holds no such part.
+        """
+        self._load()
+        if name in self._parts:
+            return self._parts[name]
+        head, colon, rest = name.partition(":")
+        if colon and head in self._parts:
+            raise ConfigurationError(f"Expected the options of the {self.kind} {head!r} as name=value, got {rest!r}.")
+        if (own := own_name(name)) is not None:
+            found: T = find_own(own, self.kind, self._shape, self._parts)
+            return found
+        raise UnknownNameError(self.kind, name, self._parts)
+
+    def names(self) -> list[str]:
+        """Every registered name, sorted."""
+        self._load()
+        return sorted(self._parts)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+    def __contains__(self, name: object) -> bool:
+        self._load()
+        return name in self._parts
+
+    def _load(self) -> None:
+        if self._loaded:
+            return
+        # Another thread waits until everything is there. The loading thread comes back in when a module that it imports
+        # asks for a name, and sees what is registered so far.
+        with self._lock:
+            if self._loaded or self._loading:
+                return
+            self._loading = True
+            try:
+                if self._package is not None:
+                    import_modules(self._package)
+                self._load_entry_points()
+                self._loaded = True
+            finally:
+                self._loading = False
+
+    def _load_entry_points(self) -> None:
+        if self._entry_points is None:
+            return
+        for point in entry_points(self._entry_points):
+            try:
+                point.load()
+            except Exception as error:
+                # Someone else's broken distribution must not take our own parts away.
+                warnings.warn(
+                    f"The {self.kind} {point.name!r} ({point.value}) of another distribution did not load, and is left "
+                    f"out: {type(error).__name__}: {error}",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+
+
+def import_modules(package: str) -> None:
+    """Import every public module of ``package``, so that each registers what it holds."""
+    module = importlib.import_module(package)
+    for info in pkgutil.iter_modules(module.__path__):
+        if not info.name.startswith("_"):
+            importlib.import_module(f"{package}.{info.name}")

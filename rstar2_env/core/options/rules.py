@@ -1,0 +1,315 @@
+"""Valid values of an option, from its annotation and its ``Rule``: as a test of values, and in words for a message.
+
+Covered: whether a value is valid, and describing valid ones. Not covered: parsing text
+(``rstar2_env.core.options.text``), and where annotations come from (``rstar2_env.core.options.targets``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import enum
+import inspect
+import math
+import numbers
+import os
+import re
+import types
+import typing
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+
+Fits = Callable[[Any], bool]
+_PLAIN = (str, bytes, bool, int, float, list, tuple, dict, set, type(None))
+_LONGEST = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What an option's annotation cannot say. ``Annotated[int, Rule(least=1)]``, or ``option(5, least=1)`` in a record.
+
+    Attributes:
+        least: Least number; of a text or a list, the least length.
+        most: Largest number; of a text or a list, the largest length.
+        above: A number must be larger than this.
+        below: A number must be smaller than this.
+        choices: All valid values.
+        unit: What a number counts ("seconds"), for the message.
+        finite: Refuse infinities. NaN is refused in any case.
+    """
+
+    least: float | None = None
+    most: float | None = None
+    above: float | None = None
+    below: float | None = None
+    choices: tuple[Any, ...] = ()
+    unit: str = ""
+    finite: bool = True
+
+    def holds(self, value: Any) -> bool:
+        """Whether a number is in the range."""
+        return (
+            (self.least is None or value >= self.least)
+            and (self.most is None or value <= self.most)
+            and (self.above is None or value > self.above)
+            and (self.below is None or value < self.below)
+        )
+
+    def range_in_words(self) -> str:
+        """Words that follow the kind of number: " of at least 1", " from 0 to 1"; empty without bounds."""
+        if self.least is not None and self.most is not None:
+            return f" from {self.least:g} to {self.most:g}" if _short(self) else f" from {self.least} to {self.most}"
+        lower = f"of at least {self.least}" if self.least is not None else ""
+        lower = f"above {self.above}" if self.above is not None else lower
+        upper = f"at most {self.most}" if self.most is not None else ""
+        upper = f"below {self.below}" if self.below is not None else upper
+        if not lower and upper.startswith("at"):
+            upper = f"of {upper}"
+        words = " and ".join(filter(None, (lower, upper)))
+        return f" {words}" if words else ""
+
+
+def _short(rule: Rule) -> bool:
+    return all(bound is not None and abs(bound) < 1e6 for bound in (rule.least, rule.most))
+
+
+NO_RULE = Rule()
+
+
+def unannotated(hint: Any, rule: Rule = NO_RULE) -> tuple[Any, Rule]:
+    """The annotation without its ``Annotated``, and the rule in it; a rule that was there already wins."""
+    while get_origin(hint) is Annotated:
+        hint, *notes = get_args(hint)
+        found = [note for note in notes if isinstance(note, Rule)]
+        rule = found[0] if rule is NO_RULE and found else rule
+    if isinstance(hint, typing.NewType):
+        return unannotated(hint.__supertype__, rule)
+    return hint, rule
+
+
+def members(hint: Any) -> tuple[Any, ...]:
+    """The alternatives of a union; of anything else, itself."""
+    if get_origin(hint) in (Union, types.UnionType):
+        return tuple(member for part in get_args(hint) for member in members(part))
+    return (hint,)
+
+
+def says_nothing(hint: Any) -> bool:
+    """Whether an annotation allows any value."""
+    return hint is Any or hint is object or hint is inspect.Parameter.empty or isinstance(hint, (TypeVar, str))
+
+
+def is_list(hint: Any) -> bool:
+    """Whether it is a list, a tuple, a set or one of their abstract kinds."""
+    kind = get_origin(hint) or hint
+    if not isinstance(kind, type) or issubclass(kind, (str, bytes)) or kind in (Mapping, dict):
+        return False
+    return kind in (list, tuple, set, frozenset, Sequence, Set, Collection, Iterable)
+
+
+def is_mapping(hint: Any) -> bool:
+    """Whether it is a dict, a ``Mapping`` or a ``TypedDict``."""
+    kind = get_origin(hint) or hint
+    return isinstance(kind, type) and issubclass(kind, Mapping)
+
+
+def is_record(hint: Any) -> bool:
+    """Whether it is a dataclass."""
+    return isinstance(hint, type) and dataclasses.is_dataclass(hint)
+
+
+def fitness(hint: Any, rule: Rule = NO_RULE) -> Fits | None:
+    """A function that tells whether a value is valid; ``None`` where every value is."""
+    hint, rule = unannotated(hint, rule)
+    if says_nothing(hint):
+        return _of_anything(rule)
+    alternatives = members(hint)
+    if len(alternatives) > 1:
+        tests = [fitness(member, rule if member is not type(None) else NO_RULE) for member in alternatives]
+        several = [test for test in tests if test is not None]
+        if len(several) < len(tests):
+            return None
+        return lambda value: any(test(value) for test in several)
+    if hint is None or hint is type(None):
+        return lambda value: value is None
+    if rule.choices:
+        return lambda value: _among(value, rule.choices)
+    if get_origin(hint) is Literal:
+        return lambda value: _among(value, get_args(hint))
+    return _of_container(hint, rule) or _of_type(hint, rule)
+
+
+def _of_anything(rule: Rule) -> Fits | None:
+    if rule.choices:
+        return lambda value: _among(value, rule.choices)
+    return None if rule == NO_RULE else _of_type(float, rule)
+
+
+def _of_container(hint: Any, rule: Rule) -> Fits | None:
+    inner = get_args(hint)
+    if is_list(hint):
+        tests: list[Fits | None] = [fitness(item) for item in inner if item is not Ellipsis]
+        if (get_origin(hint) or hint) is tuple and inner and Ellipsis not in inner:
+            return lambda value: (
+                _is_list(value)
+                and len(value) == len(tests)
+                and all(test is None or test(item) for test, item in zip(tests, value, strict=True))
+            )
+        each = tests[0] if tests else None
+        lazy = (get_origin(hint) or hint) is Iterable
+        return lambda value: (
+            (_is_list(value) and rule.holds(len(value)) and (each is None or all(map(each, value))))
+            or (lazy and isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping, Sequence)))
+        )
+    if is_mapping(hint):
+        of_value = fitness(inner[1]) if len(inner) == 2 else None
+        return lambda value: isinstance(value, Mapping) and (of_value is None or all(map(of_value, value.values())))
+    return None
+
+
+def _of_type(hint: Any, rule: Rule) -> Fits | None:
+    if hint is bool:
+        return lambda value: isinstance(value, bool)
+    if hint is int:
+        return lambda value: isinstance(value, numbers.Integral) and not isinstance(value, bool) and rule.holds(value)
+    if hint is float:
+        return lambda value: (
+            isinstance(value, numbers.Real)
+            and not isinstance(value, bool)
+            and (math.isfinite(value) if rule.finite else not math.isnan(value))
+            and rule.holds(value)
+        )
+    if hint is str:
+        return lambda value: isinstance(value, str) and rule.holds(len(value))
+    kind = get_origin(hint) or hint
+    if kind is Callable:
+        return callable
+    if kind is type:
+        return lambda value: isinstance(value, type)
+    if isinstance(kind, type) and issubclass(kind, (os.PathLike, enum.Enum)):
+        return lambda value: isinstance(value, kind)
+    if not isinstance(kind, type):
+        return None
+    # Of an object only what cannot be meant is refused: who takes it says better what it must be able to do.
+    plain = () if getattr(kind, "_is_protocol", False) else tuple(item for item in _PLAIN if issubclass(item, kind))
+    return lambda value: not isinstance(value, _PLAIN) or isinstance(value, plain)
+
+
+def _among(value: Any, choices: Iterable[Any]) -> bool:
+    return any(value == choice and isinstance(value, bool) is isinstance(choice, bool) for choice in choices)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (Sequence, Set)) and not isinstance(value, (str, bytes))
+
+
+def in_words(hint: Any, rule: Rule = NO_RULE) -> str:
+    """Valid values in words, for a message: "an integer of at least 1, or None"."""
+    hint, rule = unannotated(hint, rule)
+    alternatives = members(hint)
+    if rule.choices:
+        said = [_one_of(choice for choice in rule.choices if choice is not None)]
+    else:
+        said = [_words(member, rule) for member in alternatives if member is not type(None)]
+    text = " or ".join(dict.fromkeys(said))
+    none = type(None) in alternatives or None in (rule.choices or ())
+    return f"{text}, or None" if none and text else text or "None"
+
+
+def _one_of(choices: Iterable[Any]) -> str:
+    return f"one of {', '.join(map(repr, choices))}"
+
+
+def _words(hint: Any, rule: Rule) -> str:
+    hint, rule = unannotated(hint, rule)
+    if says_nothing(hint):
+        return f"a number{rule.range_in_words()}"
+    if get_origin(hint) is Literal:
+        return _one_of(get_args(hint))
+    if hint is bool:
+        return "true or false"
+    if hint in (int, float):
+        return _number(hint is int, rule)
+    if hint is str:
+        return f"a string{_length(rule, 'character')}"
+    inner = get_args(hint)
+    if is_list(hint):
+        parts = {_plural(item) for item in inner if item is not Ellipsis}
+        if (get_origin(hint) or hint) is tuple and inner and Ellipsis not in inner:
+            return f"a list of {len(inner)} {parts.pop() if len(parts) == 1 else 'values'}"
+        what = parts.pop() if len(parts) == 1 else "values"
+        kind, inner_rule = unannotated(inner[0]) if inner else (Any, NO_RULE)
+        each = f", each {in_words(kind, inner_rule)}" if _all_choices(kind, inner_rule) else ""
+        length = _length(rule, what.removesuffix("s")) if rule.range_in_words() else f" of {what}"
+        return f"a list{length}{each}"
+    if is_mapping(hint):
+        return f"a dict of {_plural(inner[1])}" if len(inner) == 2 and not says_nothing(inner[1]) else "a dict"
+    kind = get_origin(hint) or hint
+    if kind is Callable:
+        return "a function"
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        return _one_of(member.value for member in kind)
+    if isinstance(kind, type) and issubclass(kind, os.PathLike):
+        return "a path"
+    name = getattr(kind, "__name__", str(kind))
+    return f"{'an' if name[:1] in 'AEIO' else 'a'} {name}"
+
+
+def _number(whole: bool, rule: Rule) -> str:
+    positive = rule.above == 0 and rule.most is None and rule.below is None
+    kind = "integer" if whole else "number"
+    article = "a positive" if positive else "an" if whole else "a"
+    unit = f" of {rule.unit}" if rule.unit else ""
+    return f"{article} {kind}{unit}" + ("" if positive else rule.range_in_words())
+
+
+def _length(rule: Rule, what: str) -> str:
+    words = rule.range_in_words()
+    if not words:
+        return ""
+    one = 1 in (rule.least, rule.most) and None in (rule.least, rule.most)
+    return f"{words.replace(' from ', ' of ')} {what}{'' if one else 's'}"
+
+
+def _plural(hint: Any) -> str:
+    hint, _ = unannotated(hint)
+    if is_mapping(hint) or is_list(hint):
+        return "dicts" if is_mapping(hint) else "lists"
+    names = {str: "strings", int: "integers", float: "numbers", bool: "true or false"}
+    return names.get(hint, f"{getattr(hint, '__name__', 'value')}s" if not says_nothing(hint) else "values")
+
+
+def refusal(name: str, hint: Any, rule: Rule, value: Any) -> str:
+    """The message about an invalid value: which option, what was expected, what was given.
+
+    Args:
+        name: The option, as the user wrote it.
+        hint: Its annotation.
+        rule: Its rule.
+        value: The given value.
+    """
+    shown = repr(value)
+    shown = shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"
+    expected = in_words(hint, rule)
+    if isinstance(value, float) and not math.isfinite(value):
+        expected = re.sub(r"\ba (positive )?number", r"a finite \1number", expected, count=1)
+    hint, rule = unannotated(hint, rule)
+    near = did_you_mean(value, _all_choices(hint, rule)) if isinstance(value, str) else ""
+    return f"{name} must be {expected}, not {shown}.{near}"
+
+
+def _all_choices(hint: Any, rule: Rule) -> list[str]:
+    found = list(rule.choices)
+    for member in members(hint):
+        if get_origin(member) is Literal:
+            found += get_args(member)
+        elif isinstance(member, type) and issubclass(member, enum.Enum):
+            found += [one.value for one in member]
+    return [str(choice) for choice in found]
+
+
+def did_you_mean(name: Any, known: Iterable[str]) -> str:
+    """A question for the end of a message, " Did you mean 'max_turns'?"; empty where no name is near."""
+    near = difflib.get_close_matches(str(name), list(known), n=1, cutoff=0.6)
+    return f" Did you mean {near[0]!r}?" if near else ""

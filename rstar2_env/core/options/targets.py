@@ -1,0 +1,174 @@
+"""Which options a function, a class or a record accepts: their names, annotations, rules and defaults.
+
+Covered: annotations that are strings, and those that cannot be resolved (which allow any value); classes whose
+``__init__`` passes ``**options`` on to the next one; records. Not covered: handling the values
+(``rstar2_env.core.options.declare``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import sys
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from rstar2_env.core.options.rules import NO_RULE, Fits, Rule, fitness, unannotated
+
+RULE = "rule"
+"""Key of a field's rule in its metadata."""
+MORE_OPTIONS = "more_options"
+"""A class may have a class method of this name: further functions or classes whose options are its own too."""
+
+
+_RECORDS: WeakKeyDictionary[type[Any], Options] = WeakKeyDictionary()
+_FOUND: WeakKeyDictionary[Callable[..., Any], Options] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One option.
+
+    Attributes:
+        name: Its name.
+        hint: Its annotation, without ``Annotated``; ``Any`` where there is none.
+        rule: Constraints beyond the annotation.
+        required: Whether it has no default.
+        default: Its default, where it has one.
+        fits: Tells whether a value is valid; ``None`` where every value is.
+    """
+
+    name: str
+    hint: Any
+    rule: Rule
+    required: bool
+    default: Any
+    fits: Fits | None
+
+    def admits(self, value: Any) -> bool:
+        """Whether the option may have the value; its own default always fits."""
+        return self.fits is None or value is self.default or self.fits(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """All options of a function, a class or a record.
+
+    Attributes:
+        parameters: By name, in order.
+        open: Whether there may be other, unknown options.
+    """
+
+    parameters: Mapping[str, Parameter]
+    open: bool
+
+
+def options_of(target: Callable[..., Any]) -> Options:
+    """The options of a function, a record, or a class: of its ``__init__``, and of its bases' while it takes ``**``."""
+    if not isinstance(target, (type, types.FunctionType)):
+        return _find(target)
+    found = _FOUND.get(target)
+    if found is None:
+        found = _FOUND[target] = _find(target)
+    return found
+
+
+def _find(target: Callable[..., Any]) -> Options:
+    if not isinstance(target, type):
+        return _of_function(target)
+    found: dict[str, Parameter] = {}
+    open_ended = False
+    for kind in target.__mro__:
+        if "__init__" not in vars(kind) or kind is object:
+            continue
+        one = of_record(kind) if _is_record(kind) else _of_function(vars(kind)["__init__"], bound=True)
+        found = {**found, **{name: one.parameters[name] for name in one.parameters if name not in found}}
+        open_ended = one.open
+        if not open_ended:
+            break
+    else:
+        if not found:
+            return _of_function(target)
+    for more in getattr(target, MORE_OPTIONS, tuple)():
+        found = {**found, **options_of(more).parameters}
+    return Options(found, open_ended)
+
+
+def _is_record(kind: type) -> bool:
+    made = vars(kind).get("__dataclass_params__")
+    return made is not None and bool(made.init)
+
+
+def of_record(kind: type[Any]) -> Options:
+    """The options of a dataclass: its fields."""
+    if kind not in _RECORDS:
+        _RECORDS[kind] = _read_record(kind)
+    return _RECORDS[kind]
+
+
+def _read_record(kind: type[Any]) -> Options:
+    found: dict[str, Parameter] = {}
+    scopes = {name: owner for owner in reversed(kind.__mro__) for name in vars(owner).get("__annotations__", ())}
+    for field in dataclasses.fields(kind):
+        if field.init:
+            hint = resolved(field.type, _names_of(scopes.get(field.name, kind)))
+            default = field.default if field.default_factory is dataclasses.MISSING else None
+            required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+            found[field.name] = _parameter(field.name, hint, field.metadata.get(RULE, NO_RULE), required, default)
+    return Options(found, open=False)
+
+
+def _of_function(function: Callable[..., Any], *, bound: bool = False) -> Options:
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # written in C, without a signature
+        return Options({}, open=True)
+    parameters = list(signature.parameters.values())[bound:]
+    names = _names_of(function)
+    found: dict[str, Parameter] = {}
+    for one in parameters:
+        if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY):
+            required = one.default is one.empty
+            hint = resolved(one.annotation, names)
+            found[one.name] = _parameter(one.name, hint, NO_RULE, required, None if required else one.default)
+    return Options(found, any(one.kind is one.VAR_KEYWORD for one in parameters))
+
+
+def _parameter(name: str, hint: Any, rule: Rule, required: bool, default: Any) -> Parameter:
+    hint, rule = unannotated(hint, rule)
+    return Parameter(name, hint, rule, required, default, fitness(hint, rule))
+
+
+def resolved(annotation: Any, names: Mapping[str, Any]) -> Any:
+    """The annotation itself, where it is written as a string; ``Any`` where a name in it is not known at run time."""
+    if annotation is inspect.Parameter.empty:
+        return Any
+    if not isinstance(annotation, str):
+        return annotation
+    holder = types.SimpleNamespace(__annotations__={"it": annotation})
+    try:
+        return typing.get_type_hints(holder, dict(names), include_extras=True)["it"]
+    except Exception:  # whatever an annotation does when it is evaluated
+        return Any
+
+
+def _names_of(target: Any) -> Mapping[str, Any]:
+    """The names that the annotations of a function or a class may use."""
+    if isinstance(target, type):
+        module = sys.modules.get(target.__module__)
+        return {**(vars(module) if module else {}), **vars(target), target.__name__: target}
+    while isinstance(target, functools.partial):
+        target = target.func
+    if isinstance(target, type):
+        target = target.__init__  # type: ignore[misc]  # only its module's names are wanted
+    function = inspect.unwrap(target)
+    function = getattr(function, "__func__", function)
+    if not inspect.isfunction(function):
+        function = getattr(type(function), "__call__", function)  # noqa: B004  # the method, not whether there is one
+    names: Mapping[str, Any] = getattr(function, "__globals__", {})
+    return names

@@ -1,0 +1,195 @@
+"""Options as text, from a command line or the notation of parts, parsed according to the annotation.
+
+Covered: ``Written``, text that is not parsed yet, and how it becomes a value. Not covered: ranges and choices
+(``rstar2_env.core.options.rules``).
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, get_args, get_origin
+
+from rstar2_env.core.options.rules import is_list, is_mapping, is_record, members, says_nothing, unannotated
+
+_TRUE, _FALSE, _NONE = ("true", "yes", "on", "1"), ("false", "no", "off", "0"), ("none", "null")
+_OPENING, _CLOSING = "[{(", "]})"
+_LAST = 9
+
+
+class Written(str):
+    """The text of an option as a user wrote it, not parsed yet: its value depends on the annotation of its target."""
+
+    __slots__ = ()
+
+
+class UnreadableError(ValueError):
+    """A text cannot be parsed as a value of the expected type."""
+
+
+def read(text: str, hint: Any, record: Callable[[type, Mapping[str, Any]], Any]) -> Any:
+    """The value that a text stands for.
+
+    Args:
+        text: As written.
+        hint: The annotation of the parameter or field.
+        record: Makes a record of a dict, for annotations that are dataclasses.
+
+    Raises:
+        UnreadableError: It is not a value of that type.
+    """
+    hint, rule = unannotated(hint)
+    if says_nothing(hint):
+        return next((choice for choice in rule.choices if str(choice) == text), read_loosely(text))
+    kinds = members(hint)
+    alone = sum(member is not type(None) for member in kinds) == 1
+    for member in sorted(kinds, key=_order):
+        try:
+            return _read_as(str(text), member, record, alone=alone)
+        except (UnreadableError, ValueError):
+            continue
+    raise UnreadableError(text)
+
+
+def read_loosely(value: Any) -> Any:
+    """Without an annotation: JSON where it is JSON, also Python's ``True``, ``False`` and ``None``; else the text."""
+    if isinstance(value, Mapping):
+        return {key: read_loosely(one) for key, one in value.items()}
+    if not isinstance(value, Written):
+        return value
+    plain = str(value)
+    if plain in ("True", "False", "None"):
+        return {"True": True, "False": False, "None": None}[plain]
+    try:
+        return json.loads(plain)
+    except ValueError:
+        return plain
+
+
+def _order(member: Any) -> int:
+    """Which member of a union is tried first: what fewest texts can mean."""
+    member, _ = unannotated(member)
+    simple = {type(None): 0, bool: 1, int: 2, float: 3, str: _LAST}
+    if member in simple:
+        return simple[member]
+    if get_origin(member) is Literal or (isinstance(member, type) and issubclass(member, enum.Enum)):
+        return 0
+    return 4 if is_record(member) else 5 if is_list(member) or is_mapping(member) else 6
+
+
+def _read_as(text: str, hint: Any, record: Callable[[type, Mapping[str, Any]], Any], *, alone: bool) -> Any:
+    hint, _ = unannotated(hint)
+    word = text.strip().lower()
+    if hint is type(None):
+        return _one_of(word, dict.fromkeys(_NONE))
+    if hint is bool:
+        return _one_of(word, dict.fromkeys(_TRUE, True) | dict.fromkeys(_FALSE, False))
+    if hint is int:
+        return _integer(text)
+    if hint is float:
+        return float(text)
+    if hint is str:
+        return _unquoted(text)
+    if get_origin(hint) is Literal:
+        return _one_of(text, {str(choice): choice for choice in get_args(hint)})
+    if is_list(hint):
+        return _list(text, hint, record, alone=alone)
+    if is_mapping(hint) or is_record(hint):
+        found = json.loads(text)
+        if not isinstance(found, dict):
+            raise UnreadableError(text)
+        return record(hint, found) if is_record(hint) else found
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        return _one_of(text, {name: one for one in hint for name in (one.name, str(one.value))})
+    if isinstance(hint, type) and issubclass(hint, pathlib.PurePath):
+        return hint(text)
+    if says_nothing(hint):
+        return read_loosely(Written(text))
+    raise UnreadableError(text)
+
+
+def _one_of(word: str, values: Mapping[str, Any]) -> Any:
+    if word not in values:
+        raise UnreadableError(word)
+    return values[word]
+
+
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        number = float(text)  # "1e3"
+    if not number.is_integer():
+        raise UnreadableError(text)
+    return int(number)
+
+
+def _unquoted(text: str) -> str:
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        try:
+            return str(json.loads(text))
+        except ValueError:
+            pass
+    return text
+
+
+def _list(text: str, hint: Any, record: Callable[[type, Mapping[str, Any]], Any], *, alone: bool) -> Any:
+    if text.lstrip().startswith("["):
+        found: list[Any] = json.loads(text)
+    elif alone or not text:
+        # Beside another reading of a text, only brackets tell that a list is meant.
+        items = split_list(text)
+        # In the notation of parts commas separate options, and a list is joined by plus signs.
+        found = [Written(part.strip()) for part in (items if len(items) > 1 else split_parts(text))]
+    else:
+        raise UnreadableError(text)
+    inner, kind = get_args(hint), get_origin(hint) or hint
+    if kind is tuple and inner and Ellipsis not in inner and len(inner) == len(found):
+        return tuple(_item(one, each, record) for one, each in zip(found, inner, strict=True))
+    items = [_item(one, inner[0] if inner else Any, record) for one in found]
+    return kind(items) if kind in (list, tuple, set, frozenset) else items
+
+
+def _item(value: Any, hint: Any, record: Callable[[type, Mapping[str, Any]], Any]) -> Any:
+    return read(value, hint, record) if isinstance(value, Written) else value
+
+
+def split_list(text: str, separator: str = ",") -> list[str]:
+    """Split at separators outside quotes and brackets; a bracket that never closes protects nothing."""
+    parts, start, depth, quoted, escaped = [], 0, 0, False, False
+    for at, sign in enumerate(text):
+        if sign == '"' and not escaped:
+            quoted = not quoted
+        escaped = sign == "\\" and not escaped
+        if sign == '"':
+            continue
+        if quoted:
+            continue
+        if sign in _OPENING:
+            depth += 1
+        elif sign in _CLOSING:
+            depth = max(0, depth - 1)
+        elif sign == separator and depth == 0:
+            parts.append(text[start:at])
+            start = at + 1
+    parts = text.split(separator) if quoted or depth else [*parts, text[start:]]
+    return [part for part in parts if part]
+
+
+def split_parts(text: str) -> list[str]:
+    """A list joined by ``+``; round brackets around an item are left out: ``"(a:b=1,c=2)+d"`` is two parts."""
+    return [_unwrapped(item.strip()) for item in split_list(text, "+")]
+
+
+def _unwrapped(item: str) -> str:
+    """``(a+b)`` without its brackets, where they belong to one another."""
+    if not (item.startswith("(") and item.endswith(")")):
+        return item
+    depth = 0
+    for at, sign in enumerate(item):
+        depth += (sign == "(") - (sign == ")")
+        if depth == 0:
+            return item[1:-1] if at == len(item) - 1 else item
+    return item

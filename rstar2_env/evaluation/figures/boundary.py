@@ -1,0 +1,148 @@
+"""Boundary sets: which problems a model solves that a baseline does not, and the other way round.
+
+After MATH-Beyond (Mayilvahanan et al., arXiv 2510.11653): a problem is solved if any of its samples is
+right, so both evaluations should have as many samples of each problem. Not covered: differences of pass rates by
+problem and their significance (``rstar2_env.evaluation.figures.statistics.paired``).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.run_folder import read_run
+from rstar2_env.evaluation.figures.statistics import bootstrap
+from rstar2_env.evaluation.figures.tally import Tally
+
+SETS = ("expansion", "shrinkage", "preservation", "unsolved")
+"""The sets that divide the problems."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """The problems that two evaluations share, by who solves them.
+
+    Attributes:
+        expansion: Solved by the new one and not by the baseline.
+        shrinkage: Solved by the baseline and not by the new one.
+        preservation: Solved by both.
+        unsolved: Solved by neither.
+        consolidation: Those of ``preservation`` with a higher share of right samples than in the baseline.
+        samples: Samples of a problem on average, in the baseline and in the new one.
+        baseline: Where the baseline is.
+    """
+
+    expansion: tuple[Hashable, ...]
+    shrinkage: tuple[Hashable, ...]
+    preservation: tuple[Hashable, ...]
+    unsolved: tuple[Hashable, ...]
+    consolidation: tuple[Hashable, ...]
+    samples: tuple[float, float]
+    baseline: str = ""
+
+    @property
+    def problems(self) -> int:
+        """How many problems both evaluations have."""
+        return sum(len(getattr(self, name)) for name in SETS)
+
+    def shares(self) -> dict[str, float]:
+        """The share of each set, of the shared problems."""
+        return {name: len(getattr(self, name)) / self.problems for name in (*SETS, "consolidation")}
+
+    def record(self) -> dict[str, Any]:
+        """The sets as JSON can hold them."""
+        names = (*SETS, "consolidation")
+        intervals = {}
+        for name in names:
+            held = np.zeros(self.problems)
+            held[: len(getattr(self, name))] = 1.0
+            found = bootstrap(held)
+            intervals[name] = [found.low, found.high]
+        return {
+            "baseline": self.baseline,
+            "problems": self.problems,
+            "samples": list(self.samples),
+            "shares": self.shares(),
+            "intervals": intervals,
+            **{name: [str(problem) for problem in getattr(self, name)] for name in names},
+        }
+
+
+def boundary_sets(baseline: Tally, new: Tally, *, name: str = "") -> Boundary | None:
+    """Divide the problems that two evaluations share; ``None`` if there is none.
+
+    Args:
+        baseline: What the baseline's episodes came to.
+        new: What the new one's came to.
+        name: Where the baseline is.
+    """
+    shared = [
+        problem
+        for problem, found in new.problems.items()
+        if found.episodes and problem in baseline.problems and baseline.problems[problem].episodes
+    ]
+    if not shared:
+        return None
+    sets: dict[str, list[Hashable]] = {each: [] for each in SETS}
+    better: list[Hashable] = []
+    for problem in shared:
+        before, after = baseline.problems[problem], new.problems[problem]
+        which = _set_of(before.correct > 0, after.correct > 0)
+        sets[which].append(problem)
+        if which == "preservation" and after.correct / after.episodes > before.correct / before.episodes:
+            better.append(problem)
+    samples = tuple(
+        sum(tally.problems[problem].episodes for problem in shared) / len(shared) for tally in (baseline, new)
+    )
+    return Boundary(
+        expansion=tuple(sets["expansion"]),
+        shrinkage=tuple(sets["shrinkage"]),
+        preservation=tuple(sets["preservation"]),
+        unsolved=tuple(sets["unsolved"]),
+        consolidation=tuple(better),
+        samples=(samples[0], samples[1]),
+        baseline=name,
+    )
+
+
+def check_shared(baseline: Tally, problem_ids: Iterable[str | None], *, name: str) -> None:
+    """Check before anything is played that a baseline has problems of it.
+
+    Args:
+        baseline: What the baseline's episodes came to.
+        problem_ids: The problems that are to be played; where one is ``None``, only the environment knows them.
+        name: Where the baseline is.
+
+    Raises:
+        ConfigurationError: It has none of them.
+    """
+    ids = list(problem_ids)
+    if None not in ids and not any(problem in baseline.problems for problem in ids):
+        raise ConfigurationError(
+            f"The baseline {name} has none of the problems of this evaluation: give one of the same problems.",
+            option="baseline",
+        )
+
+
+def tally_of_run(path: str | os.PathLike[str]) -> Tally:
+    """What the episodes of an evaluation came to, of a run's folder or a file.
+
+    Raises:
+        ConfigurationError: It is no evaluation.
+    """
+    run = read_run(path)
+    steps = run.evaluated_steps
+    if not steps:
+        raise ConfigurationError(f"{path} has no episodes of an evaluation.", option="baseline")
+    return Tally.of(run.each_held_out(steps[-1]))
+
+
+def _set_of(before: bool, after: bool) -> str:
+    if after:
+        return "preservation" if before else "expansion"
+    return "shrinkage" if before else "unsolved"

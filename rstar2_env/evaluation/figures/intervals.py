@@ -1,0 +1,182 @@
+"""The figures of an evaluation, each with its interval: of all problems, by their source and by their difficulty.
+
+Covered: pass@k, avg@k, maj@k and CoT-pass@k, which are means over problems, and the shares of
+``rstar2_env.evaluation.figures.tally``, which are ratios of sums over problems; all intervals come from the same draws
+of problems. Not covered: the comparison of two evaluations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.row import FloatArray
+from rstar2_env.evaluation.figures.statistics import (
+    Interval,
+    avg_at_k,
+    bootstrap_shares,
+    maj_at_k,
+    pass_at_k,
+    unanimous,
+)
+from rstar2_env.evaluation.figures.tally import COUNTS, SHARES, ProblemTally, Tally, reward_columns
+
+MOST_GROUPS = 64
+"""Most sources, or difficulties, that figures are broken down by; of more, the largest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Figures by name, with their intervals.
+
+    Attributes:
+        problems: How many problems they are over.
+        episodes: How many episodes that count.
+        by_name: The figures; one without data has the value NaN.
+        short: How many problems have too few episodes for the largest k, so that its figures leave them out.
+    """
+
+    problems: int
+    episodes: int
+    by_name: Mapping[str, Interval]
+    short: int = 0
+
+    def numbers(self) -> dict[str, float | None]:
+        """The figures as plain numbers; ``None`` for one without data."""
+        return {name: _number(found.value) for name, found in self.by_name.items()}
+
+    def intervals(self) -> dict[str, list[float | None]]:
+        """The ends of each interval; ``None`` where there are too few problems for one."""
+        return {name: [_number(found.low), _number(found.high)] for name, found in self.by_name.items()}
+
+    def record(self) -> dict[str, Any]:
+        """All of it as JSON can hold it."""
+        return {
+            "problems": self.problems,
+            "episodes": self.episodes,
+            **self.numbers(),
+            "intervals": self.intervals(),
+        }
+
+
+def figures_of(tally: Tally, ks: Sequence[int], *, seed: int = 0) -> Figures:
+    """The figures of all problems.
+
+    Args:
+        tally: What the episodes came to.
+        ks: The k of pass@k, avg@k, maj@k and CoT-pass@k. A problem with fewer episodes that count is left out of it.
+        seed: Of the draws of the intervals.
+    """
+    return _figures(list(tally.problems.values()), ks, seed, tally.judged)
+
+
+def figures_by(tally: Tally, ks: Sequence[int], *, seed: int = 0) -> dict[str, dict[str, Figures]]:
+    """The figures of the problems of each source and of each difficulty.
+
+    Args:
+        tally: What the episodes came to.
+        ks: As in ``figures_of``.
+        seed: Likewise.
+
+    Returns:
+        ``{"source": {name: figures}, "difficulty": {name: figures}}``; a kind of which nothing is known is empty.
+    """
+    kinds: dict[str, Callable[[ProblemTally], str]] = {
+        "source": lambda problem: problem.source,
+        "difficulty": lambda problem: problem.difficulty,
+    }
+    found: dict[str, dict[str, Figures]] = {}
+    for kind, name_of in kinds.items():
+        groups: dict[str, list[ProblemTally]] = {}
+        for problem in tally.problems.values():
+            if name := name_of(problem):
+                groups.setdefault(name, []).append(problem)
+        largest = Counter({name: len(problems) for name, problems in groups.items()}).most_common(MOST_GROUPS)
+        found[kind] = {
+            name: _figures(groups[name], ks, seed, tally.judged)
+            for name in sorted((name for name, _ in largest), key=_place)
+        }
+    return found
+
+
+def check_ks(ks: Iterable[int] | None, samples: int) -> tuple[int, ...]:
+    """The k of the figures, ascending, each once.
+
+    Args:
+        ks: What was asked for; ``None`` means 1 and the number of samples.
+        samples: Episodes of each start.
+
+    Raises:
+        ConfigurationError: One is no number of samples that there are.
+    """
+    chosen = sorted({1, samples} if ks is None else set(ks))
+    if wrong := [k for k in chosen if not 1 <= k <= samples]:
+        raise ConfigurationError(
+            f"k must be at least 1 and at most n, the samples of each start: there are {samples}, and k = {wrong[0]} "
+            "was asked for.",
+            option="n",
+            value=str(max(wrong)),
+        )
+    if not chosen:
+        raise ConfigurationError("k must be one or more numbers.", option="k")
+    return tuple(chosen)
+
+
+def _figures(problems: Sequence[ProblemTally], ks: Sequence[int], seed: int, judged: bool) -> Figures:
+    over: dict[str, FloatArray] = {}
+    under: dict[str, FloatArray] = {}
+    ns = [problem.episodes for problem in problems]
+    kinds: dict[str, Callable[[ProblemTally, int, int], float]] = {
+        "pass": lambda problem, n, k: pass_at_k(n, problem.correct, k),
+        "avg": lambda problem, n, k: avg_at_k(n, problem.correct, k),
+        "maj": lambda problem, n, k: maj_at_k(*problem.votes(), k),
+    }
+    if judged:
+        kinds["cot_pass"] = _cot_pass
+    for kind, value in kinds.items():
+        for k in ks:
+            values = [value(problem, n, k) if n >= k else math.nan for problem, n in zip(problems, ns, strict=True)]
+            array = np.array(values, dtype=np.float64)
+            known = np.isfinite(array)
+            over[f"{kind}@{k}"] = np.where(known, array, 0.0)
+            under[f"{kind}@{k}"] = known.astype(np.float64)
+    counts = np.array([problem.counts for problem in problems], dtype=np.float64).reshape(len(problems), len(COUNTS))
+    for name, (above, below) in SHARES.items():
+        over[name], under[name] = counts[:, COUNTS.index(above)], counts[:, COUNTS.index(below)]
+    for name, columns in reward_columns(problems).items():
+        over[name], under[name] = map(np.array, columns)
+    found = bootstrap_shares(np.stack([*over.values()], axis=1), np.stack([*under.values()], axis=1), seed=seed)
+    short = sum(n < max(ks) for n in ns)
+    by_name = dict(zip(over, found, strict=True))
+    for name, interval in by_name.items():
+        # A bootstrap has no doubt where every problem came out the same.
+        if interval.value in (0.0, 1.0) and ("@" in name or name == "pass_rate"):
+            by_name[name] = unanimous(interval.value, int(np.count_nonzero(under[name])))
+    return Figures(len(problems), sum(ns), by_name, short)
+
+
+def _cot_pass(problem: ProblemTally, n: int, k: int) -> float:
+    """CoT-pass@k (Wen et al., arXiv 2506.14245): a sample is right if its chain and its answer are.
+
+    Samples that no judge replied about are left out.
+    """
+    judged = n - problem.unjudged
+    return pass_at_k(judged, problem.chains, k) if judged >= k else math.nan
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _place(name: Hashable) -> tuple[int, float, str]:
+    """Numbers come before words, by their size."""
+    try:
+        return 0, float(str(name)), str(name)
+    except ValueError:
+        return 1, 0.0, str(name)

@@ -1,0 +1,199 @@
+"""The result of an evaluation: its episodes, and its figures as a table, as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.run_folder.writer import versions
+from rstar2_env.evaluation.figures.boundary import Boundary
+from rstar2_env.evaluation.figures.intervals import Figures, figures_by, figures_of
+from rstar2_env.evaluation.figures.summary import Summary, summary_of
+from rstar2_env.evaluation.figures.tally import Tally
+from rstar2_env.evaluation.figures.text import boundary_text, interval_text, summary_rows
+from rstar2_env.evaluation.play.log import read_episodes
+from rstar2_env.evaluation.play.repeats import Repeats
+
+MOST_LISTED = 12
+"""Most sources, or difficulties, that the table lists."""
+
+
+@dataclass(frozen=True, repr=False)
+class EvalResult:
+    """The result of an evaluation; ``str()`` gives a table of its figures.
+
+    Attributes:
+        run: What was evaluated, as every line of the file has it.
+        tally: What the episodes came to, by problem.
+        ks: The k of the figures.
+        planned: How many episodes there were to be.
+        played: How many episodes were played now, and not taken up from a file.
+        seconds: Wall-clock seconds of playing.
+        interrupted: Whether it was stopped before its end.
+        determinism: How far the same seeds give the same episodes, in a sentence.
+        repeated: How many episodes came out the same when they were played again, if that was asked for.
+        boundary: The boundary sets against a baseline, if one was given.
+        file: The file of the episodes, if there is one.
+        kept: The episodes, where there is no file; ``None`` where they are not kept.
+    """
+
+    run: Mapping[str, Any]
+    tally: Tally
+    ks: Sequence[int]
+    planned: int
+    played: int
+    seconds: float
+    interrupted: bool
+    determinism: str = ""
+    repeated: Repeats | None = None
+    boundary: Boundary | None = None
+    file: Path | None = None
+    kept: tuple[Episode, ...] | None = None
+
+    @property
+    def env_id(self) -> str:
+        """The environment."""
+        return str(self.run["env"])
+
+    @property
+    def agent(self) -> str:
+        """Name of the agent; of a model ``"policy"``."""
+        return str(self.run["agent"])
+
+    @property
+    def problems(self) -> str:
+        """Name of the problems' source, or "" when the environment chose."""
+        return str(self.run["problems"])
+
+    @property
+    def split(self) -> str:
+        """Split of the source."""
+        return str(self.run["split"])
+
+    @cached_property
+    def episodes(self) -> tuple[Episode, ...]:
+        """Every episode in the order of the plan, those taken up from a file included; read from the file, if any.
+
+        Raises:
+            ConfigurationError: They were neither kept nor written.
+        """
+        if self.kept is not None:
+            return self.kept
+        if self.file is None:
+            raise ConfigurationError(
+                "The episodes were not kept: give a file or folder to write them to.", option="out"
+            )
+        return tuple(sorted(read_episodes(self.file, self.planned - 1), key=lambda episode: episode.group))
+
+    @cached_property
+    def summary(self) -> Summary:
+        """The figures with their standard errors."""
+        return summary_of(self.tally)
+
+    @cached_property
+    def figures(self) -> Figures:
+        """The figures with their intervals, those of several samples among them."""
+        return figures_of(self.tally, self.ks, seed=self.run["seed"])
+
+    @cached_property
+    def by(self) -> dict[str, dict[str, Figures]]:
+        """The figures by source and by difficulty of the problems."""
+        return figures_by(self.tally, self.ks, seed=self.run["seed"])
+
+    @property
+    def episodes_per_second(self) -> float | None:
+        """Throughput; ``None`` when nothing was played now."""
+        return self.played / self.seconds if self.played and self.seconds > 0 else None
+
+    def __str__(self) -> str:
+        """The figures as a table of two columns."""
+        rows = self.rows()
+        width = max(map(len, rows))
+        return "\n".join([self.title, *(f"  {name:<{width}}  {value}" for name, value in rows.items())])
+
+    def __repr__(self) -> str:
+        """What was evaluated, and the pass rate; the episodes are left out."""
+        return (
+            f"EvalResult(env_id={self.env_id!r}, agent={self.agent!r}, problems={self.problems!r}, "
+            f"split={self.split!r}, episodes={self.tally.count}, pass_rate={self.summary.pass_rate.value!r})"
+        )
+
+    @property
+    def title(self) -> str:
+        """Who played what, on which problems."""
+        split = f" ({self.split})" if self.split else ""
+        source = f", {self.problems}{split}" if self.problems else ""
+        player = self.run.get("model", self.agent)
+        return f"{player} on {self.env_id}{source}{' – interrupted' if self.interrupted else ''}"
+
+    def rows(self) -> dict[str, str]:
+        """The figures as text, by name."""
+        rows = summary_rows(self.summary)
+        samples = self.run["n"]
+        if samples > 1:
+            rows["problems × samples"] = f"{self.figures.problems} × {samples}"
+            # avg@k is the same for every k.
+            shown = [f"{kind}@{k}" for kind in ("pass", "maj", "cot_pass") for k in self.ks]
+            shown.insert(len(self.ks), f"avg@{max(self.ks)}")
+            rows |= {name: interval_text(self.figures.by_name[name]) for name in shown if name in self.figures.by_name}
+            if self.figures.short:
+                rows["left out"] = f"{self.figures.short} problems with fewer than {max(self.ks)} episodes that count"
+        elif self.tally.judged:
+            rows["cot_pass@1"] = interval_text(self.figures.by_name["cot_pass@1"])
+        for kind, groups in self.by.items():
+            if len(groups) > 1:
+                for name, found in list(groups.items())[:MOST_LISTED]:
+                    best = f"pass@{max(self.ks)}"
+                    rows[f"{kind} {name}"] = f"{best} {interval_text(found.by_name[best])}, {found.problems} problems"
+                if len(groups) > MOST_LISTED:
+                    rows[f"further {kind}"] = f"{len(groups) - MOST_LISTED}, in the JSON"
+        if self.boundary is not None:
+            rows |= boundary_text(self.boundary)
+        if self.repeated is not None:
+            rows["played again"] = f"{self.repeated.same} of {self.repeated.episodes} the same"
+        if self.tally.cause:
+            rows["why not counted"] = self.tally.cause
+        if (speed := self.episodes_per_second) is not None:
+            rows["throughput"] = f"{speed:.1f} episodes/s ({self.played} in {self.seconds:.1f} s)"
+        return rows
+
+    def log_figures(self) -> dict[str, float | None]:
+        """The figures by name for the event of a run's folder: those of training, and those of several samples."""
+        return {**self.summary.figures(), **self.figures.numbers()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures, without the episodes, as JSON can hold them; see docs/evaluation.md."""
+        numbers = self.figures.numbers()
+        summary = self.summary.to_dict()
+        return {
+            "env_id": self.env_id,
+            "agent": self.agent,
+            **({"model": self.run["model"]} if "model" in self.run else {}),
+            "split": self.split,
+            **summary,
+            "problems": self.problems,
+            "n": self.run["n"],
+            "k": list(self.ks),
+            **{name: value for name, value in numbers.items() if name not in summary},
+            "intervals": self.figures.intervals(),
+            "by": {kind: {name: found.record() for name, found in groups.items()} for kind, groups in self.by.items()},
+            "problem_count": self.figures.problems,
+            "left_out": self.figures.short,
+            **({"boundary": self.boundary.record()} if self.boundary is not None else {}),
+            "seed": self.run["seed"],
+            "determinism": {
+                "stated": self.determinism,
+                "repeated": None if self.repeated is None else self.repeated.record(),
+            },
+            "versions": versions(),
+            "planned": self.planned,
+            "played": self.played,
+            "seconds": self.seconds,
+            "episodes_per_second": self.episodes_per_second,
+            "interrupted": self.interrupted,
+        }

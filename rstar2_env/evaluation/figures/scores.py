@@ -1,0 +1,182 @@
+"""Scores of an evaluation: reward components that measure each episode beside what the environment paid.
+
+They are those of training (``rstar2_env.rewards``), scored by the same code, and stand under the same names in the
+``rewards`` of an episode; its ``reward`` and whether it is right stay the environment's. Not covered: their figures
+(``rstar2_env.evaluation.figures.summary``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import numpy as np
+
+from rstar2_env.core.blocking import all_ended
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options.parts import PartSpec, read_part
+from rstar2_env.core.options.text import split_parts
+from rstar2_env.evaluation.play.plan import Task
+from rstar2_env.evaluation.play.played import Played
+from rstar2_env.problems import ProblemSource
+from rstar2_env.rewards.base import Need
+from rstar2_env.rewards.component import Component, make_component
+from rstar2_env.rewards.needs import ALL, OWN_JUDGE, PLACES, check_needs
+from rstar2_env.rewards.scoring import Policy, Scorer
+
+if TYPE_CHECKING:
+    from rstar2_env.rollout import Player
+
+ScoreSpec: TypeAlias = Component | PartSpec
+"""A score as it may be written; see ``make_component``."""
+
+NOT_OF_AGENTS: Mapping[Need, str] = dict.fromkeys(
+    ALL - PLACES["agents"],
+    "which an agent does not have: let a model play (--model), whose engine gives them, or leave the score out.",
+)
+"""What an evaluation of an agent cannot meet, and why."""
+
+
+class Limited(Protocol):
+    """What is known of how a model plays; ``PolicyOptions`` is one."""
+
+    @property
+    def max_episode_tokens(self) -> int:
+        """Token budget of an episode."""
+        ...
+
+
+def read_scores(written: str | Sequence[ScoreSpec], model: Limited | None = None) -> list[Component]:
+    """Make the components that are named as scores.
+
+    Args:
+        written: Each as ``make_component`` takes it; or all in one text, joined by ``+``.
+        model: How the model plays, whose limit of tokens is that of components that take one; ``None`` for an agent.
+
+    Raises:
+        ConfigurationError: They are no list, an option does not fit, or one needs what no such evaluation has.
+        UnknownNameError: There is no component of one of the names.
+    """
+    listed = split_parts(written) if isinstance(written, str) else written
+    if not isinstance(listed, Sequence):
+        raise ConfigurationError(f"scores must be a list of reward components, not {written!r}.", option="scores")
+    given = {} if model is None else {"limit": model.max_episode_tokens}
+    made = [make_component(one, **given) for one in listed]
+    without: dict[Need, str] = {"judge": f"and an evaluation has none of itself: {OWN_JUDGE}"}
+    for component in made:
+        component.check()
+        check_needs(component, {**without, **(NOT_OF_AGENTS if model is None else {})})
+    return made
+
+
+def recorded(written: str | Sequence[ScoreSpec]) -> list[str]:
+    """Scores as a file can keep them; a component that was given itself by its name."""
+    listed = split_parts(written) if isinstance(written, str) else written
+    return [one.name if isinstance(one, Component) else str(read_part(one)) for one in listed]
+
+
+class Scores:
+    """Scores the episodes of an evaluation as they end: each alone, or where a component compares, each start at once.
+
+    Threads and coroutines may share it.
+
+    Args:
+        components: The components.
+        samples: Episodes of each start.
+        source: Where the problems come from; ``None`` where the environment chooses.
+        lacking: What whoever plays cannot meet, as ``check_needs`` takes it.
+
+    Attributes:
+        together: Episodes that are scored, and taken up from a file, together or not at all.
+
+    Raises:
+        ConfigurationError: A component needs what this evaluation does not have; see ``Scorer``.
+    """
+
+    def __init__(
+        self,
+        components: Sequence[Component],
+        *,
+        samples: int,
+        source: ProblemSource | None,
+        lacking: Mapping[Need, str],
+    ) -> None:
+        lacking = dict(lacking)
+        if source is None:
+            lacking["problem"] = (
+                "and this environment has no source of problems: choose one that has, such as rstar2/MathTool-v0."
+            )
+        if samples == 1:
+            lacking["group"] = "and each start has one sample: ask for more (--n 8)."
+        self._scorer = Scorer(components, lacking=lacking, problem=None if source is None else source.get)
+        self.together = samples if any("group" in component.needs for component in components) else 1
+        self._waiting: dict[int, list[Played]] = {}
+        self._lock = threading.Lock()
+
+    async def of(self, played: Played, policy: Callable[[Sequence[Played]], Policy] | None = None) -> Sequence[Played]:
+        """Score what can be now that an episode has ended.
+
+        Args:
+            played: The episode.
+            policy: Offers the policy to the components of these episodes.
+
+        Returns:
+            The episodes that were scored; none while others of the start still play.
+        """
+        group = self._complete(played)
+        if group:
+            offered = None if policy is None else policy(group)
+            await self._scorer.score([one.episode for one in group], offered, pays=False)
+        return group
+
+    def _complete(self, played: Played) -> list[Played]:
+        if self.together == 1:
+            return [played]
+        with self._lock:
+            group = self._waiting.setdefault(played.task.start, [])
+            group.append(played)
+            if len(group) < self.together:
+                return []
+            return sorted(self._waiting.pop(played.task.start), key=lambda one: one.task.index)
+
+
+class OfferedPolicy:
+    """The policy as a player has it, for the components of one group: see ``Policy``.
+
+    Args:
+        player: Plays further episodes.
+        room: Bounds how many play at the same time.
+        group: The episodes that are scored.
+    """
+
+    def __init__(self, player: Player, room: asyncio.Semaphore, group: Sequence[Played]) -> None:
+        self.score, self.encode, self.decode = player.score, player.encode, player.decode
+        self._player, self._room = player, room
+        self._tasks = {id(one.episode): one.task for one in group}
+
+    async def branch(self, episode: Episode, token: int, n: int) -> list[Episode]:
+        """See ``Plays``.
+
+        Raises:
+            ConfigurationError: The episode is none of the group.
+        """
+        task = self._tasks.get(id(episode))
+        if task is None:
+            raise ConfigurationError("A score can branch only the episodes of its own group.")
+
+        async def one(index: int) -> Episode:
+            draws = np.random.SeedSequence([task.draws, token, index])
+            async with self._room:
+                return await self._player.branch(
+                    episode, token, options=options_of(task), sampling_seed=int(draws.generate_state(1, np.uint64)[0])
+                )
+
+        return await all_ended(map(one, range(n)))
+
+
+def options_of(task: Task) -> dict[str, Any]:
+    """The options of the ``reset`` that a task begins with."""
+    return {} if task.problem is None else {"problem": task.problem}

@@ -1,0 +1,321 @@
+"""Statistics of repeated samples: pass@k, avg@k and maj@k of a problem, and bootstrap intervals over problems.
+
+Covered: unbiased estimates from n samples of one problem, intervals of a mean or of a share over problems, and the
+paired comparison of two runs. Not covered: which figures an evaluation has (``rstar2_env.evaluation.figures.summary``).
+
+A problem is the unit that is drawn again: samples of one problem are not independent of one another, problems are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.row import FloatArray
+
+RESAMPLES = 2000
+"""How often a bootstrap or a permutation test draws, unless told otherwise."""
+
+_CELLS = 1 << 21
+"""Cells of the largest array that a bootstrap makes: it bounds memory, whatever the number of problems."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimate and its confidence interval.
+
+    Attributes:
+        value: The estimate; NaN when nothing counts.
+        low: Lower end; NaN with fewer than two problems, which say nothing about a third one.
+        high: Upper end; NaN as ``low``.
+        level: How often such an interval covers the value that infinitely many such problems would give.
+    """
+
+    value: float
+    low: float
+    high: float
+    level: float = 0.95
+
+
+def pass_at_k(n: int, correct: int, k: int) -> float:
+    """Probability that at least one of k samples is right, without bias, from n samples of a problem.
+
+    ``1 - C(n - correct, k) / C(n, k)`` (Chen et al., Evaluating Large Language Models Trained on Code,
+    arXiv 2107.03374, section 2.1), as a product that does not overflow.
+
+    Args:
+        n: Samples that were drawn.
+        correct: How many of them are right.
+        k: Samples that one may draw, at most n.
+
+    Raises:
+        ConfigurationError: ``k`` is not between 1 and n, or ``correct`` not between 0 and n.
+    """
+    _check(n, correct, k)
+    if n - correct < k:
+        return 1.0
+    return 1.0 - math.prod(1.0 - k / i for i in range(n - correct + 1, n + 1))
+
+
+def avg_at_k(n: int, correct: int, k: int) -> float:
+    """Expected share of right ones among k samples, from n samples of a problem.
+
+    It is ``correct / n`` for every k: k says only how many samples one mean was meant to be over.
+
+    Args:
+        n: Samples that were drawn.
+        correct: How many of them are right.
+        k: Samples of one mean, at most n.
+
+    Raises:
+        ConfigurationError: ``k`` is not between 1 and n, or ``correct`` not between 0 and n.
+    """
+    _check(n, correct, k)
+    return correct / n
+
+
+def maj_at_k(answers: Sequence[Hashable | None], correct: Sequence[bool], k: int) -> float:
+    """Probability that the most frequent answer of k samples is right, from n samples of a problem.
+
+    It is exact: the mean over all subsets of k samples, where equally frequent answers share the vote (Wang et al.,
+    Self-Consistency Improves Chain of Thought Reasoning, arXiv 2203.11171, section 2, names the vote). The number of
+    votes of each answer is a binomial with chance k / n, given that they sum to k, so that the sums over subsets are
+    products of polynomials.
+
+    Args:
+        answers: The answer of each sample. Equal ones vote together; ``None`` is no answer and has no vote.
+        correct: Whether each sample is right. All right answers are equal to the gold answer, hence to one another:
+            they vote together however they are written.
+        k: Samples that vote, at most n.
+
+    Raises:
+        ConfigurationError: ``k`` is not between 1 and n, or the two sequences differ in length.
+    """
+    n = len(answers)
+    if len(correct) != n:
+        raise ConfigurationError(f"Expected one verdict an answer; got {n} answers and {len(correct)} verdicts.")
+    right = sum(1 for answer, good in zip(answers, correct, strict=True) if good and answer is not None)
+    _check(n, right, k)
+    wrong = Counter(answer for answer, good in zip(answers, correct, strict=True) if not good and answer is not None)
+    if not right or not wrong:
+        # With no rival, one vote is enough.
+        return pass_at_k(n, right, k)
+    chance = k / n
+    votes = _binomial(right, chance, k)
+    found = 0.0
+    for most in range(1, min(right, k) + 1):
+        rivals = [count for count in wrong.values() if count >= most]
+        if most * (1 + len(rivals)) + n - right - sum(rivals) < k:
+            continue  # so few votes for each cannot be k
+        # Answers that are too rare to reach `most` have no limit, nor have samples without an answer.
+        others = _binomial(n - right - sum(rivals), chance, k)
+        ties = np.zeros((min(len(rivals), k // most) + 1, k + 1))
+        ties[0, : len(others)] = others
+        for count in rivals:
+            ties = _with_rival(ties, _binomial(count, chance, k), most)
+        shared: FloatArray = 1.0 / np.arange(1, len(ties) + 1)
+        found += float(votes[most] * (shared @ ties[:, k - most]))
+    return min(1.0, found / float(_binomial(n, chance, k)[k]))
+
+
+def bootstrap(values: FloatArray, *, seed: int = 0, resamples: int = RESAMPLES, level: float = 0.95) -> Interval:
+    """Mean over problems, with the percentile interval of the bootstrap.
+
+    Efron and Tibshirani, An Introduction to the Bootstrap (1993), section 13.3. Where every problem has the same value
+    the interval has no width, however few the problems are; ``unanimous`` has one for shares.
+
+    Args:
+        values: One number a problem, of shape (problems,); NaN where a problem has none, which leaves it out.
+        seed: Of the draws.
+        resamples: How many.
+        level: Of the interval, between 0 and 1.
+
+    Raises:
+        ConfigurationError: ``values`` is not of one dimension, or an option is out of its range.
+    """
+    values = np.asarray(values, dtype=np.float64)
+    if values.ndim != 1:
+        raise ConfigurationError(f"Expected one number a problem, of shape (problems,); got shape {values.shape}.")
+    has: FloatArray = np.isfinite(values).astype(np.float64)
+    over = np.where(has > 0, values, 0.0)
+    return bootstrap_shares(over[:, None], has[:, None], seed=seed, resamples=resamples, level=level)[0]
+
+
+def bootstrap_shares(
+    over: FloatArray, under: FloatArray, *, seed: int = 0, resamples: int = RESAMPLES, level: float = 0.95
+) -> list[Interval]:
+    """Ratios of two sums over problems, such as errors over calls, with percentile intervals of the bootstrap.
+
+    All figures are worked out from the same draws of problems.
+
+    Args:
+        over: Numerators, of shape (problems, figures).
+        under: Denominators, of the same shape, none below 0; 0 leaves a problem out of a figure.
+        seed: Of the draws.
+        resamples: How many.
+        level: Of the intervals, between 0 and 1.
+
+    Returns:
+        One interval a figure.
+
+    Raises:
+        ConfigurationError: The shapes differ or are not of two dimensions, or an option is out of its range.
+    """
+    over, under = np.asarray(over, dtype=np.float64), np.asarray(under, dtype=np.float64)
+    if over.ndim != 2 or over.shape != under.shape:
+        raise ConfigurationError(
+            f"Expected one number a problem, in arrays of equal shape; got shapes {over.shape} and {under.shape}."
+        )
+    _check_draws(resamples, level)
+    problems, figures = over.shape
+    columns = np.concatenate([over, under], axis=1)
+    drawn = np.empty((resamples, 2 * figures))
+    at = 0
+    for counts in _draws(problems, resamples, np.random.default_rng(seed)):
+        drawn[at : at + len(counts)] = counts @ columns
+        at += len(counts)
+    found = []
+    for figure in range(figures):
+        above, below = drawn[:, figure], drawn[:, figures + figure]
+        total = under[:, figure].sum()
+        value = float(over[:, figure].sum() / total) if total > 0 else math.nan
+        low = high = math.nan
+        if np.count_nonzero(under[:, figure]) > 1:
+            # A draw in which nothing counts says nothing.
+            shares = above[below > 0] / below[below > 0]
+            low, high = (float(end) for end in np.quantile(shares, [(1 - level) / 2, (1 + level) / 2]))
+        found.append(Interval(value, low, high, level))
+    return found
+
+
+def unanimous(value: float, problems: int, *, level: float = 0.95) -> Interval:
+    """Interval of a share that is 0, or 1, in every problem, of which a bootstrap would say that there is no doubt.
+
+    The exact interval of a binomial share at its end (Clopper and Pearson, Biometrika 26, 1934): ``1 - a ** (1 / m)``
+    from there, with a half of what the level leaves. It holds for any values between 0 and 1, as a problem above 0
+    counts as a whole.
+
+    Args:
+        value: 0 or 1.
+        problems: How many problems, m.
+        level: Of the interval, between 0 and 1.
+
+    Raises:
+        ConfigurationError: The value is neither, there is no problem, or the level is out of its range.
+    """
+    _check_draws(1, level)
+    if value not in (0.0, 1.0) or problems < 1:
+        raise ConfigurationError(f"Expected a share of 0 or 1 of one or more problems; got {value} of {problems}.")
+    reach = 1.0 - ((1.0 - level) / 2) ** (1.0 / problems)
+    return Interval(value, max(0.0, value - reach), min(1.0, value + reach), level)
+
+
+def paired(
+    a: FloatArray, b: FloatArray, *, seed: int = 0, resamples: int = RESAMPLES, level: float = 0.95
+) -> tuple[Interval, float]:
+    """Difference of two runs by problem, and how likely so large a one is by chance.
+
+    The test flips the sign of each problem's difference (the permutation test of matched pairs: Good, Permutation,
+    Parametric and Bootstrap Tests of Hypotheses, 3rd edition, section 3.7): every combination of signs if there are no
+    more than ``resamples``, else ``resamples`` of them, with the observed one counted among them.
+
+    Args:
+        a: One number a problem, of shape (problems,).
+        b: The same of the other run, in the same order of problems. A problem with NaN in either is left out.
+        seed: Of the draws.
+        resamples: How many, for the interval and for the test.
+        level: Of the interval, between 0 and 1.
+
+    Returns:
+        The mean of ``b - a`` over problems with its bootstrap interval, and the two-sided p-value: 1.0 where no problem
+        differs.
+
+    Raises:
+        ConfigurationError: The shapes differ or are not of one dimension, or an option is out of its range.
+    """
+    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if a.ndim != 1 or a.shape != b.shape:
+        raise ConfigurationError(
+            f"Expected one number for each of the same problems from both runs; got shapes {a.shape} and {b.shape}."
+        )
+    difference: FloatArray = b - a
+    interval = bootstrap(difference, seed=seed, resamples=resamples, level=level)
+    differing = difference[np.isfinite(difference) & (difference != 0.0)]
+    m = len(differing)
+    if not m:
+        return interval, 1.0
+    # Sums that are equal but for rounding are as large as the observed one.
+    observed = abs(float(differing.sum())) * (1 - 1e-12)
+    if 2**m <= resamples:
+        signs = 1.0 - 2.0 * ((np.arange(2**m)[:, None] >> np.arange(m)) & 1)
+        return interval, float(np.mean(np.abs(signs @ differing) >= observed))
+    rng = np.random.default_rng(seed)
+    extreme = 0
+    for rows in _chunks(m, resamples):
+        signs = 1.0 - 2.0 * rng.integers(0, 2, size=(rows, m), dtype=np.int8)
+        extreme += int(np.count_nonzero(np.abs(signs @ differing) >= observed))
+    return interval, (1 + extreme) / (1 + resamples)
+
+
+def _check(n: int, correct: int, k: int) -> None:
+    if not 1 <= k <= n:
+        raise ConfigurationError(f"Expected k between 1 and the {n} samples of a problem; got k = {k}.")
+    if not 0 <= correct <= n:
+        raise ConfigurationError(f"Expected between 0 and {n} right samples of {n}; got {correct}.")
+
+
+def _check_draws(resamples: int, level: float) -> None:
+    if resamples < 1:
+        raise ConfigurationError(f"Expected at least one resample; got {resamples}.", option="resamples")
+    if not 0.0 < level < 1.0:
+        raise ConfigurationError(f"Expected a level between 0 and 1; got {level}.", option="level")
+
+
+def _binomial(n: int, chance: float, most: int) -> FloatArray:
+    """Chances of 0 to min(n, most) successes in n trials, of shape (min(n, most) + 1,)."""
+    if chance >= 1.0:
+        found = np.zeros(min(n, most) + 1)
+        if n <= most:
+            found[n] = 1.0
+        return found
+    yes, no = math.log(chance), math.log1p(-chance)
+    return np.array([
+        math.exp(
+            math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1) + i * yes + (n - i) * no
+        )
+        for i in range(min(n, most) + 1)
+    ])  # fmt: skip
+
+
+def _with_rival(ties: FloatArray, votes: FloatArray, most: int) -> FloatArray:
+    """Multiply a rival in that has at most ``most`` votes; the rows count the rivals that have exactly as many."""
+    k = ties.shape[1] - 1
+    found = np.zeros_like(ties)
+    for number in range(min(most, len(votes) - 1) + 1):
+        added = votes[number] * ties[:, : k + 1 - number]
+        if number < most:
+            found[:, number:] += added
+        else:
+            found[1:, number:] += added[:-1]
+    return found
+
+
+def _draws(problems: int, resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
+    """How often each problem is drawn, in pieces of shape (some, problems) that add up to ``resamples`` rows."""
+    for rows in _chunks(problems, resamples):
+        counts = np.empty((rows, problems))
+        for row in range(rows):
+            drawn = rng.integers(0, problems, size=problems) if problems else np.empty(0, dtype=np.int64)
+            counts[row] = np.bincount(drawn, minlength=problems)
+        yield counts
+
+
+def _chunks(width: int, rows: int) -> Iterator[int]:
+    step = max(1, _CELLS // max(1, width))
+    for start in range(0, rows, step):
+        yield min(step, rows - start)

@@ -1,0 +1,89 @@
+"""The figures of an evaluation as text: rows of a table, with names and units that need no explanation.
+
+Covered: what ``print(result)`` and ``rstar2 eval`` show. Not covered: how the figures are worked out
+(``rstar2_env.evaluation.figures.summary``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from rstar2_env.evaluation.figures.boundary import SETS, Boundary
+from rstar2_env.evaluation.figures.statistics import Interval
+from rstar2_env.evaluation.figures.summary import Estimate, Summary
+
+_USAGE = {"prompt_tokens": "tokens read", "completion_tokens": "tokens written", "cost": "cost"}
+
+NOTHING = "–"
+"""Stands where there is no figure."""
+
+
+def summary_rows(summary: Summary) -> dict[str, str]:
+    """The figures by name, in the order in which they are shown."""
+    scores = {f"  {name}": estimate_text(estimate) for name, estimate in summary.rewards.items()}
+    rows = {
+        "episodes": f"{summary.episodes}",
+        "unavailable": f"{summary.unavailable}",
+        "pass rate": estimate_text(summary.pass_rate, percent=True),
+        "mean reward": estimate_text(summary.reward),
+        **scores,
+        "tool errors, of all calls": estimate_text(summary.tool_error_share, percent=True),
+        "tool errors in correct episodes": estimate_text(summary.tool_error_share_correct, percent=True),
+        "calls by status": tally_text(summary.statuses),
+        "  in correct episodes": tally_text(summary.statuses_correct),
+        "calls an episode": estimate_text(summary.calls),
+        "episodes that used code": estimate_text(summary.code_share, percent=True),
+        "turns": estimate_text(summary.turns),
+        "broken answer formats": estimate_text(summary.broken_formats, percent=True),
+        "cut by a budget": estimate_text(summary.truncated, percent=True),
+        "repeated four-word sequences": estimate_text(summary.repetition, percent=True),
+        "ends": tally_text(summary.ends),
+    }
+    if summary.unusable:
+        rows["replies that could not be played"] = f"{summary.unusable}"
+    for name, what in _USAGE.items():
+        if name in summary.usage:
+            rows[what] = f"{summary.usage[name]:,.0f}" if name != "cost" else f"{summary.usage[name]:.4g}"
+    if summary.tokens.value is not None:
+        rows["tokens an episode"] = estimate_text(summary.tokens)
+    if summary.injected:
+        rows["injected faults"] = tally_text(summary.injected)
+    return rows
+
+
+def estimate_text(estimate: Estimate, *, percent: bool = False) -> str:
+    """A value with its standard error: "0.973 ± 0.004", or in percent; "–" when nothing counts."""
+    if estimate.value is None:
+        return NOTHING
+    scale, unit = (100, " %") if percent else (1, "")
+    text = f"{estimate.value * scale:.{2 if percent else 3}f}"
+    if estimate.error is not None:
+        text += f" ± {estimate.error * scale:.{2 if percent else 3}f}"
+    return text + unit
+
+
+def interval_text(interval: Interval) -> str:
+    """A share with its interval: "41.25 % [33.10, 49.80]"; "–" when nothing counts."""
+    if not math.isfinite(interval.value):
+        return NOTHING
+    text = f"{100 * interval.value:.2f} %"
+    return f"{text} [{100 * interval.low:.2f}, {100 * interval.high:.2f}]" if math.isfinite(interval.low) else text
+
+
+def boundary_text(boundary: Boundary) -> dict[str, str]:
+    """The rows of the boundary sets."""
+    shares = boundary.shares()
+    rows = {
+        name: f"{len(getattr(boundary, name))} of {boundary.problems} problems ({100 * shares[name]:.2f} %)"
+        for name in (*SETS, "consolidation")
+    }
+    before, after = boundary.samples
+    if before != after:
+        rows["samples of a problem"] = f"{before:g} in the baseline, {after:g} here: the sets favour the larger number"
+    return rows
+
+
+def tally_text(tally: Mapping[str, int]) -> str:
+    """Counts by name, the largest first."""
+    return ", ".join(f"{name} {count}" for name, count in sorted(tally.items(), key=lambda item: -item[1])) or NOTHING

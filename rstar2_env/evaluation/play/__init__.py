@@ -1,0 +1,1 @@
+"""Playing the episodes of an evaluation, and the file that records them."""

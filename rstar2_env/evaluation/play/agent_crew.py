@@ -1,0 +1,181 @@
+"""Agents as players of an evaluation: one environment and one agent to each worker thread.
+
+The sandbox and the verifier are shared by all threads of the process. Not covered: what an agent is
+(``rstar2_env.env.agent``).
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import gymnasium as gym
+
+from rstar2_env.core.blocking import run_blocking
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options.declare import typed_options
+from rstar2_env.core.options.parts import read_part
+from rstar2_env.core.stop import Stop
+from rstar2_env.env.agent import AnyAgent
+from rstar2_env.evaluation.figures.scores import NOT_OF_AGENTS, Scores
+from rstar2_env.evaluation.play.crew import Judge, Results, Tasks
+from rstar2_env.evaluation.play.episode import StopPlayingError, play_episode
+from rstar2_env.evaluation.play.plan import Task
+from rstar2_env.evaluation.play.played import Played
+from rstar2_env.rewards.base import Need
+
+MakeEnv = Callable[[], "gym.Env[str, str]"]
+
+
+class AgentCrew:
+    """Plays with an agent.
+
+    Args:
+        make_env: Makes an environment.
+        agent: Name of an agent, or one's own code, alone or with options; or a function that makes one.
+        options: Options of an agent given by name.
+        workers: Threads.
+        judge: Judges chains of thought.
+
+    Attributes:
+        env: The first worker's environment.
+
+    Raises:
+        ConfigurationError: The options do not fit.
+        UnknownNameError: There is no agent of that name.
+    """
+
+    def __init__(
+        self,
+        make_env: MakeEnv,
+        agent: str | Callable[[], AnyAgent],
+        options: Mapping[str, Any],
+        workers: int,
+        judge: Judge | None = None,
+    ) -> None:
+        self._make_env, self._agent, self._options, self._judge = make_env, agent, options, judge
+        first = self._player()
+        self._players = [first]
+        self.env = first.env
+        self._workers = 1 if getattr(first.agent, "interactive", False) else workers
+        said = getattr(first.agent, "determinism", "")
+        self.determinism = str(
+            said or "The agent is given the same seeds; whether it plays the same is its own matter."
+        )
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The agent's name and options, but for those that change no turn."""
+        incidental: Collection[str] = getattr(self._players[0].agent, "incidental", ())
+        options = {name: value for name, value in self._options.items() if name not in incidental}
+        return {"agent": agent_name(self._agent), "agent_options": options}
+
+    @property
+    def lacking(self) -> Mapping[Need, str]:
+        """Tokens and a policy."""
+        return NOT_OF_AGENTS
+
+    def threads(
+        self, tasks: Tasks, count: int, results: Results, stop: Stop, scores: Scores | None = None
+    ) -> Sequence[threading.Thread]:
+        """One thread for each worker that has something to do; see ``Crew``."""
+        while len(self._players) < min(self._workers, count):
+            self._players.append(self._player())
+        return [
+            threading.Thread(
+                target=self._work, args=(player, tasks, results, stop, scores), name="evaluate", daemon=True
+            )
+            for player in self._players
+        ]
+
+    def close(self) -> None:
+        """Close the environments; one that its thread still uses stays open."""
+        for player in self._players:
+            if not player.busy:
+                player.env.close()
+
+    def _player(self) -> _Player:
+        env = self._make_env()
+        if not isinstance(self._agent, str):
+            return _Player(env, self._agent())
+        # By name, not by import: the ground floor knows no agent.
+        package = importlib.import_module("rstar2_env.agents")
+        part = read_part(self._agent, "agent")
+        options = {**self._options, **part.options}
+        dialect = getattr(env.unwrapped, "dialect", None)
+        if dialect is not None and "dialect" in inspect.signature(package.AGENTS.get(part.name)).parameters:
+            options.setdefault("dialect", dialect)
+        return _Player(env, package.make(part.name, **options))
+
+    def _work(self, player: _Player, tasks: Tasks, results: Results, stop: Stop, scores: Scores | None) -> None:
+        player.busy = True
+        task: Task | None = None
+        try:
+            while not stop():
+                task = tasks.take()
+                if task is None:
+                    break
+                with stop.flight():
+                    played = self._play(player, task, stop)
+                    scored = [played] if scores is None else run_blocking(partial(scores.of, played))
+                for one in scored:
+                    results.put(one)
+        except StopPlayingError:
+            pass
+        except BaseException as error:
+            if task is not None:
+                which = task.problem_id or "of its choice"
+                error.add_note(f"While playing episode {task.index} (seed {task.seed}, problem {which}).")
+            results.put(error)
+        finally:
+            player.busy = False
+            results.put(None)
+
+    def _play(self, player: _Player, task: Task, stop: Stop) -> Played:
+        began = time.perf_counter()
+        episode: Episode = play_episode(
+            player.env, player.agent, seed=task.seed, problem=task.problem, draws=task.draws, stopped=stop
+        )
+        episode.group = task.index
+        seconds = time.perf_counter() - began
+        return Played(task, episode, seconds, None if self._judge is None else self._judge(task, episode))
+
+
+@dataclass(slots=True)
+class _Player:
+    """An environment and an agent; one thread uses them."""
+
+    env: gym.Env[str, str]
+    agent: AnyAgent
+    busy: bool = False
+
+
+def typed_agent_options(agent: str | Callable[[], AnyAgent], options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The options of an agent, typed and checked without making it.
+
+    Args:
+        agent: As in ``AgentCrew``.
+        options: What was given.
+
+    Raises:
+        ConfigurationError: There are options for an agent that is a function, or they do not fit.
+    """
+    if not isinstance(agent, str):
+        if options:
+            raise ConfigurationError("agent_options belong to an agent given by name; this one is a function.")
+        return {}
+    part = read_part(agent, "agent")
+    agents = importlib.import_module("rstar2_env.agents").AGENTS
+    return typed_options(f"agent {part.name!r}", agents.get(part.name), options or {})
+
+
+def agent_name(agent: str | Callable[[], AnyAgent]) -> str:
+    """What an agent is called in results."""
+    return agent if isinstance(agent, str) else getattr(agent, "__qualname__", type(agent).__qualname__)

@@ -1,0 +1,143 @@
+"""Who plays an evaluation's episodes, many at a time, and the loop that takes what they played.
+
+Covered: results arrive in the caller's thread, one by one, in the order in which they end; an error or Ctrl-C stops
+what has not begun. Not covered: how an episode is played (``agent_crew``, ``policy_crew``).
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import gymnasium as gym
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.stop import Stop
+from rstar2_env.evaluation.figures.scores import Scores
+from rstar2_env.evaluation.play.plan import Task
+from rstar2_env.evaluation.play.played import Played
+from rstar2_env.rewards.base import Need
+
+Results: TypeAlias = "queue.SimpleQueue[Played | BaseException | None]"
+"""What threads of a crew put: an episode, an error, or ``None`` when a thread ends."""
+
+Judge: TypeAlias = Callable[[Task, Episode], bool | None]
+"""Says whether the chain of an episode is right; called outside the caller's thread, by several threads at once."""
+
+
+class Tasks:
+    """Tasks that several threads take, each once."""
+
+    def __init__(self, tasks: Iterable[Task]) -> None:
+        self._tasks = iter(tasks)
+        self._lock = threading.Lock()
+
+    def take(self) -> Task | None:
+        """The next one; ``None`` when there is none."""
+        with self._lock:
+            return next(self._tasks, None)
+
+
+class Crew(Protocol):
+    """Plays episodes."""
+
+    @property
+    def env(self) -> gym.Env[str, str]:
+        """An environment, for whoever asks what is played; not to be played."""
+        ...
+
+    @property
+    def record(self) -> Mapping[str, Any]:
+        """What it is (``agent`` is its name), as JSON can hold it; an evaluation of another is not resumed."""
+        ...
+
+    @property
+    def determinism(self) -> str:
+        """How far the same seeds give the same episodes, in a sentence."""
+        ...
+
+    @property
+    def lacking(self) -> Mapping[Need, str]:
+        """What it cannot offer to scores, and why, as ``check_needs`` takes it."""
+        ...
+
+    def threads(
+        self, tasks: Tasks, count: int, results: Results, stop: Stop, scores: Scores | None = None
+    ) -> Sequence[threading.Thread]:
+        """Threads that play the tasks, not yet started; each puts ``None`` into ``results`` when it ends.
+
+        Args:
+            tasks: What to play.
+            count: How many they are.
+            results: Takes the episodes, and errors.
+            stop: Once it is requested nothing new begins.
+            scores: Scores the episodes before they are put.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give up what is still in flight, and free environments and engines."""
+        ...
+
+
+def drive(
+    crew: Crew,
+    tasks: Iterable[Task],
+    count: int,
+    take: Callable[[Played], None],
+    stop: Stop,
+    scores: Scores | None = None,
+) -> None:
+    """Let a crew play tasks; returns when all are played, or when it was stopped and what was in flight has ended.
+
+    Ctrl-C stops, where nobody else handles it; a second one does not wait for what is in flight.
+
+    Args:
+        crew: Plays them.
+        tasks: What to play.
+        count: How many they are.
+        take: Called in this thread with every episode that was played.
+        stop: A request to stop.
+        scores: Scores the episodes before they are taken.
+
+    Raises:
+        BaseException: The first error of a thread of the crew, or of ``take``.
+    """
+    results: Results = queue.SimpleQueue()
+    threads = crew.threads(Tasks(tasks), count, results, stop, scores)
+    failure: BaseException | None = None
+    try:
+        for thread in threads:
+            thread.start()
+        working = len(threads)
+        while working:
+            try:
+                try:
+                    result = results.get(timeout=1.0)
+                except queue.Empty:
+                    # A Ctrl-C between taking a result and reading it can lose a thread's last report.
+                    if any(thread.is_alive() for thread in threads):
+                        continue
+                    break
+                if result is None:
+                    working -= 1
+                elif isinstance(result, KeyboardInterrupt):
+                    stop.wish()
+                elif isinstance(result, BaseException):
+                    failure = failure or result
+                    stop.wish()
+                else:
+                    take(result)
+            except KeyboardInterrupt:
+                if stop():
+                    raise
+                stop.wish()
+    except BaseException:
+        stop.wish()
+        raise
+    for thread in threads:
+        thread.join()
+    if failure is not None:
+        raise failure

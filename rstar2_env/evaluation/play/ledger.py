@@ -1,0 +1,88 @@
+"""What is known of an evaluation while it runs: which episodes are there, their tally, and their lines in the file.
+
+Covered: bounded memory, since episodes are kept only where the caller wants them and no file holds them. Not covered:
+the file itself (``rstar2_env.evaluation.play.log``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.evaluation.figures.tally import About, Tally, difficulty_of
+from rstar2_env.evaluation.play.log import EvalLog
+from rstar2_env.evaluation.play.plan import Plan, Task
+from rstar2_env.evaluation.play.played import Played
+
+Words = tuple[str, ...]
+
+
+class Ledger:
+    """Takes the episodes of an evaluation.
+
+    Args:
+        plan: The episodes of the evaluation.
+        judged: Whether a judge is asked about chains of thought.
+        keep: Keep the episodes in memory.
+        mark: Keep the words of the first so many episodes, to compare them with what is played again.
+
+    Attributes:
+        tally: Their counts.
+        count: How many are there.
+        first: By number, what the player said in each of the first episodes.
+    """
+
+    def __init__(self, plan: Plan, *, judged: bool = False, keep: bool = True, mark: int = 0) -> None:
+        self.tally = Tally()
+        self.count = 0
+        self.first: dict[int, Words] = {}
+        self._plan, self._judged, self._mark = plan, judged, mark
+        self._done = bytearray(len(plan))
+        self._kept: dict[int, Episode] | None = {} if keep else None
+        self._log: EvalLog | None = None
+
+    @property
+    def episodes(self) -> tuple[Episode, ...] | None:
+        """The episodes in the order of the plan; ``None`` where they are not kept."""
+        return None if self._kept is None else tuple(self._kept[index] for index in sorted(self._kept))
+
+    def write_to(self, log: EvalLog) -> None:
+        """Write every episode from now on into a file."""
+        self._log = log
+
+    def missing(self) -> Iterator[Task]:
+        """What is still to play."""
+        return (self._plan[index] for index in range(len(self._plan)) if not self._done[index])
+
+    def take_up(self, episode: Episode, about: About) -> None:
+        """Count an episode that the file held already."""
+        self._add(episode, about)
+
+    def take(self, played: Played) -> None:
+        """Count an episode that was played, and write its line."""
+        task = played.task
+        about = About(
+            task.start,
+            "" if task.problem is None else task.problem.source,
+            difficulty_of(task.problem),
+            played.chain,
+            self._judged,
+        )
+        self._add(played.episode, about)
+        if self._log is not None:
+            self._log.write(played.episode, task, about=about, seconds=round(played.seconds, 6))
+
+    def _add(self, episode: Episode, about: About) -> None:
+        index = episode.group
+        self._done[index] = True
+        self.count += 1
+        self.tally.add(episode, about)
+        if self._kept is not None:
+            self._kept[index] = episode
+        if index < self._mark:
+            self.first[index] = words_of(episode)
+
+
+def words_of(episode: Episode) -> Words:
+    """What the player said, turn by turn."""
+    return tuple(message.content for message in episode.messages if message.role == "assistant")

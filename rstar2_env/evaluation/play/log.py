@@ -1,0 +1,253 @@
+"""The file of an evaluation: one JSON line an episode, written as it ends, and read back to resume.
+
+Covered: refusing to overwrite, a last line cut short by a crash, checking that a file belongs to the evaluation that
+resumes it; the file alone, or in the folder of a run (docs/run-folder.md). Not covered: figures
+(``rstar2_env.evaluation.figures.summary``).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeAlias
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.files.folders import check_folder
+from rstar2_env.core.files.lines import (
+    add_line,
+    begin_lines,
+    difference,
+    lock_file,
+    plain,
+    read_lines,
+    refuse_existing,
+    unlock_file,
+    write_json,
+)
+from rstar2_env.core.run_folder import RunWriter, read_run
+from rstar2_env.core.run_folder.layout import EPISODES, EVALUATION_FILE, RUN_FILE, SUMMARY_FILE
+from rstar2_env.evaluation.figures.tally import About
+from rstar2_env.evaluation.play.plan import Plan, Task
+
+_BESIDE = ("start", "sample", "problem_source", "difficulty", "gold", "seconds", "chain", "run")
+"""What a line has beside the episode's record."""
+
+Taken: TypeAlias = Callable[[Episode, About], None]
+"""Told of an episode that a file held already."""
+
+
+class EvalLog:
+    """Writes episodes to a file, or to the folder of a run.
+
+    A path without a suffix, or of a folder, is a run's folder, which has options, events and figures beside the
+    episodes; ``read_run`` reads both.
+
+    Each line is ``Episode.record()`` with ``index`` (its number in the evaluation) in place of ``group``, ``start`` and
+    ``sample`` (which episode of which start it is), ``problem_source`` and ``difficulty``, ``gold`` (the gold answer,
+    when known), ``seconds`` (wall clock), ``chain`` (what a judge said, when one was asked) and ``run`` (what was
+    evaluated, the same in every line).
+
+    Args:
+        path: The file, whose folder is made, or the folder.
+        run: What is evaluated; a file of another run is not resumed.
+        plan: The episodes of the evaluation.
+        resume: Take up a file that exists: keep its episodes, except ``unavailable`` ones and a broken last line. One
+            that does not exist is begun.
+        overwrite: Replace a file that exists.
+        taken: Called for each episode of the plan that the file held already; they are not kept in memory.
+        whole: The samples of a start, where they were scored together: of a start that lacks some, none is kept.
+
+    Attributes:
+        path: The file of the episodes.
+        folder: The folder of the run, if it is one.
+        done: For each episode of the plan, whether the file held it already.
+
+    Raises:
+        ConfigurationError: The file exists and neither was asked for, it is of another run, or cannot be written; or
+            another process writes it.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        run: Mapping[str, Any],
+        plan: Plan,
+        resume: bool = False,
+        overwrite: bool = False,
+        taken: Taken | None = None,
+        whole: int = 1,
+    ) -> None:
+        self.path = Path(path)
+        self.folder: Path | None = None
+        self._writer: RunWriter | None = None
+        if self.path.is_dir() or not self.path.suffix:
+            self.folder, self.path = self.path, self.path / EPISODES / EVALUATION_FILE
+            self._writer = _folder(self.folder, resume=resume, overwrite=overwrite)
+        self.done = bytearray(len(plan))
+        self._run = plain(run)
+        refuse_existing(self.path, resume=resume, overwrite=overwrite)
+        resumed = resume and self.path.exists()
+        if self._writer is not None and not resumed:
+            self._writer.begin(self._run)
+        self._lock = lock_file(self.path)
+        try:
+            kept = self._read(plan, taken, whole) if resumed else ()
+            self._file = begin_lines(self.path, kept)
+            if self._writer is not None and resumed:
+                self._writer.begin(self._run, resumed=0)
+        except BaseException:
+            unlock_file(self._lock)
+            raise
+
+    def write(self, episode: Episode, task: Task, *, about: About | None = None, seconds: float | None = None) -> None:
+        """Add an episode and flush the file.
+
+        Args:
+            episode: The episode.
+            task: Its place in the plan.
+            about: What is known beside it.
+            seconds: Wall-clock seconds of playing it.
+        """
+        about = About() if about is None else about
+        record = episode.record()
+        del record["group"]
+        line = {
+            "index": task.index,
+            "start": task.start,
+            "sample": task.sample,
+            **record,
+            "problem_source": about.source,
+            "difficulty": about.difficulty,
+            "gold": task.problem.answer if task.problem else None,
+            "seconds": seconds,
+            **({"chain": about.chain} if about.judged else {}),
+            "run": self._run,
+        }
+        add_line(self._file, line)
+
+    def end(self, figures: Mapping[str, float | None], summary: Mapping[str, Any], *, interrupted: bool) -> None:
+        """Note the figures of all episodes so far in the run's folder, if there is one.
+
+        Args:
+            figures: By name; ``None`` where there was no data.
+            summary: All that is known, for ``summary.json``.
+            interrupted: Whether episodes are missing.
+        """
+        if self._writer is not None and self.folder is not None:
+            write_json(self.folder / SUMMARY_FILE, summary)
+            self._writer.event("evaluation", 0, figures=figures)
+            self._writer.event("interrupted" if interrupted else "finished", 0)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        unlock_file(self._lock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _read(self, plan: Plan, taken: Taken | None, whole: int) -> Iterator[str]:
+        """The lines that stay, one by one."""
+        run = {**_LATER, **self._run}
+        broken = _broken(self.path, whole) if whole > 1 else frozenset()
+        for number, line, record in read_lines(self.path, "an episode of an evaluation"):
+            try:
+                episode = episode_of(record)
+            except ValueError as error:
+                raise ConfigurationError(
+                    f"{self.path}:{number} is not an episode of an evaluation ({error}); it cannot be resumed."
+                ) from error
+            index = episode.group
+            task = plan[index] if 0 <= index < len(plan) else None
+            theirs = record.get("run")
+            theirs = {**_LATER, **theirs} if isinstance(theirs, Mapping) else theirs
+            if theirs != run or (task is not None and not _fits(episode, task)):
+                other = difference(theirs, run) or "its problems or seeds are others"
+                raise ConfigurationError(
+                    f"{self.path}:{number} belongs to another evaluation: {other}. Resume with the same "
+                    "environment, agent, problems, options and seed, or choose another file."
+                )
+            if not episode.available or (task is not None and (self.done[index] or task.start in broken)):
+                continue
+            yield line + "\n"
+            if task is not None:
+                self.done[index] = True
+                if taken is not None:
+                    taken(episode, About.of_line(index, record))
+
+
+def check_out(path: str | os.PathLike[str], *, resume: bool, overwrite: bool) -> None:
+    """Check that an ``EvalLog`` may write there, before anything is loaded that takes time.
+
+    Raises:
+        ConfigurationError: As ``EvalLog``.
+    """
+    where = Path(path)
+    if where.is_dir() or not where.suffix:
+        _folder(where, resume=resume, overwrite=overwrite)
+    else:
+        refuse_existing(where, resume=resume, overwrite=overwrite)
+
+
+def read_episodes(path: Path, last: int | None = None) -> Iterator[Episode]:
+    """The episodes of an evaluation's file, in the order in which they ended.
+
+    Args:
+        path: The file.
+        last: Number of the last episode that belongs to the evaluation; ``None``: all do.
+    """
+    for _, _, record in read_lines(path, "an episode of an evaluation"):
+        episode = episode_of(record)
+        if last is None or episode.group <= last:
+            yield episode
+
+
+def episode_of(line: Mapping[str, Any]) -> Episode:
+    """The episode of a line that ``EvalLog`` wrote; ``group`` is its number in the evaluation.
+
+    Raises:
+        RecordFormatError: A key is missing, is unknown, or has a value of another form.
+    """
+    if isinstance(line, Mapping) and "index" in line:
+        line = {"group": line["index"], **{name: line[name] for name in line if name != "index"}}
+    return Episode.from_record(line, beside=_BESIDE)
+
+
+_LATER = {"n": 1}
+"""Options that files of earlier versions lack, with what they were."""
+
+
+def _folder(path: Path, *, resume: bool, overwrite: bool) -> RunWriter:
+    check_folder(path, "out")
+    if (path / RUN_FILE).exists():
+        refuse_existing(path, resume=resume, overwrite=overwrite)
+        if (kind := read_run(path).kind) != "evaluation":
+            raise ConfigurationError(
+                f"{path} is the folder of a run of {kind}: choose another one for the evaluation.", option="out"
+            )
+    return RunWriter(path, kind="evaluation", episodes=False)
+
+
+def _broken(path: Path, whole: int) -> frozenset[int]:
+    """The starts of which a file lacks samples that count."""
+    held: dict[int, set[int]] = {}
+    for _, _, record in read_lines(path, "an episode of an evaluation"):
+        try:
+            episode = episode_of(record)
+        except ValueError:
+            continue  # whoever reads it again says so
+        held.setdefault(episode.group // whole, set()).update([episode.group] if episode.available else [])
+    return frozenset(start for start, samples in held.items() if len(samples) < whole)
+
+
+def _fits(episode: Episode, task: Task) -> bool:
+    return episode.seed == task.seed and task.problem_id in (None, episode.problem_id)

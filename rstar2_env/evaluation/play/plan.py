@@ -1,0 +1,120 @@
+"""Which episodes an evaluation plays: the starts, in order, with their seeds, and the samples of each.
+
+A start is what one ``reset`` begins: a problem and a seed. Its samples begin from that same ``reset`` and differ in the
+draws of the player.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import gymnasium as gym
+import numpy as np
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options.declare import Count, check_option
+from rstar2_env.problems import FiniteSource, Problem, ProblemSource, ProblemSpec, choose, load_problems
+from rstar2_env.problems.mixture import with_split
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One episode to play.
+
+    Attributes:
+        index: Its place in the evaluation: the start's number times the samples of each, plus the sample's.
+        seed: Seed of the environment's ``reset``, the same for all samples of a start.
+        problem: Its problem; ``None`` leaves the choice to the environment.
+        start: Number of its start.
+        sample: Which sample of the start it is, from 0.
+        draws: Seed of the player's draws, its own for each sample.
+    """
+
+    index: int
+    seed: int
+    problem: Problem | None
+    start: int = 0
+    sample: int = 0
+    draws: int = 0
+
+    @property
+    def problem_id(self) -> str | None:
+        """The id of its problem, if it has one."""
+        return self.problem.id if self.problem is not None else None
+
+
+class Plan:
+    """The episodes of an evaluation, by their index; they are made when they are asked for.
+
+    Args:
+        problems: The problem of each start; ``None`` leaves the choice to the environment.
+        seed: Of the choice of problems and of every episode.
+        samples: Episodes of each start.
+    """
+
+    def __init__(self, problems: list[Problem] | list[None], seed: int, samples: int = 1) -> None:
+        self.samples = samples
+        self._problems, self._seed = problems, seed
+
+    @property
+    def starts(self) -> int:
+        """How many starts there are."""
+        return len(self._problems)
+
+    def __len__(self) -> int:
+        return self.starts * self.samples
+
+    def __getitem__(self, index: int) -> Task:
+        if not 0 <= index < len(self):
+            raise IndexError(f"The plan has {len(self)} episodes, and none of the index {index}.")
+        start, sample = divmod(index, self.samples)
+        seed = _seed(self._seed, start)
+        # The first sample of a start draws as the only one would.
+        draws = seed if sample == 0 else _seed(self._seed, start, sample)
+        return Task(index, seed, self._problems[start], start, sample, draws)
+
+    def __iter__(self) -> Iterator[Task]:
+        return map(self.__getitem__, range(len(self)))
+
+
+def source_of(env: gym.Env[str, str], problems: ProblemSpec | None, split: str) -> ProblemSource | None:
+    """Return the source of the problems to play; ``None`` if the environment has none.
+
+    Args:
+        env: The environment.
+        problems: What ``load_problems`` takes; ``None`` means the environment's own problems.
+        split: Split of the problems, where the source has splits.
+    """
+    if problems is not None:
+        return load_problems(problems, split=split)
+    own = getattr(env.unwrapped, "problems", None)
+    return with_split(own, split) if isinstance(own, ProblemSource) else None
+
+
+def plan_of(source: ProblemSource | None, episodes: int | None, seed: int, samples: int = 1) -> Plan:
+    """The episodes of an evaluation, in order.
+
+    Args:
+        source: Where the problems come from; ``None`` leaves the choice to the environment, by the episode's seed.
+        episodes: How many starts; ``None`` plays every problem of a finite source.
+        seed: Of the choice and of every episode.
+        samples: Episodes of each start.
+
+    Raises:
+        ConfigurationError: There is no such number of episodes.
+    """
+    check_option("episodes", episodes, Count | None)
+    problems: list[Problem] | list[None]
+    if episodes is None:
+        if not isinstance(source, FiniteSource):
+            what = f"{source.name} never ends" if source else "The environment has no list of problems"
+            raise ConfigurationError(f"{what}: say how many episodes to play.", option="episodes")
+        problems = list(source)
+    else:
+        problems = [None] * episodes if source is None else choose(source, episodes, seed=seed)
+    return Plan(problems, seed, samples)
+
+
+def _seed(seed: int, *place: int) -> int:
+    return int(np.random.SeedSequence(entropy=seed, spawn_key=place).generate_state(1)[0])

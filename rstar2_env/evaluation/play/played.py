@@ -1,0 +1,25 @@
+"""``Played``: an episode of an evaluation as its player hands it over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.evaluation.play.plan import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """An episode that was played.
+
+    Attributes:
+        task: What was to be played.
+        episode: What came of it; ``episode.group`` is its index.
+        seconds: Wall-clock seconds of playing it.
+        chain: What a judge said of its chain of thought; ``None`` where none was asked, or none replied.
+    """
+
+    task: Task
+    episode: Episode
+    seconds: float
+    chain: bool | None = None

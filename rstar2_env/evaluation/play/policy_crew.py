@@ -1,0 +1,315 @@
+"""A model as player of an evaluation: the policy's own tool loop over an engine, token for token as in training.
+
+Every episode is a coroutine in one event loop; environments run in threads. Not covered: loading a model
+(``rstar2_env.rollout.pretrained``), the loop itself (``rstar2_env.rollout.player``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import Rstar2Error
+from rstar2_env.core.options.declare import CheckedOptions, call_with_options, option
+from rstar2_env.core.stop import Stop
+from rstar2_env.evaluation.figures.scores import OfferedPolicy, Scores, options_of
+from rstar2_env.evaluation.figures.tally import cause_of
+from rstar2_env.evaluation.play.agent_crew import MakeEnv
+from rstar2_env.evaluation.play.crew import Judge, Results, Tasks
+from rstar2_env.evaluation.play.plan import Task
+from rstar2_env.evaluation.play.played import Played
+from rstar2_env.rewards.base import Need
+
+if TYPE_CHECKING:
+    from rstar2_env.rollout import ChatCodec, Engine, Player
+
+NAME = "policy"
+"""Name of this player in results."""
+
+_ENOUGH_FAILED = 8
+_JUDGES = 16
+
+
+class NothingPlayedError(Rstar2Error, RuntimeError):
+    """Every episode so far ended ``unavailable``; the message says why one did."""
+
+
+@dataclass(frozen=True)
+class PolicyOptions(CheckedOptions):
+    """How a model is loaded, how it samples, and what an episode may use; the names are those of training.
+
+    Attributes:
+        temperature: Sampling temperature; 0 is greedy.
+        top_p: Nucleus sampling threshold; 1 disables it.
+        top_k: Sample from the k most likely tokens; 0 disables it.
+        max_episode_tokens: Token budget of an episode after its prompt, including the environment's tokens.
+        max_turn_tokens: Token budget of one turn; ``None`` allows what is left of the episode's budget.
+        max_episode_seconds: Wall-clock limit of an episode in seconds, not counting its time in the engine's queue;
+            ``None`` for no limit. With a limit the figures depend on the machine's load.
+        max_in_flight: Largest number of episodes played at the same time.
+        revision: Branch, tag or commit of a model on the hub.
+        dtype: Precision; ``"auto"`` is bfloat16 on an accelerator that supports it, else float32.
+        attn_implementation: Attention of transformers; ``None`` lets it choose.
+        trust_remote_code: Run the code that comes with a model on the hub.
+        chat_template: ``"chatml"``, a Jinja template, or ``None`` for the tokenizer's own.
+        chat_template_options: Variables passed to the template.
+
+    Raises:
+        ConfigurationError: A value is out of its range.
+    """
+
+    temperature: float = option(1.0, least=0)
+    top_p: float = option(1.0, above=0, most=1)
+    top_k: int = option(0, least=0)
+    max_episode_tokens: int = option(4096, least=1)
+    max_turn_tokens: int | None = option(None, least=1)
+    max_episode_seconds: float | None = option(None, above=0, unit="seconds")
+    max_in_flight: int = option(256, least=1)
+    revision: str | None = None
+    dtype: str = option("auto", choices=("auto", "float32", "bfloat16", "float16"))
+    attn_implementation: str | None = None
+    trust_remote_code: bool = False
+    chat_template: str | None = None
+    chat_template_options: dict[str, Any] = field(default_factory=dict)
+
+    def loading(self) -> dict[str, Any]:
+        """What decides how the model is loaded."""
+        sampling = ("temperature", "top_p", "top_k", "max_episode_tokens", "max_turn_tokens", "max_episode_seconds")
+        return {name: value for name, value in asdict(self).items() if name not in sampling}
+
+    def sampled(self) -> dict[str, Any]:
+        """What decides the tokens of an episode: all but how many are played at once."""
+        return {name: value for name, value in asdict(self).items() if name != "max_in_flight"}
+
+
+def policy_options(given: Mapping[str, Any] | PolicyOptions | None) -> PolicyOptions:
+    """The options of a model that plays, of a mapping of their names.
+
+    Raises:
+        ConfigurationError: There is no such option, or a value is out of its range.
+    """
+    if isinstance(given, PolicyOptions):
+        return given
+    made: PolicyOptions = call_with_options("model", PolicyOptions, given or {}, prefix="model.")
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model in an engine, which several evaluations may share; whoever opened it closes it.
+
+    Attributes:
+        path: Folder or name of the model.
+        engine_name: Name of the engine.
+        engine: Generates.
+        chat: Renders the conversation as ids.
+        determinism: How far the engine gives the same tokens for the same seeds.
+    """
+
+    path: str
+    engine_name: str
+    engine: Engine
+    chat: ChatCodec
+    determinism: str
+
+    def close(self) -> None:
+        """Close the engine."""
+        self.engine.close()
+
+
+def load_policy(
+    path: str, options: PolicyOptions, *, engine: str, engine_options: Mapping[str, Any], seed: int
+) -> LoadedModel:
+    """Load a model into an engine.
+
+    Args:
+        path: Folder or hub name of the model.
+        options: How.
+        engine: Name of the engine.
+        engine_options: Its options.
+        seed: Seeds draws without a seed of their own.
+
+    Raises:
+        ConfigurationError: There is no such model, or an option does not fit.
+        UnknownNameError: There is no such engine.
+        MissingExtraError: A package is not installed.
+    """
+    # Imported here: torch takes seconds, and agents need none.
+    from rstar2_env.rollout.engines.registry import ENGINES
+    from rstar2_env.rollout.pretrained import Pretrained, open_pretrained
+
+    described = Pretrained(
+        path,
+        engine,
+        dict(engine_options),
+        options.revision,
+        options.dtype,
+        options.attn_implementation,
+        options.trust_remote_code,
+        options.chat_template,
+        dict(options.chat_template_options),
+    )
+    made, chat = open_pretrained(described, max_rows=options.max_in_flight, seed=seed)
+    return LoadedModel(path, engine, made, chat, ENGINES.get(engine).determinism)
+
+
+class PolicyCrew:
+    """Plays with a model.
+
+    Args:
+        make_env: Makes an environment.
+        model: The model in its engine; it stays open.
+        options: How it samples, and what an episode may use.
+        judge: Judges chains of thought.
+
+    Attributes:
+        env: An environment for whoever asks what is played.
+    """
+
+    def __init__(
+        self, make_env: MakeEnv, model: LoadedModel, options: PolicyOptions, judge: Judge | None = None
+    ) -> None:
+        from rstar2_env.rollout import Budget, Player, SamplingParams
+
+        self._options, self._judge = options, judge
+        self._model = model
+        self.env: gym.Env[str, str] = make_env()
+        self._player: Player = Player(
+            make_env,
+            model.engine,
+            model.chat,
+            sampling=SamplingParams(
+                max_tokens=1, temperature=options.temperature, top_p=options.top_p, top_k=options.top_k
+            ),
+            budget=Budget(
+                tokens=options.max_episode_tokens,
+                turn_tokens=options.max_turn_tokens,
+                wall_s=options.max_episode_seconds,
+            ),
+            max_in_flight=options.max_in_flight,
+        )
+        self._ended = self._failed = 0
+        self._running: tuple[asyncio.AbstractEventLoop, asyncio.Task[None]] | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The model, the engine, and how it samples."""
+        return {
+            "agent": NAME,
+            "model": self._model.path,
+            "engine": self._model.engine_name,
+            "model_options": self._options.sampled(),
+        }
+
+    @property
+    def determinism(self) -> str:
+        """The engine's."""
+        return self._model.determinism
+
+    @property
+    def lacking(self) -> Mapping[Need, str]:
+        """Log-probabilities, where the engine computes none of given tokens."""
+        from rstar2_env.rollout.engine import Scores as ScoresTokens
+
+        if isinstance(self._model.engine, ScoresTokens):
+            return {}
+        why = f"which the engine {self._model.engine_name!r} does not compute for given tokens: use transformers."
+        return {"lm": why}
+
+    def threads(
+        self, tasks: Tasks, count: int, results: Results, stop: Stop, scores: Scores | None = None
+    ) -> Sequence[threading.Thread]:
+        """One thread with an event loop; see ``Crew``."""
+        in_flight = min(count, self._options.max_in_flight)
+
+        def run() -> None:
+            try:
+                asyncio.run(self._play_all(tasks, in_flight, results, stop, scores))
+            except asyncio.CancelledError:
+                pass
+            except BaseException as error:
+                results.put(error)
+            finally:
+                results.put(None)
+
+        self._thread = threading.Thread(target=run, name="evaluate", daemon=True)
+        return [self._thread]
+
+    def close(self) -> None:
+        """Cancel what is in flight and close the environments."""
+        if self._running is not None and self._thread is not None and self._thread.is_alive():
+            loop, running = self._running
+            with contextlib.suppress(RuntimeError):  # the loop has just closed
+                loop.call_soon_threadsafe(running.cancel)
+            self._thread.join()
+        self._player.close()
+        self.env.close()
+
+    async def _play_all(
+        self, tasks: Tasks, in_flight: int, results: Results, stop: Stop, scores: Scores | None
+    ) -> None:
+        current = asyncio.current_task()
+        assert current is not None
+        self._running = (asyncio.get_running_loop(), current)
+        # Of episodes that play, those that scores branch off among them.
+        room = asyncio.Semaphore(self._options.max_in_flight)
+        offer = partial(OfferedPolicy, self._player, room)
+        with ThreadPoolExecutor(_JUDGES, thread_name_prefix="rstar2-judge") as judges:
+
+            async def play_some() -> None:
+                while not stop() and (task := tasks.take()) is not None:
+                    with stop.flight():
+                        async with room:
+                            played = await self._play(task, judges)
+                        scored = [played] if scores is None else await scores.of(played, offer)
+                    for one in scored:
+                        results.put(one)
+                    self._check(played.episode)
+
+            players = [asyncio.create_task(play_some()) for _ in range(in_flight)]
+            try:
+                await asyncio.gather(*players)
+            finally:
+                for player in players:
+                    player.cancel()
+                await asyncio.gather(*players, return_exceptions=True)
+
+    async def _play(self, task: Task, judges: ThreadPoolExecutor) -> Played:
+        began = time.perf_counter()
+        episode = await self._player.episode(
+            group=task.index, seed=task.seed, options=options_of(task), sampling_seed=task.draws
+        )
+        seconds = time.perf_counter() - began
+        episode.usage = _usage(episode)
+        chain = None
+        if self._judge is not None:
+            chain = await asyncio.get_running_loop().run_in_executor(judges, self._judge, task, episode)
+        return Played(task, episode, seconds, chain)
+
+    def _check(self, episode: Episode) -> None:
+        """Raise once nothing at all could be played: the reason is then not in the episodes."""
+        self._ended += 1
+        self._failed += episode.failed
+        if self._ended == self._failed == _ENOUGH_FAILED:
+            raise NothingPlayedError(f"None of the first {self._ended} episodes could be played: {cause_of(episode)}")
+
+
+def _usage(episode: Episode) -> dict[str, float]:
+    """What the turns took, in the words of endpoints: tokens that were read, cached or not, and written."""
+    prompt = len(episode.prompt_ids)
+    return {
+        "requests": float(episode.turns),
+        "prompt_tokens": float(sum(prompt + turn.start for turn in episode.steps)),
+        "completion_tokens": float(episode.policy_tokens),
+    }

@@ -1,0 +1,46 @@
+"""Plays some episodes a second time: how deterministic a player is, measured rather than promised."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rstar2_env.core.stop import Stop
+from rstar2_env.evaluation.play.crew import Crew, drive
+from rstar2_env.evaluation.play.ledger import Words, words_of
+from rstar2_env.evaluation.play.plan import Plan
+from rstar2_env.evaluation.play.played import Played
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """How many episodes came out the same when they were played again from the same seeds.
+
+    Attributes:
+        episodes: Episodes that were played again.
+        same: Those of them in which the player said the same, character for character.
+    """
+
+    episodes: int
+    same: int
+
+    def record(self) -> dict[str, Any]:
+        """The two numbers."""
+        return asdict(self)
+
+
+def repeats_of(crew: Crew, plan: Plan, first: dict[int, Words]) -> Repeats:
+    """Play episodes again.
+
+    Args:
+        crew: Plays them.
+        plan: The episodes of the evaluation.
+        first: By number, what the player said in those to play again.
+    """
+    again: dict[int, Words] = {}
+
+    def take(played: Played) -> None:
+        again[played.task.index] = words_of(played.episode)
+
+    drive(crew, [plan[index] for index in sorted(first)], len(first), take, Stop())
+    return Repeats(len(again), sum(words == first[index] for index, words in again.items()))

@@ -1,0 +1,33 @@
+"""Gold answers for parts that need them come from the source of the environment that trains."""
+
+import pytest
+from letter_env import LetterEnv
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.problems import FixedSource, Problem
+from rstar2_env.trainers.backends.trl.run import players
+from rstar2_env.trainers.backends.trl.run.players import gold_answers
+from rstar2_env.trainers.base import TRAINERS
+
+ASKED = [{"id": "q1", "question": "6 times 7?", "answer": "42"}]
+
+
+def config(env, **options):
+    return TRAINERS.get("igpo").configure({"model": "m", "env": env, "env_options": options})
+
+
+def test_the_answer_of_a_problem_is_found_by_its_id():
+    assert gold_answers(config("rstar2/MathTool-v0", problems=ASKED))("q1") == "42"
+
+
+def test_a_problem_without_an_answer_is_refused(monkeypatch):
+    """As a source of one's own may have."""
+    source = FixedSource([Problem("q2", "Why?", " ")])
+    monkeypatch.setattr(players, "problem_source", lambda config, split: source)
+    with pytest.raises(ConfigurationError, match="'q2' has none"):
+        gold_answers(config("rstar2/MathTool-v0", problems=ASKED))("q2")
+
+
+def test_an_environment_without_problems_is_refused_before_anything_is_played():
+    with pytest.raises(ConfigurationError, match="no problems with one: choose one that has, such as rstar2/MathTool"):
+        gold_answers(config(LetterEnv))

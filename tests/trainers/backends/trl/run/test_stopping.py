@@ -1,0 +1,221 @@
+"""Ctrl-C and SIGTERM in a run: nothing of it is lost, and it goes on where it was."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+from letter_env import LetterEnv
+from places import SUPPORT
+from transformers import AutoModelForCausalLM, TrainerCallback
+
+from rstar2_env import trainers
+from rstar2_env.core.run_folder import read_run
+from rstar2_env.trainers.backends.trl.run.stopping import Stopping
+from rstar2_env.trainers.record.resume import TrainingStopped
+
+pytestmark = pytest.mark.train
+
+PLAYED = 4 * 4
+"""Episodes, of one turn, in each step of these runs."""
+
+
+class Signals(LetterEnv):
+    """Sends a signal to this process in the turn of a number, of all that are played."""
+
+    turns_played = 0
+    at = number = -1
+
+    def step(self, action):
+        Signals.turns_played += 1
+        if Signals.turns_played == Signals.at:
+            os.kill(os.getpid(), Signals.number)
+            time.sleep(0.3)  # the turn goes on while the signal is handled
+        return super().step(action)
+
+
+@pytest.fixture(autouse=True)
+def handlers():
+    """Every test leaves the handlers of signals as they were."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    assert {number: signal.getsignal(number) for number in before} == before
+
+
+def train(options, *, at=-1, number=-1, callbacks=(), **changes):
+    Signals.turns_played, Signals.at, Signals.number = 0, at, number
+    trainer = trainers.make("grpo", **{**options, "env": Signals, "steps": 4, **changes}, callbacks=list(callbacks))
+    try:
+        return trainer.train()
+    finally:
+        trainer.close()
+
+
+def weights(folder):
+    return AutoModelForCausalLM.from_pretrained(folder).state_dict()
+
+
+def goes_on(options, tmp_path, **changes):
+    """A stopped run ends where an unbroken one does, with one line of metrics for each step and no lost episodes."""
+    resumed = train(options, resume=True, **changes)
+    whole = train({**options, "output_dir": str(tmp_path / "whole")}, **changes)
+    expected, found = weights(whole.model_dir), weights(resumed.model_dir)
+    distance = max((found[name] - value).abs().max().item() for name, value in expected.items())
+    assert distance < 1e-4, distance
+    for folder in (whole.output_dir, resumed.output_dir):
+        lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        steps = [line for line in lines if "loss" in line]
+        assert [line["step"] for line in steps] == [1, 2, 3, 4]
+        assert any(line["grad_norm"] > 0 for line in steps[2:]), "the steps after the stop move the weights"
+    names = [sorted(path.name for path in (run.output_dir / "episodes").iterdir()) for run in (whole, resumed)]
+    assert names[0] == names[1]
+
+
+@pytest.mark.parametrize(("number", "raised"), [(signal.SIGINT, TrainingStopped), (signal.SIGTERM, SystemExit)])
+def test_a_signal_in_a_rollout_abandons_it_and_keeps_the_steps_before(letter_options, tmp_path, capfd, number, raised):
+    with pytest.raises(raised) as caught:
+        train(letter_options, at=PLAYED + 3, number=number)
+    if raised is SystemExit:
+        assert caught.value.code == 128 + signal.SIGTERM
+    folder = tmp_path / "run"
+    assert [path.name for path in folder.glob("checkpoint-*")] == ["checkpoint-1"]
+    assert not (folder / "final").exists()
+    assert not list((folder / "episodes").glob("train-000002*")), "what is abandoned counts for nothing"
+    said = capfd.readouterr().err
+    assert f"{signal.Signals(number).name}: abandoning the rollout in progress" in said
+    assert "Stopped after step 1 of 4: checkpoint-1 is in" in said
+    assert read_run(folder).events[-1]["event"] == "interrupted"
+    goes_on(letter_options, tmp_path)
+
+
+def test_a_signal_in_the_first_rollout_leaves_a_run_to_go_on_with(letter_options, tmp_path):
+    with pytest.raises(TrainingStopped, match="after step 0 of 4"):
+        train(letter_options, at=3, number=signal.SIGINT)
+    goes_on(letter_options, tmp_path)
+
+
+def test_a_run_of_adapters_with_a_reference_goes_on_too(letter_options, tmp_path):
+    options = {**letter_options, "learning_rate": 3e-2}
+    changes = {"lora_rank": 2, "loss": ["ppo_clip", "kl:coef=0.1"]}
+    with pytest.raises(TrainingStopped, match="after step 2 of 4"):
+        train(options, at=2 * PLAYED + 3, number=signal.SIGINT, **changes)
+    goes_on(options, tmp_path, **changes)
+
+
+def test_a_signal_in_an_evaluation_keeps_the_step_that_it_follows(letter_options, tmp_path):
+    evaluation = {"eval": {"every": 2, "episodes": 6, "env_options": {}}}
+    with pytest.raises(TrainingStopped, match="after step 2 of 4"):
+        train(letter_options, at=6 + 2 * PLAYED + 3, number=signal.SIGINT, **evaluation)
+    resumed = train(letter_options, resume=True, **evaluation)
+    assert resumed.history[-1]["step"] == 4
+
+
+class InTheStep(TrainerCallback):
+    """Sends signals just before the optimizer's second step."""
+
+    def __init__(self, *numbers):
+        self.numbers = numbers
+
+    def on_pre_optimizer_step(self, args, state, control, **kwargs):
+        if state.global_step == 1:
+            for number in self.numbers:
+                os.kill(os.getpid(), number)
+                time.sleep(0.05)
+
+
+def test_a_signal_in_an_optimizer_step_lets_it_end(letter_options, tmp_path, capfd):
+    with pytest.raises(TrainingStopped, match=r"after step 2 of 4.*checkpoint-2"):
+        train(letter_options, callbacks=[InTheStep(signal.SIGINT)])
+    assert "SIGINT: finishing the step in progress" in capfd.readouterr().err
+    assert Signals.turns_played == 2 * PLAYED
+    goes_on(letter_options, tmp_path, callbacks=[InTheStep()])
+
+
+def test_the_second_signal_ends_the_run_at_once(letter_options, tmp_path):
+    with pytest.raises(KeyboardInterrupt) as caught:
+        train(letter_options, callbacks=[InTheStep(signal.SIGINT, signal.SIGINT)], save_every=100)
+    assert not isinstance(caught.value, TrainingStopped)
+    assert not list((tmp_path / "run").glob("checkpoint-*"))
+
+
+def test_a_signal_in_the_last_step_ends_a_run_that_is_complete(letter_options, tmp_path):
+    with pytest.raises(TrainingStopped, match="the run is complete"):
+        train(letter_options, callbacks=[InTheStep(signal.SIGINT)], steps=2)
+    assert weights(tmp_path / "run" / "final")
+
+
+def test_a_launcher_that_repeats_a_signal_does_not_end_processes_at_once(tmp_path):
+    stopping = Stopping(tmp_path, lambda number: number, alone=False, speaks=False)
+    with stopping.listening():
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)
+    assert stopping.number == signal.SIGINT
+
+
+TWO = """
+import itertools, json, os, sys
+from letter_env import LetterEnv
+from rstar2_env import trainers
+
+RANK = int(os.environ["RANK"])
+turns = itertools.count(1)
+
+class Told(LetterEnv):
+    def step(self, action):
+        if next(turns) == 12 and RANK == 1 and int(sys.argv[2]):
+            os.kill(os.getpid(), int(sys.argv[2]))
+        return super().step(action)
+
+trainer = trainers.make("grpo", env=Told, **json.loads(sys.argv[1]))
+try:
+    trainer.train()
+finally:
+    trainer.close()
+"""
+
+
+def on_two_processes(options, number=0):
+    """Run on two processes, of which the second gets a signal; return their exit codes and what they said."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    world = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", TWO, json.dumps(options), str(int(number))],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(SUPPORT), **world, "RANK": rank, "LOCAL_RANK": rank},
+        )
+        for rank in ("0", "1")
+    ]
+    try:
+        said = [process.communicate(timeout=800)[1] for process in ranks]
+        return [process.returncode for process in ranks], said
+    finally:
+        for process in ranks:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            process.wait()
+
+
+@pytest.mark.slow
+def test_two_processes_stop_after_the_same_step_when_one_is_told(letter_options, tmp_path):
+    options = {**letter_options, "steps": 4, "threads": 1, "process_timeout_s": 60}
+    del options["env"]
+    codes, said = on_two_processes(options, signal.SIGTERM)
+    assert codes == [143, 143], said
+    # The signal came in the second rollout, of 8 turns in each process.
+    assert "Stopped after step 2 of 4" in said[0]
+    assert "Stopped after" not in said[1]
+    assert (tmp_path / "run" / "checkpoint-2").exists()
+    codes, said = on_two_processes({**options, "resume": True})
+    assert codes == [0, 0], said
+    steps = [line["step"] for line in read_run(tmp_path / "run").metrics()]
+    assert steps == [1, 2, 3, 4]

@@ -1,0 +1,1 @@
+"""The loss on TRL: rows, micro-batches, forward passes, and the objective."""

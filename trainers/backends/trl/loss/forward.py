@@ -1,0 +1,216 @@
+"""Forward passes: the log-probabilities of the policy's tokens, without the logits of a whole row at once.
+
+The head is TRL's fused one (``fused_head``), which folds the vocabulary in tiles and computes only what has a label.
+Rows begin at the first column and are padded on the right: nothing that a token attends to in a causal model is
+padding, so no mask is needed, and attention without one takes the fast path of ``scaled_dot_product_attention``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from peft import PeftModel
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from ..sharding.fsdp2 import release, shard
+from .adapter_reference import AdapterReference
+from .fused_head import put_head
+from .micro_batches import IGNORED, MicroBatch
+
+Autocast = Callable[[], AbstractContextManager[None]]
+
+
+@dataclass(slots=True)
+class Scores:
+    """What a forward pass says of each predicted token, (B, W - 1), 0 where there is no label.
+
+    Attributes:
+        logp: Log-probability of the token.
+        entropy: Entropy of the distribution it was drawn from, in nats.
+        mean_logp: Mean of the log-probabilities of the whole vocabulary there, without a gradient; ``None`` where the
+            head was not asked for it.
+        sum_squares: Sum of the squared probabilities of the whole vocabulary there; as ``mean_logp``.
+        embedding: Mean of the last layer over the policy's tokens of each row, (B, H); ``None`` where it was not asked
+            for.
+        balance: Load-balancing loss of a mixture of experts; ``None`` elsewhere.
+    """
+
+    logp: Tensor
+    entropy: Tensor
+    mean_logp: Tensor | None = None
+    sum_squares: Tensor | None = None
+    embedding: Tensor | None = None
+    balance: Tensor | None = None
+
+
+def score(model: Any, batch: MicroBatch, autocast: Autocast, *, balance: bool = False, embed: bool = False) -> Scores:
+    """Run the model on a micro-batch.
+
+    Args:
+        model: A model with a fused head, wrapped or not.
+        batch: The rows.
+        autocast: Precision of the computation.
+        balance: Whether to compute the load-balancing loss of a mixture of experts.
+        embed: Whether to compute the embeddings of the rows.
+    """
+    inputs: dict[str, Any] = {"input_ids": batch.ids, "labels": batch.labels, "fused_lm_head": True}
+    if balance:
+        # Tokens of the padding must not count as load of their experts.
+        inputs |= {"attention_mask": batch.attention, "output_router_logits": True}
+    elif not causal(model):
+        inputs["attention_mask"] = batch.attention
+    with autocast(), _last_layer(model, wanted=embed) as seen:
+        output = model(**inputs)
+    entropy = output.log_probs.detach() * 0 if output.entropy is None else output.entropy
+    squares = output.log_sum_sq_probs
+    return Scores(
+        output.log_probs.float(),
+        entropy.float(),
+        mean_logp=None if output.mean_logits is None else output.mean_logits.float(),
+        sum_squares=None if squares is None else squares.float().exp() * (batch.labels[:, 1:] != IGNORED),
+        embedding=_pooled(seen[0], batch.mask) if seen else None,
+        balance=output.aux_loss if balance else None,
+    )
+
+
+@contextmanager
+def _last_layer(model: Any, *, wanted: bool) -> Iterator[list[Tensor]]:
+    """Keep what the last layer gives, (B, W, H), in the list; the output of a fused head does not hold it."""
+    seen: list[Tensor] = []
+    if not wanted:
+        yield seen
+        return
+    backbone = _base(model).base_model
+    hook = backbone.register_forward_hook(lambda *call: seen.append(call[-1].last_hidden_state))
+    try:
+        yield seen
+    finally:
+        hook.remove()
+
+
+def _pooled(hidden: Tensor, mask: Tensor) -> Tensor:
+    """Mean of (B, W, H) over the tokens of the mask, which begins at the second column; zeros without one."""
+    chosen = mask[..., None].to(torch.float32)
+    return (hidden[:, 1:].float() * chosen).sum(1) / chosen.sum(1).clamp(min=1.0)
+
+
+def causal(model: Any) -> bool:
+    """Whether every token attends to earlier ones alone, so that padding on the right needs no mask."""
+    config = _plain(model).config.get_text_config()
+    return bool(getattr(config, "is_causal", True)) and not getattr(config, "use_bidirectional_attention", False)
+
+
+class Reference:
+    """The model that the policy is compared with: the policy as it was when the run began, or was last reset.
+
+    With adapters it is the policy itself with those that it began with (``AdapterReference``); else it is a copy in the
+    precision of the computation.
+
+    Args:
+        model: The policy before any head was put on it by the trainer; ``None`` where the trainer puts new adapters on
+            it.
+        dtype: Precision of the copy.
+        temperature: Temperature of the log-probabilities.
+        copied: Whether to take a copy; without, the model itself is frozen, which nobody else may use then.
+
+    Attributes:
+        moved: Whether it is no longer what the run began with, so that checkpoints must hold it.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel | PeftModel | None,
+        dtype: torch.dtype,
+        temperature: float,
+        *,
+        copied: bool = True,
+    ) -> None:
+        self.model: nn.Module | None = None
+        self.moved = False
+        self._adapters = AdapterReference(model if isinstance(model, PeftModel) else None)
+        if model is not None and not isinstance(model, PeftModel):
+            self.model = frozen_copy(model, dtype) if copied else model.requires_grad_(False).eval()
+            put_head(self.model, temperature, ("entropy",))
+
+    @property
+    def adapters(self) -> bool:
+        """Whether it is the policy with other adapters than it trains."""
+        return self._adapters.changed
+
+    def to(self, device: torch.device) -> None:
+        """Move the copy to a device."""
+        if self.model is not None:
+            self.model.to(device)
+
+    def divide(self, policy: Any, device: torch.device, compute: torch.dtype) -> None:
+        """Divide the copy among the processes, as FSDP2 has divided the policy."""
+        if self.model is None:
+            self._adapters.follow(_plain(policy))
+        else:
+            shard(self.model, device, compute, trained=False)
+
+    def score(self, policy: Any, batch: MicroBatch, autocast: Autocast) -> Tensor:
+        """Return the log-probabilities of the policy's tokens, (B, W - 1)."""
+        with torch.no_grad():
+            if self.model is not None:
+                return score(self.model, batch, autocast).logp
+            with self._adapters.active(_plain(policy)):
+                return score(policy, batch, autocast).logp
+
+    def reset(self, policy: Any) -> None:
+        """Become a copy of the policy as it is now."""
+        if self.model is None:
+            self._adapters.reset(_plain(policy))
+        else:
+            release(_plain(policy))
+            self.load_state_dict(_plain(policy).state_dict())
+        self.moved = True
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return the weights of the copy, or the values of the adapters."""
+        return self._adapters.state_dict() if self.model is None else dict(self.model.state_dict())
+
+    def comparable(self, policy: Any) -> dict[str, Tensor]:
+        """Return tensors of the names, shapes and divisions that ``state_dict`` has once the reference has moved."""
+        return self._adapters.values_of(_plain(policy)) if self.model is None else dict(self.model.state_dict())
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Take weights over into the copy, in its precision, or values of the adapters."""
+        self.moved = True
+        if self.model is None:
+            self._adapters.load_state_dict(state)
+        else:
+            self.model.load_state_dict(state)
+
+
+def set_head(model: Any, temperature: float, outputs: Collection[str] = ("entropy",), *, cast: bool = False) -> None:
+    """Put the fused head on a model, wrapped or not, in place of one that it may have; see ``put_head``."""
+    put_head(_base(model), temperature, outputs, cast=cast)
+
+
+def _base(model: Any) -> Any:
+    """The causal language model inside data parallelism and adapters."""
+    plain = _plain(model)
+    return plain.get_base_model() if hasattr(plain, "get_base_model") else plain
+
+
+def _plain(model: Any) -> Any:
+    """The model inside what data parallelism wraps around it."""
+    return model.module if hasattr(model, "module") else model
+
+
+def frozen_copy(model: nn.Module, dtype: torch.dtype) -> nn.Module:
+    """A copy of a model that does not train, in another precision."""
+    # Cast weight by weight: a second copy in the precision of training would not fit beside the first.
+    cast: dict[int, Any] = {
+        id(weights): nn.Parameter(weights.detach().to(dtype, copy=True), requires_grad=False)
+        for weights in model.parameters()
+    }
+    frozen: nn.Module = deepcopy(model, cast)
+    return frozen.eval()

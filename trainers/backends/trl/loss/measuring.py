@@ -1,0 +1,103 @@
+"""``Measuring``: what advantages need to know of the policy beside the rewards, measured in passes without a gradient.
+
+The passes are the trainer's own, in its micro-batches, so it does not matter which engine plays. Measured are the
+episodes that train, at the temperature of the sampling. Not covered: problems whose source gives no gold answer by id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import takewhile
+from typing import Any
+
+import numpy as np
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.row import Row
+
+from ....advantages.base import Advantage
+from ..trainer import CollectorTrainer
+from .forward import score
+from .micro_batches import taken_out
+
+Encode = Callable[[str], "list[int]"]
+
+
+class Measuring:
+    """Measures the policy for a collector; see ``Measure``.
+
+    Args:
+        trainer: Computes the passes.
+        encode: Turns text into token ids, special tokens apart.
+        answer: The gold answer of a problem by its id; ``None`` where no advantage asks for one.
+        temperature: The temperature of the sampling now.
+        prepare: Called before the passes; frees the memory of an engine.
+    """
+
+    def __init__(
+        self,
+        trainer: CollectorTrainer,
+        *,
+        encode: Encode,
+        answer: Callable[[str], str] | None,
+        temperature: Callable[[], float],
+        prepare: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._trainer, self._encode, self._answer = trainer, encode, answer
+        self._temperature, self._prepare = temperature, prepare
+
+    def __call__(self, part: Advantage, groups: Sequence[Sequence[Episode]]) -> None:
+        """See ``Measure``."""
+        needs: frozenset[str] = frozenset(getattr(part, "needs", ()))
+        if unknown := needs - {"sum_squares", "answer"}:
+            raise ConfigurationError(
+                f"The advantage {type(part).__name__} needs {', '.join(sorted(map(repr, unknown)))}; an advantage may "
+                "need 'sum_squares' or 'answer'."
+            )
+        episodes = [episode for group in groups for episode in group]
+        self._prepare()
+        if "sum_squares" in needs:
+            self._sum_squares(episodes)
+        if "answer" in needs:
+            self._answers(episodes, str(getattr(part, "lead", "")))
+
+    def _sum_squares(self, episodes: Sequence[Episode]) -> None:
+        trainer, rows = self._trainer, [Row.of(episode, 1.0) for episode in episodes]
+        trainer.use_head(self._temperature(), "sum_squares")
+        try:
+            looked = trainer.look(rows, lambda model, batch: score(model, batch, trainer.autocast).sum_squares)
+        finally:
+            trainer.use_head(self._temperature())
+        for batch, squares in looked:
+            assert squares is not None  # the head was asked for it
+            for place, own in zip(batch.rows, taken_out(squares, batch, rows), strict=True):
+                episodes[place].measured["sum_squares"] = own.tolist()
+
+    def _answers(self, episodes: Sequence[Episode], lead: str) -> None:
+        assert self._answer is not None  # an advantage asks for it
+        rows, whose = [], []
+        for episode in episodes:
+            episode.measured["answer"] = [0.0] * len(episode.steps)
+            before, gold = self._split(lead, self._answer(episode.problem_id))
+            for number, turn in enumerate(episode.steps):
+                history = [*episode.prompt_ids, *episode.completion_ids[: turn.start], *before]
+                rows.append(_given(history, gold))
+                whose.append((episode, number))
+        trainer = self._trainer
+        for batch, logp in trainer.look(rows, lambda model, batch: score(model, batch, trainer.autocast).logp):
+            for place, own in zip(batch.rows, taken_out(logp, batch, rows), strict=True):
+                episode, number = whose[place]
+                episode.measured["answer"][number] = float(np.exp(own.mean()))
+
+    def _split(self, lead: str, answer: str) -> tuple[list[int], list[int]]:
+        """The ids of the text before the answer, and those of the answer; a token that holds both is the answer's."""
+        alone, whole = self._encode(lead), self._encode(lead + answer)
+        shared = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(alone, whole, strict=False))))
+        return whole[:shared], whole[shared:]
+
+
+def _given(prompt: list[int], ids: list[int]) -> Row:
+    """A row of tokens that nobody drew; with an advantage it is one of those that are computed."""
+    zeros: list[Any] = [0.0] * len(ids)
+    return Row(Episode(), prompt, ids, [1] * len(ids), zeros, advantage=1.0)

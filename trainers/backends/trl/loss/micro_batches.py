@@ -1,0 +1,243 @@
+"""Micro-batches: which rows are computed together, and their tensors.
+
+Rows are sorted by length and packed under a budget of tokens, padding included; each micro-batch is as wide as its own
+longest row. Every process computes the same number of micro-batches, since each backward pass under sharding, and the
+last under data parallelism, is one that all take part in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rstar2_env.core.row import FloatArray, Row
+
+from ....losses.contrast import relations
+
+IGNORED = -100
+"""Label of a token that has no log-probability to compute."""
+FILLER_WIDTH = 2
+"""Tokens of a row that only keeps processes in step: one to read and one to predict, which has no label."""
+
+
+def pack(lengths: Sequence[int], budget: int) -> list[list[int]]:
+    """Sort rows by length, longest first, and cut them into micro-batches of at most ``budget`` tokens.
+
+    Args:
+        lengths: Tokens of each row.
+        budget: Most tokens of one micro-batch, rows times the longest; a longer row gets a micro-batch of its own.
+
+    Returns:
+        The positions of the rows of each micro-batch.
+    """
+    batches: list[list[int]] = []
+    width = 0
+    for position in sorted(range(len(lengths)), key=lambda at: -lengths[at]):
+        if batches and (len(batches[-1]) + 1) * width <= budget:
+            batches[-1].append(position)
+        else:
+            batches.append([position])
+            width = lengths[position]
+    return batches
+
+
+def in_step(batches: Sequence[Sequence[int]], count: int) -> list[list[int]]:
+    """Make ``count`` micro-batches of fewer: halve those with the most rows, and add empty ones only when none is left.
+
+    Splitting costs nothing, since the other processes compute as many, and their widths can only shrink.
+    """
+    result = [list(batch) for batch in batches]
+    while len(result) < count:
+        largest = max(range(len(result)), key=lambda at: len(result[at]), default=None)
+        if largest is None or len(result[largest]) < 2:
+            break
+        batch = result[largest]
+        half = len(batch) // 2
+        result[largest : largest + 1] = [batch[:half], batch[half:]]
+    return result + [[] for _ in range(count - len(result))]
+
+
+@dataclass(slots=True)
+class MicroBatch:
+    """Tensors of a few rows, prompt and completion joined and padded on the right; empty for a filler.
+
+    ``ids``, ``labels`` and ``attention`` are (B, W); the others hold one entry for each predicted token, (B, W - 1).
+
+    Attributes:
+        rows: Positions of the rows in the optimizer batch.
+        ids: Token ids.
+        labels: The ids of the tokens whose log-probability is computed, ``IGNORED`` elsewhere: the policy's, and those
+            of the environment where a term needs them.
+        attention: 1 on tokens, 0 on padding.
+        mask: True on the policy's tokens.
+        weight: Weight of each token in the loss, 0 off the mask.
+        advantage: Advantage of each token.
+        sampled: The engine's log-probability of each token.
+        old: Log-probability before the first update on these rows; ``None`` when there was no update yet.
+        reference: Log-probability under the reference model; ``None`` when no term needs it.
+        turn: Number of the policy's turn, -1 elsewhere.
+        depth: Tool calls before the token, -1 elsewhere.
+        columns: Further numbers of the rows, by name; 0 where a row has none.
+        old_mean_logp: As ``old``, of the mean over the vocabulary; ``None`` too when no term needs it.
+        answered: Calls that each token of the environment answers, -1 elsewhere; ``None`` when no term needs it.
+        environment_weight: Weight of each token of the environment in the loss, 0 elsewhere; ``None`` as ``answered``.
+        peers: Embeddings of the other rows of each row's group, (B, K, H); ``None`` when no term needs them.
+        relations: What these are to the row, (B, K); see ``contrast.relations``.
+        share: Its share of the tokens of the optimizer batch; computed where a loss of the model's own needs it.
+    """
+
+    rows: list[int]
+    ids: Tensor
+    labels: Tensor
+    attention: Tensor
+    mask: Tensor
+    weight: Tensor
+    advantage: Tensor
+    sampled: Tensor
+    old: Tensor | None
+    reference: Tensor | None
+    turn: Tensor
+    depth: Tensor
+    columns: Mapping[str, Tensor]
+    old_mean_logp: Tensor | None = None
+    answered: Tensor | None = None
+    environment_weight: Tensor | None = None
+    peers: Tensor | None = None
+    relations: Tensor | None = None
+    share: float = 0.0
+
+    @property
+    def computed(self) -> int:
+        """Tokens computed, padding included."""
+        return self.ids.numel()
+
+
+def lay_out(
+    batch: Sequence[int],
+    rows: Sequence[Row],
+    *,
+    weights: FloatArray | None = None,
+    old: Sequence[FloatArray | None] | None = None,
+    reference: Sequence[FloatArray | None] | None = None,
+    old_mean_logp: Sequence[FloatArray | None] | None = None,
+    environment_weights: FloatArray | None = None,
+    embeddings: Sequence[FloatArray | None] | None = None,
+    pad: int = 0,
+    device: torch.device | str = "cpu",
+) -> MicroBatch:
+    """Make the tensors of one micro-batch.
+
+    Args:
+        batch: Positions in ``rows``; none makes a filler.
+        rows: The rows of the optimizer batch.
+        weights: Weight of a token of each row in the loss, (rows,); ``None`` is 0.
+        old: Log-probabilities of each row's completion, (completion tokens,).
+        reference: As ``old``.
+        old_mean_logp: As ``old``.
+        environment_weights: Weight of a token of the environment of each row, (rows,); ``None`` leaves these tokens
+            out.
+        embeddings: Embedding of each row, (H,), to compare the rows of a group with one another.
+        pad: Token id of the padding.
+        device: Where to put them.
+
+    Raises:
+        ValueError: A row has no prompt, so that nothing predicts its first token.
+    """
+    chosen = [rows[position] for position in batch]
+    width = max((row.tokens for row in chosen), default=FILLER_WIDTH)
+    width = max(width, FILLER_WIDTH)
+    count = max(1, len(chosen))
+    ids = np.full((count, width), pad, dtype=np.int64)
+    attention = np.zeros((count, width), dtype=np.int64)
+    for place, row in enumerate(chosen):
+        if not row.prompt_ids:
+            raise ValueError("A row must have a prompt: something must predict its first token.")
+        ids[place, : row.tokens] = [*row.prompt_ids, *row.completion_ids]
+        attention[place, : row.tokens] = 1
+    if not chosen:
+        attention[:] = 1
+
+    def spread(values: Callable[[int, Row], Any], fill: float = 0.0, dtype: Any = np.float32) -> Tensor:
+        """Put a number, or one a completion token, where each row's completion is predicted."""
+        array = np.full((count, width - 1), fill, dtype=dtype)
+        for place, (position, row) in enumerate(zip(batch, chosen, strict=True)):
+            start = len(row.prompt_ids) - 1
+            array[place, start : start + len(row.completion_ids)] = values(position, row)
+        return torch.from_numpy(array).to(device)
+
+    def stored(values: Sequence[FloatArray | None] | None) -> Tensor | None:
+        if values is None or any(values[position] is None for position in batch):
+            return None
+        return spread(lambda position, row: values[position])
+
+    mask = spread(lambda position, row: row.mask, dtype=np.bool_)
+    answered = environment_weight = None
+    scored = mask
+    if environment_weights is not None:
+        answered = spread(lambda position, row: row.answered_of(), fill=-1, dtype=np.int64)
+        environment_weight = spread(lambda position, row: environment_weights[position]) * (answered >= 0)
+        scored = mask | (answered >= 0)
+    labels = np.full((count, width), IGNORED, dtype=np.int64)
+    labels[:, 1:] = np.where(scored.cpu().numpy(), ids[:, 1:], IGNORED)
+    peers, related = (None, None) if embeddings is None else _peers(batch, rows, embeddings, device)
+    names = sorted({name for row in chosen for name in row.columns})
+    return MicroBatch(
+        rows=list(batch),
+        ids=torch.from_numpy(ids).to(device),
+        labels=torch.from_numpy(labels).to(device),
+        attention=torch.from_numpy(attention).to(device),
+        mask=mask,
+        weight=spread(lambda position, row: 0.0 if weights is None else weights[position]) * mask,
+        advantage=spread(lambda position, row: row.advantage),
+        sampled=spread(lambda position, row: row.logprobs),
+        old=stored(old),
+        reference=stored(reference),
+        turn=spread(lambda position, row: row.turn_of(), fill=-1, dtype=np.int64),
+        depth=spread(lambda position, row: row.depth_of(), fill=-1, dtype=np.int64),
+        columns={name: spread(_column(name)) for name in names},
+        old_mean_logp=stored(old_mean_logp),
+        answered=answered,
+        environment_weight=environment_weight,
+        peers=peers,
+        relations=related,
+    )
+
+
+def _peers(
+    batch: Sequence[int], rows: Sequence[Row], embeddings: Sequence[FloatArray | None], device: torch.device | str
+) -> tuple[Tensor, Tensor]:
+    """Embeddings of the other rows of each row's group, (B, K, H), and what they are to it, (B, K)."""
+    found = [relations(rows, position) for position in batch]
+    most = max((len(others) for others, _ in found), default=0)
+    size = max((len(one) for one in embeddings if one is not None), default=1)
+    peers = np.zeros((max(1, len(batch)), most, size), dtype=np.float32)
+    related = np.zeros((max(1, len(batch)), most), dtype=np.int64)
+    for place, (others, what) in enumerate(found):
+        for at, other in enumerate(others):
+            peers[place, at] = embeddings[other]
+        related[place, : len(what)] = what
+    return torch.from_numpy(peers).to(device), torch.from_numpy(related).to(device)
+
+
+def _column(name: str) -> Callable[[int, Row], Any]:
+    return lambda position, row: row.columns.get(name, 0.0)
+
+
+def taken_out(values: Tensor, batch: MicroBatch, rows: Sequence[Row]) -> list[FloatArray]:
+    """Give each row the part of (B, W - 1) that belongs to its completion: the reverse of ``lay_out``."""
+    array = values.detach().double().cpu().numpy()
+    found = []
+    for place, position in enumerate(batch.rows):
+        start = len(rows[position].prompt_ids) - 1
+        found.append(array[place, start : start + len(rows[position].completion_ids)].copy())
+    return found
+
+
+def embedded(values: Tensor, batch: MicroBatch) -> list[FloatArray]:
+    """Give each row its own of (B, H); nothing to a filler."""
+    return list(values.detach().double().cpu().numpy()[: len(batch.rows)])

@@ -1,0 +1,193 @@
+"""``Objective``: the loss of a run on micro-batches, made of its terms, its correction and its aggregation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.row import FloatArray, Row
+
+from ....losses.base import (
+    ENVIRONMENT,
+    Adapts,
+    Aggregation,
+    Correction,
+    Figures,
+    Measures,
+    Prepares,
+    Term,
+    environment_losses,
+    needs_of,
+    prepared,
+    token_losses,
+)
+from ....losses.batch_tokens import BatchTokens, with_columns
+from ....losses.mismatch import mismatch
+from ....losses.tokens import LARGEST_LOG, Tokens
+from ....ranks import Ranks
+from .forward import Scores
+from .micro_batches import MicroBatch
+
+
+@dataclass
+class Objective:
+    """The loss of a run.
+
+    Attributes:
+        terms: Terms that are added up.
+        aggregation: Weight of a token of each row.
+        correction: Weights of tokens in the terms that are policy gradients.
+    """
+
+    terms: Sequence[Term]
+    aggregation: Aggregation
+    correction: Correction
+    _figures: dict[str, list[tuple[Tensor, Tensor]]] = field(default_factory=dict, repr=False)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What the parts read beyond the policy's own log-probabilities."""
+        return frozenset(needs_of(self.terms, self.correction))
+
+    @property
+    def only_policy_gradient(self) -> bool:
+        """Whether a row without an advantage has no gradient, so that it need not be computed."""
+        return all(term.policy_gradient for term in self.terms)
+
+    def weights(self, rows: Sequence[Row], ranks: Ranks) -> NDArray[np.float64]:
+        """Weight of a policy token of each row of the optimizer batch; all processes call together."""
+        return self._weights([row.policy_tokens for row in rows], rows, ranks)
+
+    def environment_weights(self, rows: Sequence[Row], ranks: Ranks) -> NDArray[np.float64] | None:
+        """The same of a token of the environment; ``None`` where no term is about these tokens."""
+        if ENVIRONMENT not in self.needs:
+            return None
+        return self._weights([row.environment_tokens for row in rows], rows, ranks)
+
+    def _weights(self, lengths: Sequence[int], rows: Sequence[Row], ranks: Ranks) -> NDArray[np.float64]:
+        groups = np.array([row.episode.group for row in rows], dtype=np.int64)
+        return self.aggregation(np.array(lengths, dtype=np.int64), groups, ranks)
+
+    @property
+    def prepares(self) -> bool:
+        """Whether a term compares a token with others of the optimizer batch: see ``prepare``."""
+        return any(isinstance(term, Prepares) for term in self.terms)
+
+    def prepare(
+        self,
+        rows: Sequence[Row],
+        logp: Sequence[FloatArray],
+        old: Sequence[FloatArray],
+        ranks: Ranks,
+        rng: np.random.Generator,
+    ) -> list[Row]:
+        """The rows with the columns that terms make of the whole optimizer batch; all processes call together.
+
+        Args:
+            rows: The rows of this process; they stay as they are.
+            logp: Log-probabilities of each row's completion under the weights as they are, (completion tokens,).
+            old: The same before the first update on these rows.
+            ranks: The processes.
+            rng: In the same state on every process.
+        """
+        return with_columns(rows, prepared(self.terms, BatchTokens.of(rows, logp, old), ranks, rng))
+
+    def loss(self, batch: MicroBatch, scores: Scores) -> Tensor:
+        """The share of a micro-batch in the loss of the optimizer batch; connected to the model for a filler too."""
+        if not batch.rows:
+            # A filler's loss is zero, and its backward pass takes part in those of all processes.
+            return scores.logp.sum() * 0
+        tokens = tokens_of(batch, scores, self.needs)
+        corrected = self.correction(tokens)
+        loss = (token_losses(tokens, self.terms, corrected) * batch.weight).sum()
+        if batch.environment_weight is not None:
+            loss = loss + (environment_losses(tokens, self.terms) * batch.environment_weight).sum()
+        with torch.no_grad():
+            self._measure(tokens, corrected)
+        # Connected where no token counts too, as in a row of the environment's tokens alone.
+        return loss + scores.logp.sum() * 0
+
+    def take_figures(self) -> dict[str, tuple[float, float]]:
+        """Return sums and counts of the parts' metrics since the last call, in one transfer from the device."""
+        if not self._figures:
+            return {}
+        names = list(self._figures)
+        totals = [torch.stack([torch.stack(pair).double() for pair in self._figures[name]]).sum(0) for name in names]
+        self._figures = {}
+        return {name: (total, count) for name, (total, count) in zip(names, torch.stack(totals).tolist(), strict=True)}
+
+    def observe(self, figures: dict[str, tuple[float, float]]) -> None:
+        """Tell the parts that adapt the figures of an optimizer step, summed over all processes."""
+        for part in self._adapting():
+            part.observe(figures)
+
+    @property
+    def adapts(self) -> bool:
+        """Whether any part changes from step to step."""
+        return bool(self._adapting())
+
+    def state_dict(self) -> list[Any]:
+        """Return the state of every part that adapts."""
+        return [part.state_dict() for part in self._adapting()]
+
+    def load_state_dict(self, state: Sequence[Any]) -> None:
+        """Continue from a state."""
+        for part, own in zip(self._adapting(), state, strict=True):
+            part.load_state_dict(own)
+
+    def _adapting(self) -> list[Adapts]:
+        return [part for part in (*self.terms, self.correction) if isinstance(part, Adapts)]
+
+    def _measure(self, tokens: Tokens, weights: Tensor) -> None:
+        count = tokens.mask.sum()
+        figures: Figures = mismatch(tokens, weights)
+        ratio = tokens.log_ratio.clamp(-LARGEST_LOG, LARGEST_LOG).exp()
+        figures["policy/ratio"] = (ratio.masked_fill(~tokens.mask, 0.0).sum(), count)
+        if tokens.entropy is not None:
+            figures["policy/entropy"] = (tokens.entropy.masked_fill(~tokens.mask, 0.0).sum(), count)
+        for part in (*self.terms, self.correction):
+            if isinstance(part, Measures):
+                figures |= part.figures(tokens)
+        for name, (total, number) in figures.items():
+            self._figures.setdefault(name, []).append((total.detach(), number.detach()))
+
+
+def tokens_of(batch: MicroBatch, scores: Scores, needs: frozenset[str]) -> Tokens:
+    """What the parts of the loss see of a micro-batch.
+
+    Raises:
+        ConfigurationError: A term needs a teacher, and the rows have no column ``teacher``.
+    """
+    if "teacher" in needs and "teacher" not in batch.columns:
+        raise ConfigurationError(
+            "A term of the loss needs a teacher's log-probabilities: no row has the column 'teacher'. Name a teacher "
+            "(model.teacher=FOLDER), or use a rollout part that gives rows the column (`rows`)."
+        )
+    logp = scores.logp
+    mean_logp = scores.mean_logp if "mean_logp" in needs else None
+    return Tokens(
+        logp=logp,
+        old=logp.detach() if batch.old is None else batch.old,
+        sampled=batch.sampled,
+        advantage=batch.advantage,
+        mask=batch.mask,
+        turn=batch.turn,
+        depth=batch.depth,
+        entropy=scores.entropy,
+        reference=batch.reference if "reference" in needs else None,
+        teacher=batch.columns["teacher"] if "teacher" in needs else None,
+        mean_logp=mean_logp,
+        old_mean_logp=mean_logp if batch.old_mean_logp is None else batch.old_mean_logp,
+        answered=batch.answered,
+        embedding=scores.embedding,
+        peers=batch.peers,
+        relations=batch.relations,
+        columns=batch.columns,
+    )

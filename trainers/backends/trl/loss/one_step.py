@@ -1,0 +1,126 @@
+"""``one_step``: the loss and the gradients of one optimizer batch, as a whole run would compute them.
+
+For whoever compares this backend with another, such as the reference backend; in a run of several processes each gives
+its own rows, and each gets the gradients of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallback, TrainerCallback
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.row import Row
+
+from ..run.arguments import arguments
+from ..trainer import CollectorTrainer
+from .forward import Reference
+from .objective import Objective
+from .pending_rows import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class OneStep:
+    """What one optimizer batch gave.
+
+    Attributes:
+        loss: The loss over all processes.
+        gradients: Gradient of each trained parameter, by its name in the model; those without one are left out.
+        figures: Sum and count of each metric, on this process.
+        trainer: The trainer, after its step.
+    """
+
+    loss: float
+    gradients: dict[str, Tensor]
+    figures: dict[str, tuple[float, float]]
+    trainer: CollectorTrainer
+
+
+@dataclass
+class _Given:
+    rows: list[Row]
+    groups: list[list[Episode]] = field(default_factory=list)
+
+    def collect(self, step: int) -> _Given:
+        """Return the rows, whatever the step."""
+        return self
+
+
+class _Gradients(TrainerCallback):
+    """Copies the gradients before the optimizer uses them."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, Tensor] = {}
+
+    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Copy what is there."""
+        for name, parameter in kwargs["model"].named_parameters():
+            if parameter.grad is not None:
+                self.found[name.removeprefix("module.")] = parameter.grad.detach().clone()
+
+
+def one_step(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    rows: Sequence[Row],
+    objective: Objective,
+    *,
+    folder: str,
+    tokens_per_device: int = 8192,
+    reference: PreTrainedModel | None = None,
+    temperature: float = 1.0,
+    peft_config: Any = None,
+    **options: Any,
+) -> OneStep:
+    """Take one optimizer step on rows with ``CollectorTrainer``.
+
+    Args:
+        model: The policy; it is trained.
+        tokenizer: Its tokenizer.
+        rows: The rows of this process.
+        objective: The loss.
+        folder: A folder that transformers may write to.
+        tokens_per_device: Most tokens of one micro-batch, padding included.
+        reference: The model to compare with; ``None`` takes the policy as it is before the step, or with adapters the
+            policy without them.
+        temperature: Temperature of the log-probabilities.
+        peft_config: Adapters to train instead of the weights.
+        **options: Further fields of ``GRPOConfig``, such as ``gradient_checkpointing``.
+    """
+    compared = None
+    if "reference" in objective.needs:
+        adapted = peft_config is not None or hasattr(model, "peft_config")
+        source = model if reference is None and not adapted else reference
+        compared = Reference(source, source.dtype if source is not None else model.dtype, temperature)
+    defaults = {
+        "max_steps": 1,
+        "report_to": [],
+        "save_strategy": "no",
+        "use_cpu": not torch.cuda.is_available(),
+        "bf16": False,
+        "gradient_checkpointing": False,
+        "max_grad_norm": 0.0,
+        "logging_strategy": "no",
+    }
+    gradients = _Gradients()
+    trainer = CollectorTrainer(
+        collector=_Given(list(rows)),
+        objective=objective,
+        shape=Shape(tokens_per_device),
+        reference=compared,
+        model=model,
+        processing_class=tokenizer,
+        args=arguments(folder, **{**defaults, "temperature": temperature, **options}),
+        peft_config=peft_config,
+        callbacks=[gradients],
+    )
+    trainer.remove_callback(PrinterCallback)
+    trainer.train()
+    figures = trainer.sums.take()
+    loss = sum(trainer.ranks.gather(figures["loss"][0]))
+    return OneStep(loss, gradients.found, figures, trainer)

@@ -1,0 +1,67 @@
+"""What TRL and transformers are told about a run."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any
+
+from trl import GRPOConfig
+
+from ....options.config import TrainConfig
+from ..model import precision_options
+
+_SHAPE = {
+    # One item of the data loader is one optimizer step; its micro-batches are the trainer's own. TRL insists on the
+    # other two, and nothing reads them.
+    "gradient_accumulation_steps": 1,
+    "per_device_train_batch_size": 2,
+    "num_generations": 2,
+}
+_FIXED = {
+    **_SHAPE,
+    "disable_tqdm": True,
+    "ignore_data_skip": True,
+    "dataloader_pin_memory": False,
+    "logging_nan_inf_filter": False,
+    "save_total_limit": None,  # the trainer deletes old checkpoints itself, once a newer one is whole
+}
+
+
+def arguments(output_dir: str | os.PathLike[str], **options: Any) -> GRPOConfig:
+    """Make the arguments of ``CollectorTrainer``.
+
+    Args:
+        output_dir: The run's folder.
+        **options: Fields of ``GRPOConfig``.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        return GRPOConfig(output_dir=os.fspath(output_dir), **{**_FIXED, **options})
+
+
+def run_arguments(config: TrainConfig, **sharding: Any) -> GRPOConfig:
+    """Make the arguments of a run; ``optim.trl_options`` go over what the other options say.
+
+    Args:
+        config: Options of the run.
+        **sharding: Fields that its sharding needs otherwise than one process does.
+    """
+    run, optim = config.run, config.optim
+    options: dict[str, Any] = {
+        "seed": run.seed,
+        "max_steps": run.steps,
+        "learning_rate": optim.learning_rate,
+        "warmup_steps": optim.warmup_steps,
+        "lr_scheduler_type": optim.lr_scheduler,
+        "weight_decay": optim.weight_decay,
+        "max_grad_norm": optim.max_grad_norm,
+        "temperature": config.rollout.temperature,
+        "logging_steps": run.log_every,
+        "save_strategy": "steps",
+        "save_steps": run.checkpoint_every,
+        "report_to": run.report_to,
+        **precision_options(config.model),
+        **sharding,
+    }
+    return arguments(run.output_dir, **{**options, **optim.trl_options})

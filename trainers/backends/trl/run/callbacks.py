@@ -1,0 +1,206 @@
+"""Callbacks around the optimizer steps: evaluation and the best weights, the run's events, progress output."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from rstar2_env.core.files.json_values import jsonable
+from rstar2_env.core.run_folder import RunWriter, read_run
+
+BEST_DIR = "best"
+SAMPLER_FILE = "sampler.json"
+
+
+class Evaluation(TrainerCallback):
+    """Evaluates at regular intervals on held-out problems and saves the best weights.
+
+    The best weights have the highest pass rate and, among equals, the lowest share of tool errors.
+
+    Args:
+        evaluate: Plays the held-out episodes and returns their metrics, the same on every process.
+        save: Saves the model and its tokenizer to a folder.
+        log: Logs the metrics of the evaluation on a line of their own.
+        every: Steps between evaluations.
+        folder: The run's folder; the best weights are saved in it.
+    """
+
+    def __init__(
+        self,
+        evaluate: Callable[[], dict[str, float]],
+        save: Callable[[str], None],
+        log: Callable[[dict[str, float]], None],
+        *,
+        every: int,
+        folder: Path,
+    ) -> None:
+        self._evaluate, self._save, self._log = evaluate, save, log
+        self._every, self._folder = every, folder
+        self._last_step = -1
+        self.before: dict[str, float] | None = None
+        self.after: dict[str, float] | None = None
+        self.best_step = 0
+        self._best = (-math.inf, -math.inf)
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Evaluate before the first step; a resumed run takes up what its folder says of the steps that count."""
+        evaluations = read_run(self._folder).evaluations if state.global_step else []
+        if not evaluations:
+            self.before = self._run(state)
+            return
+        self.before, self.after = dict(evaluations[0].figures), dict(evaluations[-1].figures)
+        # Weights that were saved in a lost step are those of no step that counts: the next evaluation replaces them.
+        best_step = read_run(self._folder).weights.get(BEST_DIR)
+        for one in evaluations:
+            if one.step == best_step:
+                self.best_step, self._best = best_step, _score(one.figures)
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Evaluate every ``every`` steps and after the last one."""
+        if state.global_step % self._every == 0 or state.global_step == state.max_steps:
+            # Logging an evaluation marks the step as logged; the step's own line (loss) must still follow.
+            due = control.should_log
+            self._run(state)
+            control.should_log = due
+
+    def _run(self, state: TrainerState) -> dict[str, float]:
+        if self._last_step == state.global_step and self.after is not None:
+            return self.after
+        self._last_step = state.global_step
+        figures = self.after = self._evaluate()
+        self._log({f"eval/{name}": value for name, value in figures.items()})
+        if (score := _score(figures)) > self._best:
+            self._best, self.best_step = score, state.global_step
+            self._save(str(self._folder / BEST_DIR))
+        return figures
+
+
+def _score(figures: Mapping[str, float]) -> tuple[float, float]:
+    """What makes weights better: the pass rate, then fewer tool errors."""
+    errors = figures["tool_error_share"]
+    return figures["pass_rate"], 0.0 if math.isnan(errors) else -errors
+
+
+class RunEvents(TrainerCallback):
+    """Notes the checkpoints of a run in its folder.
+
+    Args:
+        files: The run's folder.
+        sampler: Returns the state of the sampler, and of whatever else collects the episodes; it is written into the
+            checkpoint as JSON, for readers.
+    """
+
+    def __init__(self, files: RunWriter, sampler: Callable[[], Any] | None = None) -> None:
+        self._files, self._sampler = files, sampler
+
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Note a checkpoint once it is written."""
+        path = f"checkpoint-{state.global_step}"
+        more = {}
+        if self._sampler is not None and state.is_world_process_zero:
+            more["sampler"] = f"{path}/{SAMPLER_FILE}"
+            (self._files.folder / more["sampler"]).write_text(json.dumps(jsonable(self._sampler())), "utf-8")
+        self._files.event("checkpoint", state.global_step, path=path, **more)
+
+
+_SHOWN = (
+    ("rollout/pass_rate", "pass"),
+    ("rollout/tool_error_share_correct", "errors in correct"),
+    ("rollout/groups_rejected", "rejected"),
+    ("rollout/turns", "turns"),
+    ("eval/pass_rate", "held-out pass"),
+    ("eval/tool_error_share_correct", "held-out errors in correct"),
+    ("loss", "loss"),
+)
+
+
+class Console(TrainerCallback):
+    """Shows a progress bar on a terminal, and periodic lines of metrics elsewhere.
+
+    Args:
+        title: Label of the run.
+        files: Receives every logged metric.
+        visible: Whether to show anything.
+        shown: Pairs of a metric to show and its label.
+    """
+
+    def __init__(
+        self, title: str, files: RunWriter | None, *, visible: bool, shown: Iterable[tuple[str, str]] = _SHOWN
+    ) -> None:
+        self._title, self._files, self._visible = title, files, visible
+        self._shown = tuple(shown)
+        self._bar: Any = None
+        self._task: Any = None
+        self._printed = 0
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Start the progress bar."""
+        self._visible = self._visible and state.is_world_process_zero
+        if self._visible and sys.stderr.isatty():
+            from rich.console import Console as RichConsole
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=24),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+                TextColumn("{task.fields[figures]}"),
+                console=RichConsole(stderr=True),
+            )
+            self._bar.start()
+            self._task = self._bar.add_task(self._title, total=state.max_steps, completed=state.global_step, figures="")
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Write the metrics to the run's files and show the main ones."""
+        figures = {name: float(value) for name, value in (logs or {}).items() if isinstance(value, (int, float))}
+        if self._files is not None and state.is_world_process_zero:
+            if "train_runtime" in figures:  # the totals, which transformers logs at the end as if of the last step
+                self._files.event("trained", state.global_step, figures=figures)
+            else:
+                self._files.metrics(state.global_step, figures)
+        words = "  ".join(
+            f"{short} {figures[name]:.3f}"
+            for name, short in self._shown
+            if name in figures and not math.isnan(figures[name])
+        )
+        if not (self._visible and words):
+            return
+        held_out = any(name.startswith("eval/") for name in figures)
+        if self._bar is not None:
+            self._bar.update(self._task, completed=state.global_step, figures="" if held_out else words)
+        every = max(1, state.max_steps // 20)
+        due = state.global_step >= self._printed + every or self._printed < state.global_step == state.max_steps
+        if held_out or (self._bar is None and due):
+            self._printed = state.global_step if not held_out else self._printed
+            line = f"{self._title}  step {state.global_step}/{state.max_steps}  {words}"
+            print(line, file=sys.stderr, flush=True) if self._bar is None else self._bar.console.print(line)
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Stop the progress bar."""
+        self.close()
+
+    def close(self) -> None:
+        """Stop the progress bar, also when training raised an exception."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None

@@ -1,0 +1,55 @@
+"""Checks of a run's options that need TRL and the engines, made before a model is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from transformers.integrations.integration_utils import (
+    INTEGRATION_TO_CALLBACK,
+    get_available_reporting_integrations,
+)
+from trl import GRPOConfig
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options.declare import typed_options
+from rstar2_env.core.options.rules import did_you_mean
+from rstar2_env.rollout.engines.registry import typed_engine_options
+
+from ....options.config import TrainConfig
+from .refused_options import check_trl_options
+from .rollouts import check_ahead
+
+
+def check_config(config: TrainConfig) -> None:
+    """Convert and check the options of the engine and of TRL, and check that the trackers are installed.
+
+    Raises:
+        UnknownNameError: There is no engine of that name.
+        ConfigurationError: An option is unknown or does not fit, or a tracker is unknown or not installed.
+    """
+    rollout, optim = config.rollout, config.optim
+    rollout.engine_options = typed_engine_options(
+        rollout.engine, rollout.engine_options, prefix="rollout.engine_options."
+    )
+    check_ahead(config)
+    check_trl_options(optim.trl_options)
+    optim.trl_options = typed_options("GRPOConfig of TRL", GRPOConfig, optim.trl_options, prefix="optim.trl_options.")
+    check_trackers(config.run.report_to)
+
+
+def check_trackers(names: Sequence[str]) -> None:
+    """Check experiment trackers by name.
+
+    Raises:
+        ConfigurationError: transformers does not know a tracker, or its package is not installed.
+    """
+    installed = get_available_reporting_integrations()
+    for name in names:
+        if name in ("all", "none") or name in installed:
+            continue
+        if name not in INTEGRATION_TO_CALLBACK:
+            raise ConfigurationError(
+                f"run.report_to: there is no tracker {name!r}.{did_you_mean(name, INTEGRATION_TO_CALLBACK)} Known: "
+                f"{', '.join(sorted(INTEGRATION_TO_CALLBACK))}."
+            )
+        raise ConfigurationError(f"run.report_to: the package of the tracker {name!r} is not installed.")

@@ -1,0 +1,93 @@
+"""``Hooks``: calls a run's hooks where transformers calls its callbacks, and keeps their state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from transformers import TrainerCallback
+
+from rstar2_env.core.errors import ConfigurationError
+
+from ....hooks.base import EVENTS, Binds, Hook, KeepsState, Observes
+from ....samplers.base import Outcome
+from .run_state import TrlRunState
+
+
+class Hooks(TrainerCallback):
+    """All hooks of a run as one callback; they are called in their order.
+
+    Args:
+        hooks: The hooks.
+        run: What they act on.
+
+    Raises:
+        ConfigurationError: A hook needs what the run does not have.
+    """
+
+    def __init__(self, hooks: Sequence[Hook], run: TrlRunState) -> None:
+        self._hooks, self._run = list(hooks), run
+        for hook in self._hooks:
+            if isinstance(hook, Binds):
+                hook.bind(run)
+
+    def call(self, event: str, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+        """Call every hook that has a method of that name; each may return the control flow to go on with."""
+        for hook in self._hooks:
+            method = getattr(hook, event, None)
+            if method is not None:
+                control = method(args, state, control, **kwargs) or control
+        return control
+
+    def observe(self, outcomes: Sequence[Outcome]) -> None:
+        """Tell the hooks that want to know how the groups of a rollout went."""
+        for hook in self._hooks:
+            if isinstance(hook, Observes):
+                hook.observe(outcomes)
+
+    def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+        """Call ``on_log``, and ``on_evaluate`` with the figures of an evaluation."""
+        logs = kwargs.get("logs") or {}
+        figures = {name: float(value) for name, value in logs.items() if isinstance(value, (int, float))}
+        self._run.saw(figures)
+        control = self.call("on_log", args, state, control, **kwargs)
+        evaluated = {name: value for name, value in figures.items() if name.startswith("eval/")}
+        if evaluated:
+            control = self.call("on_evaluate", args, state, control, **{**kwargs, "metrics": evaluated})
+        return control
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the hooks changed of the run, and the state of those that keep one."""
+        return {
+            "run": self._run.state_dict(),
+            "hooks": [hook.state_dict() if isinstance(hook, KeepsState) else None for hook in self._hooks],
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state.
+
+        Raises:
+            ConfigurationError: It is that of other hooks.
+        """
+        if len(state["hooks"]) != len(self._hooks):
+            raise ConfigurationError(
+                f"The checkpoint was written with {len(state['hooks'])} hooks, and this run has {len(self._hooks)}: "
+                "resume with the same."
+            )
+        self._run.load_state_dict(state["run"])
+        for hook, own in zip(self._hooks, state["hooks"], strict=True):
+            if own is not None and isinstance(hook, KeepsState):
+                hook.load_state_dict(own)
+
+
+def _forwarded(event: str) -> Any:
+    def on_event(self: Hooks, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+        return self.call(event, args, state, control, **kwargs)
+
+    on_event.__name__, on_event.__doc__ = event, f"Call ``{event}`` of every hook."
+    return on_event
+
+
+for _event in EVENTS:
+    if _event not in vars(Hooks):
+        setattr(Hooks, _event, _forwarded(_event))

@@ -1,0 +1,284 @@
+"""``TrlRunState``: what hooks read and change of a run on TRL; see ``RunState``.
+
+Not covered: DeepSpeed, which keeps the optimizer and its step to itself; hooks may neither reset it nor take SFT steps.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import logging
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, fields, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from torch import Tensor
+
+from rstar2_env.core.episode import Episode, Message
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.row import Row
+from rstar2_env.rollout import ChatCodec, Player
+from rstar2_env.rollout.env_pool import EnvFactory
+
+from ....hooks.state import Conversation, Limits
+from ..loss.forward import score, set_head
+from ..loss.micro_batches import MicroBatch
+from ..trainer import CollectorTrainer
+from .lengths import check_fits
+
+_LOG = logging.getLogger(__name__)
+Settings: TypeAlias = tuple[Limits, float]
+"""Limits of episodes, and the temperature at which they are drawn."""
+
+
+class TrlRunState:
+    """The state of one run, bound to its trainer and to the player of its training episodes.
+
+    Args:
+        trainer: Takes the optimizer steps.
+        player: Plays the episodes that are trained on.
+        chat: Tokenizes conversations as a rollout would.
+        make_env: Makes the factory of the training environment, given options that override the run's own.
+        terms: Name of each term of the loss, in their order.
+        on_new_weights: Called when the weights have changed between two optimizer steps.
+        on_note: Writes down what hooks note, with the step.
+        openings: See ``RunState``; asked for once.
+    """
+
+    def __init__(
+        self,
+        trainer: CollectorTrainer,
+        player: Player,
+        chat: ChatCodec,
+        *,
+        make_env: Callable[[Mapping[str, Any]], EnvFactory],
+        terms: Sequence[str],
+        on_new_weights: Callable[[], None],
+        on_note: Callable[[int, str], object] = lambda step, text: None,
+        openings: Callable[[], Mapping[str, str]] = dict,
+    ) -> None:
+        self._trainer, self._player, self._chat = trainer, player, chat
+        self._make_env, self._terms, self._on_new_weights = make_env, told_apart(terms), on_new_weights
+        self._on_note, self._openings = on_note, openings
+        self._figures: dict[str, float] = {}
+        self._limits = Limits(player.budget.tokens, player.budget.turn_tokens)
+        self._temperature = player.sampling.temperature
+        self._played = self._trained = self.wanted
+
+    @property
+    def step(self) -> int:
+        """See ``RunState``."""
+        return int(self._trainer.state.global_step)
+
+    @property
+    def steps(self) -> int:
+        """See ``RunState``."""
+        return int(self._trainer.args.max_steps)
+
+    @property
+    def figures(self) -> Mapping[str, float]:
+        """See ``RunState``."""
+        return self._figures
+
+    @functools.cached_property
+    def openings(self) -> Mapping[str, str]:
+        """See ``RunState``."""
+        return self._openings()
+
+    @property
+    def has_reference(self) -> bool:
+        """See ``RunState``."""
+        return self._trainer.reference is not None
+
+    @property
+    def limits(self) -> Limits:
+        """See ``RunState``."""
+        return self._limits
+
+    @limits.setter
+    def limits(self, limits: Limits) -> None:
+        if dict(limits.env_options) != dict(self._limits.env_options):
+            # Made once here, so that a wrong option is an error, and not the end of every later episode.
+            self._make_env(limits.env_options)().close()
+        check_fits(limits.max_episode_tokens, self._player.engine)
+        self._limits = limits
+
+    @property
+    def temperature(self) -> float:
+        """See ``RunState``."""
+        return self._temperature
+
+    @temperature.setter
+    def temperature(self, temperature: float) -> None:
+        if not (math.isfinite(temperature) and temperature > 0):
+            raise ConfigurationError(f"A hook set the temperature to {temperature}; it must be a positive number.")
+        self._temperature = float(temperature)
+
+    def coefficient(self, term: str = "kl") -> float:
+        """See ``RunState``."""
+        value = getattr(self._trainer.objective.terms[self._place(term)], "coef")  # noqa: B009 - no protocol has it
+        return float(value)
+
+    def set_coefficient(self, value: float, term: str = "kl") -> None:
+        """See ``RunState``."""
+        if not (math.isfinite(value) and value >= 0):
+            raise ConfigurationError(f"A hook set the coefficient of {term} to {value}; it must be at least 0.")
+        terms = list(self._trainer.objective.terms)
+        place = self._place(term)
+        if getattr(type(terms[place]), "__dataclass_params__").frozen:  # noqa: B009 - of every dataclass, typed or not
+            terms[place] = dataclasses.replace(terms[place], coef=float(value))  # type: ignore[type-var]  # a dataclass
+            self._trainer.objective.terms = terms
+        else:
+            setattr(terms[place], "coef", float(value))  # noqa: B010 - a copy would begin without what it has learned
+
+    def reset_reference(self) -> None:
+        """See ``RunState``."""
+        self._trainer.reset_reference()
+
+    def reset_optimizer(self) -> None:
+        """See ``RunState``."""
+        self._refuse_deepspeed("reset the optimizer")
+        optimizer: Any = self._trainer.optimizer
+        getattr(optimizer, "optimizer", optimizer).state.clear()
+
+    def note(self, text: str) -> None:
+        """See ``RunState``."""
+        if not self._trainer.ranks.rank:
+            _LOG.warning("Step %d: %s", self.step, text)
+        self._on_note(self.step, text)
+
+    def sft_step(self, conversations: Sequence[Conversation], *, learning_rate: float | None = None) -> float:
+        """See ``RunState``."""
+        self._refuse_deepspeed("take an SFT step")
+        trainer, ranks = self._trainer, self._trainer.ranks
+        rows = [self._row(conversation) for conversation in conversations]
+        tokens = sum(row.policy_tokens for row in rows)
+        if not tokens:
+            raise ConfigurationError("An SFT step needs at least one conversation with a turn of the policy.")
+        if any(parameter.grad is not None for parameter in trainer.model.parameters()):
+            raise ConfigurationError("A hook may take an SFT step between optimizer steps only: in on_step_end.")
+        own = rows[ranks.rank :: ranks.size]
+        trainer.model.train()
+        trainer.use_head(1.0)
+        try:
+            batches = trainer.micro_batches(own, weights=np.full(len(own), 1 / tokens))
+            loss = trainer.accumulate(trainer.model_wrapped, batches, self._nll)
+        finally:
+            trainer.use_head(self._trained[1])
+        self._optimize(learning_rate)
+        self._on_new_weights()
+        return float(ranks.sum(np.array([float(loss)]))[0])
+
+    def saw(self, figures: Mapping[str, float]) -> None:
+        """Keep the newest value of each metric that was logged."""
+        self._figures |= figures
+
+    @property
+    def wanted(self) -> Settings:
+        """Limits and temperature that hooks want, for episodes that have not begun."""
+        return self._limits, self._temperature
+
+    def begin_rollout(self) -> None:
+        """Let what hooks want hold, for the episodes that are played next and for their training."""
+        self.play_with(self.wanted)
+        self.train_with(self.wanted)
+
+    def play_with(self, settings: Settings) -> None:
+        """Play the next episodes with these limits and this temperature."""
+        player, (limits, temperature), (before, at) = self._player, settings, self._played
+        if limits != before:
+            player.budget = replace(player.budget, tokens=limits.max_episode_tokens, turn_tokens=limits.max_turn_tokens)
+        if dict(limits.env_options) != dict(before.env_options):
+            player.envs.use(self._make_env(limits.env_options))
+        if temperature != at:
+            player.sampling = replace(player.sampling, temperature=temperature)
+        self._played = settings
+
+    def train_with(self, settings: Settings) -> None:
+        """Train at the temperature at which the rows were drawn that are trained on next."""
+        trainer, temperature = self._trainer, settings[1]
+        if temperature != self._trained[1]:
+            trainer.use_head(temperature)
+            for frozen in (trainer.reference, trainer.teacher):
+                if frozen is not None and frozen.model is not None:
+                    set_head(frozen.model, temperature)
+        self._trained = settings
+
+    def state_dict(self) -> dict[str, Any]:
+        """What hooks changed, as JSON can hold it. The reference model's weights are kept by the trainer."""
+        terms: list[Any] = list(self._trainer.objective.terms)
+        return {
+            "wanted": [asdict(self._limits), self._temperature],
+            "applied": [asdict(self._trained[0]), self._trained[1]],
+            "coefficients": {name: term.coef for name, term in zip(self._terms, terms, strict=True) if _has_coef(term)},
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state: rows that are still to be trained on were drawn as ``applied`` says."""
+        applied, wanted = ((Limits(**limits), value) for limits, value in (state["applied"], state["wanted"]))
+        self.play_with(applied)
+        self.train_with(applied)
+        self._limits, self._temperature = wanted
+        for name, value in state["coefficients"].items():
+            self.set_coefficient(value, name)
+
+    def _place(self, term: str) -> int:
+        """The position of a term of the loss that has a coefficient to set."""
+        terms = self._trainer.objective.terms
+        having = [name for name, one in zip(self._terms, terms, strict=True) if _has_coef(one)]
+        if term not in having:
+            raise ConfigurationError(
+                f"The loss has no term {term!r} with an option coef. With one: {', '.join(having) or 'none'}."
+            )
+        return self._terms.index(term)
+
+    def _row(self, conversation: Conversation) -> Row:
+        messages = [
+            one if isinstance(one, Message) else Message(str(one["role"]), str(one["content"])) for one in conversation
+        ]
+        ids, mask = self._chat.conversation(messages)
+        start = mask.index(1)
+        # With an advantage it is one of the rows that train; nothing else reads it here.
+        return Row(Episode(), ids[:start], ids[start:], mask[start:], [0.0] * (len(ids) - start), advantage=1.0)
+
+    def _nll(self, model: Any, batch: MicroBatch) -> Tensor:
+        logp = score(model, batch, self._trainer.autocast).logp
+        return -(logp * batch.weight).sum() + logp.sum() * 0
+
+    def _optimize(self, learning_rate: float | None) -> None:
+        """One optimizer step on the gradients that are there."""
+        trainer = self._trainer
+        optimizer: Any = trainer.optimizer
+        if trainer.args.max_grad_norm:
+            trainer.accelerator.clip_grad_norm_(trainer.model.parameters(), trainer.args.max_grad_norm)
+        rates = [group["lr"] for group in optimizer.param_groups]
+        for group in optimizer.param_groups:
+            group["lr"] = group["lr"] if learning_rate is None else learning_rate
+        try:
+            optimizer.step()
+        finally:
+            for group, rate in zip(optimizer.param_groups, rates, strict=True):
+                group["lr"] = rate
+        trainer.model.zero_grad()
+
+    def _refuse_deepspeed(self, what: str) -> None:
+        if self._trainer.is_deepspeed_enabled:
+            raise ConfigurationError(f"With DeepSpeed, a hook cannot {what}.")
+
+
+def told_apart(names: Sequence[str]) -> list[str]:
+    """Names of terms, the second of one name as ``NAME#2``, so that each has a coefficient of its own."""
+    seen: Counter[str] = Counter()
+    found = []
+    for name in names:
+        seen[name] += 1
+        found.append(name if seen[name] == 1 else f"{name}#{seen[name]}")
+    return found
+
+
+def _has_coef(term: Any) -> bool:
+    """Whether a term of the loss is a record whose field ``coef`` can be replaced."""
+    return dataclasses.is_dataclass(term) and any(field.name == "coef" and field.init for field in fields(term))

@@ -1,0 +1,220 @@
+"""``Stopping``: what Ctrl-C and SIGTERM do to a training run, so that nothing is lost.
+
+The first signal lets the optimizer step in progress end, or abandons the rollout in progress, which then counts for
+nothing; a checkpoint is written, one line says how to go on, and the run ends with the exit code 130 or 143. The second
+ends it at once. Several processes stop after the same step, whichever of them was told; their rollouts are played to
+the end, since one that abandons its own would leave the others waiting. Not covered: runs that are not started in the
+main thread of the program, which receives no signals.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from pathlib import Path
+from types import FrameType
+from typing import Any, Protocol
+
+from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from ....record.checkpoints import newest_checkpoint, step_of
+from ....record.resume import TrainingStopped, refuse_finished
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_ECHO_S = 1.0
+"""Within this time a launcher (torchrun) repeats the signal that a terminal sends to all processes."""
+
+
+class RolloutAbortedError(KeyboardInterrupt):
+    """The rollout in progress was abandoned; like ``KeyboardInterrupt``, not for ``except Exception`` to catch."""
+
+
+class _Stateful(Protocol):
+    def state_dict(self) -> Any: ...
+
+    def load_state_dict(self, state: Any) -> None: ...
+
+
+class Stopping(TrainerCallback):
+    """Listens for the two signals while a run trains; add it to the trainer's callbacks.
+
+    Args:
+        folder: The run's folder.
+        agree: Returns the largest of the numbers that the processes call it with.
+        alone: Whether this is the only process of the run.
+        speaks: Whether this process tells how to go on.
+
+    Attributes:
+        number: The signal that arrived, here or, after a step, in another process; 0 for none.
+    """
+
+    def __init__(self, folder: Path, agree: Callable[[int], int], *, alone: bool, speaks: bool) -> None:
+        self._folder, self._agree, self._alone, self._speaks = folder, agree, alone, speaks
+        self.number = 0
+        self._agreed = self._rolling = False
+        self._since = 0.0
+        self._before: dict[int, Any] = {}
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Handle the signals while this lasts; outside the main thread nothing changes."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        self._before = {number: signal.signal(number, self._handle) for number in _SIGNALS}
+        try:
+            yield
+        finally:
+            self._restore()
+
+    @contextmanager
+    def rollout(self, collector: _Stateful | None = None) -> Iterator[None]:
+        """Play a rollout within: a signal abandons it, if this is the only process.
+
+        Args:
+            collector: Is set back to its state before the rollout, if that is abandoned.
+
+        Raises:
+            RolloutAbortedError: A signal arrived before its end.
+        """
+        # A copy: what a part returns may be what it goes on with.
+        state = deepcopy(collector.state_dict()) if self._alone and collector is not None else None
+        self._rolling = True
+        try:
+            try:
+                self._check()
+                yield
+                self._check()
+            except asyncio.CancelledError:
+                self._check()
+                raise
+        except RolloutAbortedError:
+            if collector is not None:
+                collector.load_state_dict(state)
+            raise
+        finally:
+            self._rolling = False
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Refuse to go on where the steps are done: the loop would take one more.
+
+        Raises:
+            ConfigurationError: They are.
+        """
+        refuse_finished(self._folder, done=state.global_step, steps=state.max_steps)
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Agree with the other processes whether to stop after this step; then have a checkpoint written."""
+        self.number = self._agree(self.number)
+        if self.number:
+            self._agreed = True
+            control.should_save = control.should_training_stop = True
+
+    def early(self, trainer: Trainer, *, aborted: bool = False) -> bool:
+        """Whether a signal ended the training before its last step.
+
+        Args:
+            trainer: The trainer, after ``train()``.
+            aborted: Whether that ended with a ``RolloutAbortedError``.
+        """
+        return (self._agreed or aborted) and int(trainer.state.global_step) < int(trainer.state.max_steps)
+
+    def end_early(self, trainer: Trainer) -> None:
+        """End a run that was stopped early: with a checkpoint, and a line that says how to go on.
+
+        Args:
+            trainer: The trainer, after ``train()``.
+
+        Raises:
+            TrainingStopped: SIGINT stopped it.
+            SystemExit: SIGTERM stopped it.
+        """
+        step = int(trainer.state.global_step)
+        newest = newest_checkpoint(self._folder)
+        if newest is None or step_of(newest) != step:
+            # The rollout was abandoned: the loop did not get to the end of a step.
+            model: Any = trainer.model
+            trainer._save_checkpoint(model, trial=None)
+            trainer.control = trainer.callback_handler.on_save(trainer.args, trainer.state, trainer.control)
+        self._end(
+            f"Stopped after step {step} of {trainer.state.max_steps}: checkpoint-{step} is in {self._folder}. "
+            "The same command goes on from there: rstar2 train and rstar2 sft with --resume, Python with resume=True, "
+            "the others without."
+        )
+
+    def end(self) -> None:
+        """End the program, if a signal arrived that did not stop the run before its last step; call it at the end.
+
+        Raises:
+            TrainingStopped: It was SIGINT.
+            SystemExit: It was SIGTERM.
+        """
+        if self.number:
+            self._end(f"All steps were done when the signal came; the run is complete: {self._folder}.")
+
+    def _end(self, line: str) -> None:
+        if self._speaks:
+            _say(line)
+        if self.number == signal.SIGTERM:
+            raise SystemExit(128 + self.number)
+        raise TrainingStopped(line)
+
+    def _check(self) -> None:
+        if self.number and self._alone:
+            raise RolloutAbortedError
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.number:
+            if not self._alone and time.monotonic() - self._since < _ECHO_S:
+                return
+            self._restore()
+            if number == signal.SIGINT:
+                raise KeyboardInterrupt
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        self.number, self._since = number, time.monotonic()
+        abandons = self._alone and self._rolling
+        if self._speaks:
+            what = "abandoning the rollout" if abandons else "finishing the step"
+            _say(f"{signal.Signals(number).name}: {what} in progress, then a checkpoint; again to end at once.")
+        if abandons:
+            _abandon()
+
+    def _restore(self) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before = {}
+
+
+def _abandon() -> None:
+    """Cancel what an event loop of this thread does, or, if none runs, interrupt this thread.
+
+    Raises:
+        RolloutAbortedError: No event loop runs here.
+    """
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        raise RolloutAbortedError from None
+
+    def cancel() -> None:
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+
+    # The signal may have come in the middle of a task's step.
+    loop.call_soon_threadsafe(cancel)
+
+
+def _say(text: str) -> None:
+    # Not print(): the handler may have interrupted one in the middle of its buffer. A bar may stand on the line.
+    end = b"\r\x1b[K" if sys.stderr.isatty() else b""
+    os.write(sys.stderr.fileno(), end + text.encode() + b"\n")

@@ -1,0 +1,1 @@
+"""Weights and optimizer state divided over processes: FSDP2, ZeRO, checkpoint shards."""

@@ -1,0 +1,78 @@
+"""What each process keeps of a run in a checkpoint beside weights: its parts' states and the rows still to be trained.
+
+One file a process. A run that goes on with another number of processes reads them all and divides them anew: whole
+groups of rows go to the new processes in turn, each in the optimizer batch that it was in, and sums that are not logged
+yet are added up. Every other state is the same on all processes. Not covered: weights and the optimizer's state
+(``shards``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from rstar2_env.core.errors import ConfigurationError
+
+from ....record.checkpoints import processes_of
+from ....step.sums import Sums
+from ..loss.pending_rows import Pending
+
+SUMS = "sums"
+"""Name of the state that differs between processes: what each added up since the last logged line."""
+
+
+def write(checkpoint: Path, rank: int, states: Mapping[str, Any], pending: Pending | None) -> None:
+    """Write the part of one process.
+
+    Args:
+        checkpoint: Folder of the checkpoint.
+        rank: Number of the process.
+        states: State of each part, by name.
+        pending: The rows of a rollout that are still to be trained on.
+    """
+    packed = {**states, "pending": None if pending is None else pending.state_dict()}
+    torch.save(packed, checkpoint / _file(rank))
+
+
+def read(checkpoint: Path, rank: int, size: int) -> tuple[dict[str, Any], Pending | None]:
+    """Return the states and the rows with which one process goes on.
+
+    Args:
+        checkpoint: Folder of the checkpoint.
+        rank: Number of the process.
+        size: Number of processes.
+
+    Raises:
+        ConfigurationError: A file is missing.
+    """
+    written = processes_of(checkpoint)
+    if written == size:
+        state = _load(checkpoint, rank)
+        return state, None if state["pending"] is None else Pending.from_state(state["pending"])
+    states = [_load(checkpoint, number) for number in range(written)]
+    state = states[0]
+    sums = Sums()
+    for one in states if rank == 0 else ():
+        part = Sums()
+        part.load_state_dict(one[SUMS])
+        sums.merge(part.take())
+    rows = [Pending.from_state(one["pending"]) for one in states if one["pending"] is not None]
+    return {**state, SUMS: sums.state_dict()}, Pending.divided(rows, rank, size) if rows else None
+
+
+def _load(checkpoint: Path, rank: int) -> dict[str, Any]:
+    path = checkpoint / _file(rank)
+    if not path.exists():
+        raise ConfigurationError(
+            f"{checkpoint} has no {path.name}, the state of process {rank}: it is not whole. Remove it, to go on from "
+            "the checkpoint before."
+        )
+    state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    return state
+
+
+def _file(rank: int) -> str:
+    return f"run_state_{rank}.pt"

@@ -1,0 +1,273 @@
+"""``ShardedTrainer``: what TRL's trainer does otherwise where processes divide weights or the optimizer's state.
+
+FSDP2 divides the module in place when the trainer is made, and accelerate leaves it
+alone, since it takes it for one that it has prepared. Checkpoints hold shards (``shards``), whatever divides the
+weights, so that a run may go on with another number of processes or another kind of sharding; what is saved for others
+to load is gathered tensor by tensor, and is an ordinary folder of transformers.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import PartialState
+from torch import Tensor
+from torch.distributed.tensor import DTensor
+from transformers.trainer import SCHEDULER_NAME
+
+with warnings.catch_warnings():
+    # TRL warns about every vLLM version that it does not support; this package never uses vLLM through TRL.
+    warnings.filterwarnings("ignore", message="TRL currently supports vLLM")
+    from trl import GRPOTrainer
+
+from rstar2_env.core.errors import ConfigurationError
+
+from ..loss.forward import Reference
+from ..ranks import AccelerateRanks
+from . import shards
+from .choice import Sharding
+from .earlier_optimizer import Optimized, check_fits, whole_state
+from .fsdp2 import shard
+from .torch_state import TorchState
+from .zero_state import ZeroState
+
+_REFERENCE = "reference.pt"
+"""File of the reference model in a checkpoint without shards; there is none while it is what the run began with."""
+_GROUPS = "optimizer_groups.pt"
+"""File of the optimizer's numbers (learning rates, decays) in a checkpoint."""
+
+
+class ShardedTrainer(GRPOTrainer):
+    """TRL's GRPO trainer on weights that may be sharded.
+
+    Args:
+        sharding: What the processes divide.
+        reference: The reference model, if there is one.
+        teacher: The teacher, if there is one; it is placed and divided as the reference model is, and never moves.
+        begin_from: A checkpoint of an earlier run, with the state of whose optimizer training begins, unless it goes on
+            from a checkpoint of its own.
+        **kwargs: Arguments of ``trl.GRPOTrainer``.
+
+    Raises:
+        ConfigurationError: The sharding cannot do what is asked of it, or the optimizer's state does not fit.
+    """
+
+    def __init__(
+        self,
+        *,
+        sharding: Sharding,
+        reference: Reference | None,
+        teacher: Reference | None = None,
+        begin_from: Path | None = None,
+        **kwargs: Any,
+    ) -> None:
+        self.sharding, self.reference, self._begin_from = sharding, reference, begin_from
+        self._optimized: Optimized | None = None
+        frozen = [one for one in (reference, teacher) if one is not None]
+        super().__init__(**kwargs)
+        self.ranks = AccelerateRanks(PartialState())
+        device = self.accelerator.device
+        if self._divides and self.args.fp16:
+            raise ConfigurationError(
+                "sharding='fsdp2' trains in float32 or bfloat16, not in float16: set model.dtype.", option="model.dtype"
+            )
+        if self._partitions and any(one.adapters for one in frozen):
+            raise ConfigurationError(
+                "The reference model, or the teacher, of this run is the adapter that it took up, which ZeRO-3 cannot "
+                "put back for a while: use sharding='fsdp2' or 'zero2', or leave out the term that needs it.",
+                option="run.sharding",
+            )
+        if self._divides:
+            compute = torch.bfloat16 if self.args.bf16 else torch.float32
+            shard(self.model, device, compute)
+            # To accelerate it is prepared: it is neither wrapped in data parallelism nor moved.
+            self.model._is_accelerate_prepared = True
+            for one in frozen:
+                one.divide(self.model, device, compute)
+        else:
+            for one in frozen:
+                one.to(device)
+        if begin_from is not None:
+            self._check_carried(begin_from)
+
+    @property
+    def _divides(self) -> bool:
+        return self.sharding == "fsdp2" and self.args.world_size > 1
+
+    @property
+    def _partitions(self) -> bool:
+        """Whether ZeRO-3 divides the weights."""
+        return self.sharding == "zero3" and self.args.world_size > 1
+
+    @property
+    def _writes_shards(self) -> bool:
+        return self.sharding != "none"
+
+    def _move_model_to_device(self, model: Any, device: torch.device) -> None:
+        # The shards are moved when they are made: whole, the weights may not fit.
+        if not self._divides:
+            super()._move_model_to_device(model, device)
+
+    def _prepare_for_training(self, max_steps: int, train_dataloader: Any, resume_from_checkpoint: Any) -> Any:
+        # Of shards, weights and the optimizer's state are read together, once both are divided.
+        read_now = None if self._writes_shards else resume_from_checkpoint
+        prepared = super()._prepare_for_training(max_steps, train_dataloader, read_now)
+        if resume_from_checkpoint is None:
+            if self._begin_from is not None:
+                self._carry(self._begin_from)
+        elif self._writes_shards:
+            self._load_optimizer_and_scheduler(resume_from_checkpoint)
+        return prepared
+
+    def create_optimizer(self, model: Any = None) -> Any:
+        """Make the optimizer, and note which weights it has before anything wraps or divides it."""
+        is_new = self.optimizer is None
+        made = super().create_optimizer(model)
+        if is_new:
+            self._optimized = Optimized.of(made, self.model)
+        return made
+
+    def _check_carried(self, checkpoint: Path) -> None:
+        """Refuse the state of another optimizer, before anything is trained."""
+        plugin = getattr(self.accelerator.state, "deepspeed_plugin", None)
+        if plugin is not None and "optimizer" in plugin.deepspeed_config:
+            raise ConfigurationError(
+                "DeepSpeed's configuration names an optimizer of its own, which cannot begin with the state of an "
+                "earlier run: leave it out there, or leave out optim.begin_from.",
+                option="optim.begin_from",
+            )
+        self.create_optimizer()
+        self.optimizer: Any = None  # made again once the weights are where they train
+        assert self._optimized is not None
+        check_fits(checkpoint, self._optimized, sharding=self.sharding)
+
+    def _carry(self, checkpoint: Path) -> None:
+        """Begin with the optimizer's state of an earlier run; weights, learning rates and their schedule stay."""
+        state = self._state()
+        if isinstance(state, ZeroState):
+            state.read(str(checkpoint), weights_too=False)
+        elif shards.has_shards(checkpoint):
+            state.take(shards.read(checkpoint, state.wanted_optimizer))
+        else:
+            state.take(whole_state(checkpoint))
+
+    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
+        if not (self._writes_shards or shards.has_shards(resume_from_checkpoint)):
+            super()._load_from_checkpoint(resume_from_checkpoint, model)
+
+    def _clip_grad_norm(self, model: Any) -> Any:
+        return _whole(super()._clip_grad_norm(model))
+
+    def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
+        return _whole(super()._get_grad_norm(model, grad_norm))
+
+    def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
+        """Write the model for others to load; a checkpoint of a sharded run has its weights in shards instead."""
+        if not self._writes_shards:
+            super().save_model(output_dir, _internal_call)
+            return
+        folder = output_dir or self.args.output_dir
+        if _internal_call:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            return
+        whole = {name: value for name, value in self._gathered() if self.args.should_save}
+        if self.args.should_save:
+            self._save(folder, state_dict=whole)
+        self.ranks.wait()
+
+    def _gathered(self) -> Iterator[tuple[str, Tensor]]:
+        """Every weight that an export holds, whole, on the host; every process walks them."""
+        state = self._state()
+        for name, value in state.whole():
+            yield name, value.cpu()
+        if not hasattr(self.model, "peft_config"):
+            for name, value in state.frozen():
+                yield name, value.cpu()
+            yield from ((name, value.cpu()) for name, value in _buffers(self.model))
+
+    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
+        if self._optimized is not None and self.args.should_save:
+            self._optimized.write(output_dir)
+        if not self._writes_shards:
+            super()._save_optimizer_and_scheduler(output_dir)
+            if self._moved_reference and self.args.should_save:
+                torch.save(self._moved_reference, Path(output_dir) / _REFERENCE)
+            return
+        if self.args.should_save:
+            shards.clear(output_dir)
+            torch.save(self.lr_scheduler.state_dict(), Path(output_dir) / SCHEDULER_NAME)
+            torch.save(_numbers(self._optimizer()), Path(output_dir) / _GROUPS)
+        self.ranks.wait()
+        beside = {f"{shards.REFERENCE}{name}": value for name, value in self._moved_reference.items()}
+        shards.write(output_dir, self._state().tensors() | beside)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        if checkpoint is None or not shards.has_shards(checkpoint):
+            if checkpoint is not None and self._writes_shards:
+                raise ConfigurationError(
+                    f"{checkpoint} was written without sharding, and this run has sharding={self.sharding!r}: resume "
+                    "with sharding='none', on as many processes as you like.",
+                    option="run.sharding",
+                )
+            super()._load_optimizer_and_scheduler(checkpoint)
+            if checkpoint is not None and self.reference is not None and (Path(checkpoint) / _REFERENCE).exists():
+                moved = torch.load(Path(checkpoint) / _REFERENCE, map_location="cpu", weights_only=True)
+                self.reference.load_state_dict(moved)
+            return
+        state = self._state()
+        if isinstance(state, ZeroState):
+            state.read(checkpoint)
+        else:
+            state.take(shards.read(checkpoint, state.wanted))
+        if self.reference is not None:
+            read = shards.read(checkpoint, self._wanted_of_reference)
+            if read:
+                self.reference.load_state_dict(
+                    {name.removeprefix(shards.REFERENCE): value for name, value in read.items()}
+                )
+        numbers = torch.load(Path(checkpoint) / _GROUPS, map_location="cpu", weights_only=True)
+        for group, own in zip(self._optimizer().param_groups, numbers, strict=True):
+            group.update(own)
+        scheduler = torch.load(Path(checkpoint) / SCHEDULER_NAME, map_location="cpu", weights_only=True)
+        self.lr_scheduler.load_state_dict(scheduler)
+
+    @property
+    def _moved_reference(self) -> dict[str, Tensor]:
+        """The weights of a reference model that is no longer what the run began with."""
+        return {} if self.reference is None or not self.reference.moved else self.reference.state_dict()
+
+    def _wanted_of_reference(self, held: Mapping[str, shards.Wanted]) -> dict[str, Tensor]:
+        """Tensors to read a reference model into, if the checkpoint has one."""
+        assert self.reference is not None
+        return {
+            f"{shards.REFERENCE}{name}": torch.empty_like(value)
+            for name, value in self.reference.comparable(self.model).items()
+            if f"{shards.REFERENCE}{name}" in held
+        }
+
+    def _state(self) -> TorchState | ZeroState:
+        if self.is_deepspeed_enabled:
+            return ZeroState(self.model, self.deepspeed, self.ranks.rank, self.ranks.size)
+        return TorchState(self.model, self._optimizer())
+
+    def _optimizer(self) -> Any:
+        """The optimizer inside accelerate's."""
+        return getattr(self.optimizer, "optimizer", self.optimizer)
+
+
+def _whole(norm: Any) -> Any:
+    return norm.full_tensor() if isinstance(norm, DTensor) else norm
+
+
+def _numbers(optimizer: Any) -> list[dict[str, Any]]:
+    return [{name: value for name, value in group.items() if name != "params"} for group in optimizer.param_groups]
+
+
+def _buffers(module: Any) -> Iterator[tuple[str, Tensor]]:
+    """The buffers that a checkpoint of transformers holds."""
+    names = set(module.state_dict())
+    return ((name, value) for name, value in module.named_buffers() if name in names)

@@ -1,0 +1,91 @@
+"""DeepSpeed's ZeRO-2 and ZeRO-3: what accelerate is told, so that ``run.sharding`` is all that a run has to say.
+
+On a CPU, DeepSpeed runs over gloo; the same optimizer steps as without it. In bfloat16, DeepSpeed holds the weights in
+bfloat16, with float32 copies of its own that it divides. Not covered: its offloading to host memory and disks, which a
+configuration of accelerate can ask for.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from accelerate import PartialState
+from accelerate.state import AcceleratorState
+
+from rstar2_env.core.errors import MissingExtraError
+
+from .choice import Sharding
+
+_CONFIGURED = "ACCELERATE_USE_DEEPSPEED"
+
+
+def zero_arguments(sharding: Sharding, processes: int) -> dict[str, Any]:
+    """Return fields of transformers' ``TrainingArguments`` for a run with this sharding; none without ZeRO.
+
+    Args:
+        sharding: What the processes divide.
+        processes: Their number; one has nothing to divide, and does without DeepSpeed.
+
+    Raises:
+        MissingExtraError: DeepSpeed is not installed.
+    """
+    if sharding not in ("zero2", "zero3") or processes == 1:
+        return {}
+    if find_spec("deepspeed") is None:
+        raise MissingExtraError("deepspeed", f"sharding={sharding!r}")
+    options: dict[str, Any] = {"use_cpu": False}  # which would keep accelerate from DeepSpeed
+    if os.environ.get(_CONFIGURED, "false").lower() != "true":
+        options["deepspeed"] = _configuration(int(sharding[-1]))
+    if not torch.cuda.is_available():
+        _connect_on_cpu()
+        options["accelerator_config"] = {"use_configured_state": True}
+    return options
+
+
+def without_compiling() -> None:
+    """Keep DeepSpeed, if it is used on a CPU, from compiling a transport of its own for minutes: gloo is there.
+
+    A process that is ended while it compiles leaves a lock behind, for which every later one would wait for ever.
+    """
+    if os.environ.get(_CONFIGURED, "false").lower() == "true" and find_spec("deepspeed") is not None:
+        import deepspeed
+
+        deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
+
+
+def _connect_on_cpu() -> None:
+    """Let accelerate see the processes with DeepSpeed, which on a CPU it does if it is told the backend."""
+    configured = os.environ.get(_CONFIGURED)
+    os.environ |= {_CONFIGURED: "true", "DS_ACCELERATOR": "cpu"}
+    try:
+        without_compiling()
+        AcceleratorState._reset_state(reset_partial_state=True)
+        PartialState(backend="gloo")
+    finally:
+        if configured is None:
+            del os.environ[_CONFIGURED]
+
+
+def _configuration(stage: int) -> dict[str, Any]:
+    return {
+        "zero_optimization": {
+            "stage": stage,
+            "overlap_comm": torch.cuda.is_available(),
+            # By the model's size; those for reading ahead matter to ZeRO-3 alone.
+            "reduce_bucket_size": "auto",
+            "stage3_prefetch_bucket_size": "auto",
+            "stage3_param_persistence_threshold": "auto",
+            "stage3_gather_16bit_weights_on_model_save": False,  # exports are gathered tensor by tensor
+        },
+        "bf16": {"enabled": "auto"},
+        "fp16": {"enabled": "auto"},
+        "gradient_clipping": "auto",
+        "gradient_accumulation_steps": "auto",
+        "train_micro_batch_size_per_gpu": "auto",
+        # The optimizer is the run's own, and steps on the flat parts that ZeRO makes of the weights.
+        "zero_allow_untested_optimizer": True,
+        "steps_per_print": 10**9,
+    }

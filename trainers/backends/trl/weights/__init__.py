@@ -1,0 +1,1 @@
+"""The engine of a run and its weights: weight sync, stale copies, adapters."""

@@ -1,0 +1,55 @@
+"""What an engine did during a rollout, from its counters before and after: its cache, its pre-emptions, its tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rstar2_env.core.errors import ServiceError
+from rstar2_env.rollout import EngineStats
+
+from ....step.sums import Sums
+
+
+def stats_of(engine: Any) -> EngineStats | None:
+    """The counters of an engine, or of all engines of a scheduler; ``None`` where one has none or does not tell."""
+    try:
+        found = [one.stats() for one in getattr(engine, "engines", [engine]) if hasattr(one, "stats")]
+    except ServiceError:
+        return None
+    if not found or not all(isinstance(one, EngineStats) for one in found):
+        return None
+    recomputed = [one.recomputed_tokens for one in found]
+    return EngineStats(
+        preemptions=sum(one.preemptions for one in found),
+        recomputed_tokens=None if None in recomputed else sum(recomputed),
+        prompt_tokens=sum(one.prompt_tokens for one in found),
+        cached_tokens=sum(one.cached_tokens for one in found),
+        generated_tokens=sum(one.generated_tokens for one in found),
+    )
+
+
+def add_engine_figures(
+    sums: Sums, before: EngineStats | None, after: EngineStats | None, *, seconds: float, first: bool, each: bool
+) -> None:
+    """Add the figures of one rollout.
+
+    Args:
+        sums: Where to add them.
+        before: Counters at its begin.
+        after: Counters at its end.
+        seconds: How long it took.
+        first: Whether this is the first process: what is counted a step is counted there.
+        each: Whether each process has an engine of its own; else all counted the same one, and the first speaks.
+    """
+    if before is None or after is None or not (first or each):
+        return
+    once = float(first)
+    prompt = after.prompt_tokens - before.prompt_tokens
+    generated = after.generated_tokens - before.generated_tokens
+    sums.add("engine/cached_share", after.cached_tokens - before.cached_tokens, prompt)
+    sums.add("engine/generated_tokens", generated, once)
+    sums.add("engine/preemptions", after.preemptions - before.preemptions, once)
+    if before.recomputed_tokens is not None and after.recomputed_tokens is not None:
+        sums.add("engine/recomputed_tokens", after.recomputed_tokens - before.recomputed_tokens, once)
+    # Processes generate at the same time: their tokens add up, their seconds do not.
+    sums.add("speed/generated_tokens_per_second", generated, seconds * once)

@@ -1,0 +1,143 @@
+"""``StalePolicy``: the engine that holds older weights of the policy, from which a rollout part has turns drawn.
+
+Covered: a second copy of a policy that is not sharded, for ``engine="transformers"``; further servers, for
+``engine="vllm-server"``, which get weights as the others do. The weights are those of the last step that is a multiple
+of ``every``. Not covered: checkpoints of them: a run that goes on from one has those of the checkpoint until they move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedTokenizerBase
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.rollout import Engine, KeepsCaches
+from rstar2_env.rollout.engines.registry import ENGINES
+
+from ....options.config import TrainConfig
+from ....rollouts.base import HoldsOlder, OlderWeights
+from ..loss.forward import frozen_copy
+from .engine import PolicyEngine
+
+
+class StalePolicy:
+    """Older weights, and the engine that draws from them.
+
+    Args:
+        config: Options of the run.
+        trl: The TRL trainer that holds the policy.
+        tokenizer: The tokenizer of the policy.
+        older: How old they may be, and where they are.
+        copy: A copy of the policy; ``None`` where servers hold the weights.
+    """
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        trl: Any,
+        tokenizer: PreTrainedTokenizerBase,
+        older: OlderWeights,
+        copy: nn.Module | None,
+    ) -> None:
+        self._trl, self._every, self._copy, self._servers = trl, older.every, copy, None
+        self._version: int | None = None
+        if copy is None:
+            options = {**config.rollout.engine_options, "base_urls": list(older.base_urls)}
+            rollout = replace(config.rollout, engine_options=options)
+            self._servers = PolicyEngine(replace(config, rollout=rollout), trl, tokenizer)
+            self.engine: Engine = self._servers.engine
+            return
+        copy.to(trl.accelerator.device)
+        self.engine = ENGINES.get(config.rollout.engine).make(
+            copy,  # type: ignore[arg-type]  # a copy of the policy, which is a model
+            tokenizer,
+            max_rows=config.rollout.max_in_flight,
+            seed=config.run.seed + 1,
+            options=config.rollout.engine_options,
+        )
+
+    def update(self) -> None:
+        """Take the policy's weights over where that is due; all processes call together."""
+        step = int(self._trl.state.global_step)
+        if self._version is not None and step // self._every == self._version // self._every:
+            return
+        if self._servers is not None:
+            self._servers.update()
+        else:
+            self._take_over(step)
+        self._version = step
+
+    def rest(self) -> None:
+        """Free the engine's memory for the training step."""
+        if self._servers is not None:
+            self._servers.rest()
+        elif isinstance(self.engine, KeepsCaches):
+            self.engine.forget()
+
+    def close(self) -> None:
+        """Close the engine."""
+        self.engine.close()
+
+    @torch.no_grad()
+    def _take_over(self, step: int) -> None:
+        policy = self._trl.accelerator.unwrap_model(self._trl.model)
+        assert self._copy is not None
+        newest = dict(_tensors(policy))
+        for name, tensor in _tensors(self._copy):
+            tensor.copy_(newest[name])
+        self.engine.update_weights(step)
+
+
+def stale_copy(
+    config: TrainConfig, rollout: object, model: nn.Module, dtype: torch.dtype, *, divided: bool = False
+) -> nn.Module | None:
+    """The copy of the policy that older weights go to; made before the trainer puts a head on it.
+
+    Args:
+        config: Options of the run.
+        rollout: The rollout part.
+        model: The policy.
+        dtype: Precision of the copy.
+        divided: Whether several processes are going to divide the policy.
+
+    Returns:
+        The copy; ``None`` where the part needs none, or servers hold it.
+
+    Raises:
+        ConfigurationError: The engine cannot have a second one, there are no servers for it, or there is no whole copy
+            of a policy that is divided.
+    """
+    if not isinstance(rollout, HoldsOlder):
+        return None
+    older, name = rollout.older_weights, config.rollout.engine
+    kind = ENGINES.get(name)
+    if kind.shares_weights:
+        if divided:
+            raise ConfigurationError(
+                "The rollout part draws turns from older weights, of which each process needs a whole copy, and the "
+                'policy is sharded: use engine="vllm-server", or leave run.sharding out.',
+                option="run.sharding",
+            )
+        return frozen_copy(model, dtype)
+    if kind.takes_model != "nothing":
+        raise ConfigurationError(
+            f"The rollout part draws turns from older weights, which need an engine of their own, and engine={name!r} "
+            'can be there once in a process: use engine="vllm-server" with further servers, or engine="transformers".'
+        )
+    if not older.base_urls:
+        raise ConfigurationError(
+            "The rollout part draws turns from older weights, which need servers of their own: give their addresses as "
+            "parts.rollout.base_urls."
+        )
+    return None
+
+
+def _tensors(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """Names and values of the parameters and buffers; tied ones under each of their names."""
+    yield from module.named_parameters(remove_duplicate=False)
+    yield from module.named_buffers(remove_duplicate=False)

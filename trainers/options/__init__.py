@@ -1,0 +1,1 @@
+"""Options of a training run: configuration, files, names, slots, and the parts built from them."""

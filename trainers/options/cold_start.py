@@ -1,0 +1,114 @@
+"""Options of the cold start (supervised fine-tuning before reinforcement learning), and reading its traces.
+
+``api.sft`` runs it; the work is in ``backends/trl/sft.py``, which imports torch and TRL.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.core.errors import ConfigurationError, ProblemFormatError
+from rstar2_env.core.options.declare import check_options, option
+
+from .config import DTYPES, LR_SCHEDULERS
+
+
+@dataclass(slots=True)
+class SftOptions:
+    """Options of a cold start, the supervised fine-tuning on traces.
+
+    Attributes:
+        model: Folder or hub name of a causal language model, or of a LoRA adapter; see docs/training.md#lora.
+        revision: As in ``ModelOptions``.
+        output_dir: Folder for checkpoints and the final model.
+        steps: Optimizer steps; ``None`` derives them from ``epochs``.
+        epochs: Passes over the traces.
+        batch_size: Traces in one optimizer step on one process.
+        rows_per_device: Most traces in one forward pass; a larger batch accumulates gradients, over passes of equal
+            size: with 8, a batch of 12 is 2 passes of 6.
+        learning_rate: Peak learning rate of AdamW.
+        warmup_ratio: Share of the steps in which the learning rate warms up.
+        lr_scheduler: Learning rate schedule, one of transformers' names.
+        weight_decay: Weight decay of AdamW.
+        max_length: Longest trace to train on, in tokens; longer ones are left out.
+        seed: Seed of the order of the traces.
+        chat_template: As in ``ModelOptions``.
+        dtype: As in ``ModelOptions``.
+        attn_implementation: As in ``ModelOptions``.
+        trust_remote_code: As in ``ModelOptions``.
+        lora_rank: As in ``ModelOptions``.
+        lora_alpha: As in ``ModelOptions``.
+        lora_targets: As in ``ModelOptions``.
+        lora_dropout: Dropout before the adapters while the cold start trains; reinforcement learning trains without.
+        gradient_checkpointing: As in ``ModelOptions``.
+        threads: CPU threads of torch; ``None`` keeps torch's setting.
+        save_every: Steps between checkpoints; ``None`` saves about every tenth part of the run, 0 only the final model.
+        resume: Continue from the newest checkpoint in ``output_dir``; with other options it is refused.
+        report_to: Experiment trackers, by transformers' names.
+        progress: Show a progress bar, or periodic lines where stderr is not a terminal.
+    """
+
+    model: str
+    revision: str | None = None
+    output_dir: str | os.PathLike[str] = "runs/sft"
+    steps: int | None = option(None, least=1)
+    epochs: float = option(1.0, above=0)
+    batch_size: int = option(64, least=1)
+    rows_per_device: int = option(8, least=1)
+    learning_rate: float = option(2e-5, above=0)
+    warmup_ratio: float = option(0.03, least=0, most=1)
+    lr_scheduler: str = option("cosine", choices=LR_SCHEDULERS)
+    weight_decay: float = option(0.01, least=0)
+    max_length: int = option(4096, least=1)
+    seed: int = option(0, least=0)
+    chat_template: str | None = None
+    dtype: str = option("auto", choices=DTYPES)
+    attn_implementation: str | None = None
+    trust_remote_code: bool = False
+    lora_rank: int = option(0, least=0)
+    lora_alpha: float | None = option(None, above=0)
+    lora_targets: str | list[str] = "all-linear"
+    lora_dropout: float = option(0.0, least=0, below=1)
+    gradient_checkpointing: bool | None = None
+    threads: int | None = option(None, least=1)
+    save_every: int | None = option(None, least=0)
+    resume: bool = False
+    report_to: list[str] = field(default_factory=list)
+    progress: bool = True
+
+    def __post_init__(self) -> None:
+        """Check every option.
+
+        Raises:
+            ConfigurationError: A value is out of its range; the message names the option.
+        """
+        check_options(self)
+        self.output_dir = os.fspath(self.output_dir)
+
+
+def read_traces(path: str | Path) -> list[dict[str, Any]]:
+    """Read a file that ``rstar2 traces`` wrote.
+
+    Raises:
+        ConfigurationError: The file cannot be read.
+        ProblemFormatError: A line is not a JSON object; the message names the line.
+    """
+    traces: list[dict[str, Any]] = []
+    try:
+        with open(path, encoding="utf-8") as file:
+            for number, line in enumerate(file, start=1):
+                if not line.strip():
+                    continue
+                record = json.loads(line)
+                if not isinstance(record, dict):
+                    raise ProblemFormatError(f"{path}, line {number}: expected a JSON object, got {line[:60]!r}.")
+                traces.append(record)
+    except OSError as error:
+        raise ConfigurationError(f"The traces {path} cannot be read: {error.strerror}.") from error
+    except json.JSONDecodeError as error:
+        raise ProblemFormatError(f"{path}, line {number}: not valid JSON: {error.msg}.") from error
+    return traces

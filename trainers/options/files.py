@@ -1,0 +1,90 @@
+"""Options and recipes in files, and what a run wrote about itself.
+
+Covered: a file of options, which may name its trainer (``trainer = "grpo_roc"``) or be a recipe of its own; a run's
+``config.json``, or its folder. Not covered: the formats (``rstar2_env.core.files.config_file``), and what the options
+mean (``names``, ``config``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.files.config_file import SUFFIXES, read_mapping
+from rstar2_env.core.run_folder import layout
+
+_TRAINER = ("trainer", "recipe")
+RUN_FILE = "config.json"
+"""What a run writes its options into."""
+_ABOUT = ("name", "summary", "paper")
+_OF_ONE_RUN = ("output_dir", "resume")
+
+
+def is_file_name(name: str) -> bool:
+    """Whether a trainer is named by a file of options, or by the folder of a run."""
+    return name.endswith(SUFFIXES) or (("/" in name or name.startswith(".")) and Path(name).is_dir())
+
+
+def is_run(path: str | Path) -> bool:
+    """Whether a folder is that of a training run; a model has a file of the same name."""
+    return (Path(path) / RUN_FILE).is_file() and (Path(path) / layout.RUN_FILE).is_file()
+
+
+@dataclass(frozen=True, slots=True)
+class OptionsFile:
+    """What a file of options holds.
+
+    Attributes:
+        trainer: The trainer that it is made for, by name; empty where it names none.
+        about: Name, summary and paper, where the file is a recipe of its own.
+        options: The options, as they are written.
+        of_run: Whether a run wrote it, which holds every option and every part.
+    """
+
+    trainer: str
+    about: Mapping[str, str]
+    options: dict[str, Any]
+    of_run: bool
+
+
+def read_config(path: str | Path) -> dict[str, Any]:
+    """Read the options of a file, or of a run by its folder; see ``read_file``."""
+    return read_file(path).options
+
+
+def read_file(path: str | Path) -> OptionsFile:
+    """Read a file of options, or what a run wrote about itself.
+
+    Args:
+        path: A TOML, YAML or JSON file, or a run's folder. What a run wrote is read without that which belongs to that
+            run alone: its folder, and whether it was resumed.
+
+    Raises:
+        ConfigurationError: The file cannot be read or is not valid; the message names the file and the line.
+        MissingExtraError: It is YAML, and PyYAML is not installed.
+    """
+    file = _file(path)
+    found, of_run = read_mapping(file), file.name == RUN_FILE
+    if of_run and isinstance(found.get("run"), dict):
+        found["run"] = {name: value for name, value in found["run"].items() if name not in _OF_ONE_RUN}
+    trainers = [name for name in _TRAINER if name in found]
+    if len(trainers) > 1:
+        raise ConfigurationError(f"{path} says which trainer it is for twice: as {' and as '.join(trainers)}.")
+    of_file = {name: found.pop(name) for name in (*trainers, *_ABOUT) if name in found}
+    for name, value in of_file.items():
+        if not isinstance(value, str):
+            raise ConfigurationError(f"{path}: {name} must be a string, not {value!r}.")
+    return OptionsFile(of_file.pop(trainers[0]) if trainers else "", of_file, found, of_run)
+
+
+def _file(path: str | Path) -> Path:
+    file = Path(path)
+    if not file.is_dir():
+        return file
+    if not is_run(file):
+        lacking = layout.RUN_FILE if (file / RUN_FILE).is_file() else RUN_FILE
+        raise ConfigurationError(f"The folder {path} holds no {lacking}: it is not the folder of a training run.")
+    return file / RUN_FILE

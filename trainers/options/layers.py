@@ -1,0 +1,146 @@
+"""Layers of options put over one another: a recipe's defaults, a file, the command line.
+
+Mappings are merged key by key, at any depth. Of parts, options for the part that is there already are merged over its
+own; naming another part drops them, as naming another engine drops the engine's. Not covered: which values are valid
+(``config``, ``parts``).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options.parts import Part, read_part
+from rstar2_env.core.options.text import split_list, split_parts
+
+from .config import LISTS
+from .record import code_name
+
+_JOINT, _MARK = re.compile(r"\+(?=\s*[\w./(])(?!\d)"), "\0"
+
+
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """One mapping over another, key by key at any depth."""
+    found = dict(base)
+    for name, value in over.items():
+        both = isinstance(value, Mapping) and isinstance(found.get(name), Mapping)
+        found[name] = merged(found[name], value) if both else value
+    return found
+
+
+def over_groups(base: Mapping[str, Mapping[str, Any]], over: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """One layer over another, both in groups (``names.in_groups``); of ``base``, the parts are read already."""
+    found = {group: dict(options) for group, options in base.items()}
+    for group, options in over.items():
+        held = found.setdefault(group, {})
+        if group == "parts":
+            for slot, written in options.items():
+                held[slot] = over_slot(slot, held.get(slot, [] if slot in LISTS else None), written)
+            continue
+        engine = options.get("engine")
+        if engine is not None and engine != held.get("engine", engine):
+            held.pop("engine_options", None)
+        found[group] = merged(held, options)
+    return found
+
+
+def over_slot(slot: str, base: Any, written: Any) -> Any:
+    """A part, or a list of them, over what a slot holds.
+
+    Args:
+        slot: Its name, for messages.
+        base: What it holds: a ``Part`` or ``None``, and a list of parts in the slots ``LISTS``.
+        written: A part in any form, or a mapping of options of what it holds; in lists, a list of parts in any form, or
+            a mapping of options by the names of the parts. ``None`` leaves all as it is.
+
+    Raises:
+        ConfigurationError: It is none of these.
+    """
+    if written is None:
+        return base
+    written = _table(written)
+    if slot in LISTS:
+        return _over_list(slot, list(base), written)
+    if isinstance(written, Mapping) and "name" not in written:
+        if base is None:
+            raise ConfigurationError(f"{slot} has options but no name: {dict(written)!r}.")
+        return Part(base.name, merged(base.options, written), base.made_by)
+    return _over_part(base, _part(slot, written))
+
+
+def read_slot(slot: str, written: Any) -> Any:
+    """A part as a recipe writes it, or a list of them in the slots ``LISTS``."""
+    return over_slot(slot, [] if slot in LISTS else None, written)
+
+
+def _over_list(slot: str, base: list[Part], written: Any) -> list[Part]:
+    by_name = {part.name: part for part in base}
+    if isinstance(written, Mapping) and "name" not in written:
+        for name, options in written.items():
+            options = _table(options)
+            if not isinstance(options, Mapping):
+                raise ConfigurationError(
+                    f"{slot}.{name} must be the options of a part of that name ({slot}.{name}.OPTION=VALUE), not "
+                    f"{options!r}. To replace the list: {slot}=[...]."
+                )
+            earlier = by_name.get(name, Part(name))
+            by_name[name] = Part(name, merged(earlier.options, options), earlier.made_by)
+        return list(by_name.values())
+    return [_over_part(by_name.get(part.name), part) for part in (_part(slot, one) for one in _listed(written))]
+
+
+def _over_part(base: Part | None, part: Part) -> Part:
+    if base is None or base.name != part.name:
+        return part
+    return Part(part.name, merged(base.options, part.options), part.made_by or base.made_by)
+
+
+def _part(slot: str, written: Any) -> Part:
+    if isinstance(written, (str, Part, Mapping, Sequence)):
+        found = read_part(written, slot)
+        return Part(code_name(found.made_by), found.options, found.made_by) if found.made_by is not None else found
+    return Part(code_name(written), {}, written)
+
+
+def _table(written: Any) -> Any:
+    """Text that is a JSON object or list, as such."""
+    if isinstance(written, str) and written.lstrip()[:1] in ("{", "["):
+        try:
+            return json.loads(written)
+        except ValueError as error:
+            raise ConfigurationError(f"{str(written)!r} is not valid JSON: {error}.") from None
+    return written
+
+
+def _listed(written: Any) -> Iterable[Any]:
+    if isinstance(written, str):
+        return _split(written)
+    if isinstance(written, (Mapping, Part)) or not isinstance(written, Sequence):
+        return [written]
+    # ["name", {...}] is one part with its options, as elsewhere.
+    if (
+        len(written) == 2
+        and isinstance(written[0], str)
+        and isinstance(written[1], Mapping)
+        and "name" not in written[1]
+    ):
+        return [written]
+    return written
+
+
+def _split(text: str) -> list[str]:
+    """The parts of ``a:x=1+b``: a plus sign joins parts where a name follows it, and is text elsewhere (``k3+``)."""
+    marked = _JOINT.sub(_MARK, text)
+    pieces = [piece.replace(_MARK, "+").strip() for piece in split_list(marked, _MARK)]
+    return [split_parts(piece)[0] if piece.startswith("(") else piece for piece in pieces if piece]
+
+
+def each_part(parts: Mapping[str, Any], make: Callable[[str, Part], Part]) -> dict[str, Any]:
+    """Every part of the slots, changed by a function of the slot's name and the part."""
+    return {
+        slot: [make(slot, one) for one in held] if isinstance(held, list) else make(slot, held)
+        for slot, held in parts.items()
+    }

@@ -1,0 +1,152 @@
+"""Short names of options: what a user writes, put into its group.
+
+``steps`` is ``run.steps``, ``env.max_turns`` is ``rollout.env_options.max_turns``, ``selector`` is ``parts.selector``.
+Covered: finding the group of a name, and errors about names that no group or several groups have. Not covered: the
+values (``config``), and the options of parts (``parts``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rstar2_env.core.errors import ConfigurationError, UnknownOptionError
+from rstar2_env.core.options.declare import nested_options
+from rstar2_env.core.options.rules import did_you_mean
+from rstar2_env.core.options.targets import options_of
+
+from .config import GROUPS, LISTS
+
+EVAL = "eval"
+FIRST = "rollout"
+_HOLDERS = {"env": "env_options", "engine": "engine_options"}
+"""``env.NAME`` and ``engine.NAME`` are options of the environment and of the engine."""
+
+Groups = Mapping[str, Iterable[str]]
+"""The names of the options of each group."""
+
+
+def known_names() -> dict[str, tuple[str, ...]]:
+    """The names of the options of each group."""
+    return {group: tuple(options_of(record).parameters) for group, record in GROUPS.items()}
+
+
+def place(name: str, groups: Groups) -> tuple[str, str]:
+    """The group of an option that is written without one.
+
+    The only group besides ``eval`` that has it; of several, ``rollout``. In ``parts``, ``rollout`` is a name that must
+    be written out, since the group has it.
+
+    Args:
+        name: As written.
+        groups: The names of each group.
+
+    Raises:
+        UnknownOptionError: No group has it; the message suggests the nearest.
+        ConfigurationError: Several groups have it; the message lists the full names.
+    """
+    having = [group for group, names in groups.items() if name in names and group != EVAL]
+    if FIRST in having:
+        return FIRST, name
+    if len(having) == 1:
+        return having[0], name
+    if having:
+        full = " or ".join(f"{group}.{name}" for group in having)
+        raise ConfigurationError(f"Several groups have an option {name!r}: write {full}.")
+    raise UnknownOptionError(f"There is no option {name!r}.{_nearest(name, groups)}")
+
+
+def in_groups(options: Mapping[str, Any], groups: Groups | None = None) -> dict[str, dict[str, Any]]:
+    """Put options into their groups, whichever way they are written.
+
+    Args:
+        options: Groups as mappings, options by their short names, or both.
+        groups: The names of each group; those of ``TrainConfig`` by default.
+
+    Returns:
+        A mapping for each group that has any. Values are as they were given, text included.
+
+    Raises:
+        UnknownOptionError: No group has an option of that name; the message suggests the nearest, with its group.
+        ConfigurationError: A short name is ambiguous, a group is no mapping, or an option is given twice.
+    """
+    known = known_names() if groups is None else groups
+    found: dict[str, dict[str, Any]] = {}
+    written: dict[tuple[str, str], str] = {}
+    for name, value in options.items():
+        if name in known and not (name == "model" and not _is_table(value)):
+            if name == FIRST and isinstance(value, str) and not value.lstrip().startswith("{"):
+                raise ConfigurationError(
+                    f"rollout is a group of options: write rollout.NAME for one of them, and parts.rollout={value} for "
+                    "the part that plays the groups."
+                )
+            for inner, one in nested_options(name, value).items():
+                _put(found, written, name, inner, one, f"{name}.{inner}", known)
+        elif name == "model":
+            _put(found, written, "model", "path", value, name, known)
+        elif name in _HOLDERS and isinstance(value, Mapping):
+            _put(found, written, FIRST, name, value, name, known)
+        else:
+            group, inner = place(name, known)
+            _put(found, written, group, inner, value, name, known)
+    return found
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, Mapping) or (isinstance(value, str) and value.lstrip().startswith("{"))
+
+
+def _put(
+    found: dict[str, dict[str, Any]],
+    written: dict[tuple[str, str], str],
+    group: str,
+    name: str,
+    value: Any,
+    full: str,
+    known: Groups,
+) -> None:
+    if isinstance(value, Mapping):
+        name = _HOLDERS.get(name, name)
+    if name not in known[group]:
+        raise UnknownOptionError(f"There is no option {group}.{name}.{_nearest(name, known, group)}")
+    if (earlier := written.get((group, name))) is not None and not (
+        isinstance(value, Mapping) and isinstance(found[group][name], Mapping)
+    ):
+        raise ConfigurationError(f"The option {group}.{name} is given twice: as {earlier!r} and as {full!r}.")
+    written[group, name] = full
+    held = found.setdefault(group, {})
+    held[name] = {**held[name], **value} if name in held else value
+
+
+def _nearest(name: str, groups: Groups, group: str = "") -> str:
+    """A question that names the option that may be meant: of its own group first, with its group."""
+    elsewhere = [f"{other}.{name}" for other in groups if name in groups[other] and other != group]
+    joined = {f"{other}_{one}": f"{other}.{one}" for other in groups for one in groups[other]}
+    if name in joined:
+        elsewhere = [joined[name]]
+    if elsewhere:
+        return f" Did you mean {' or '.join(map(repr, elsewhere))}?"
+    if not group and (slots := _slots_of(name)):
+        written = " or ".join(f"{slot}.{name}.OPTION=VALUE" if slot in LISTS else f"{slot}={name}" for slot in slots)
+        return f" {name!r} is the name of a part: write {written}."
+    by_name: dict[str, str] = {}
+    for other in sorted(groups, key=lambda one: (one != group, one == EVAL)):
+        for one in groups[other]:
+            by_name.setdefault(one, f"{other}.{one}")
+    mine = did_you_mean(name, groups[group]) if group else ""
+    hint = mine or did_you_mean(name, by_name) or did_you_mean(name, groups)
+    for one, full in by_name.items():
+        hint = hint.replace(f"{one!r}?", f"{full!r}?") if f" {one!r}?" in hint else hint
+    if hint:
+        return hint
+    listing = ", ".join(groups[group]) if group else ", ".join(groups)
+    if group:
+        return f" {group} has: {listing}."
+    return f" The groups are {listing}; `rstar2 trainers NAME` lists their options."
+
+
+def _slots_of(name: str) -> list[str]:
+    """The slots that have a part of that name."""
+    from .slots import FIELDS  # here, since only a message needs the parts
+
+    return [slot for slot, registry in FIELDS.items() if name in registry]

@@ -1,0 +1,232 @@
+"""``make_parts``: the parts that the options of a run name, made with their options.
+
+Covered: finding each part, typing and checking its options, and what ``correction="auto"`` and options that come from
+the run stand for. Not covered: which part takes precedence, that of the recipe or the user's (``layers``).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options.declare import call_with_options, typed_options
+from rstar2_env.core.options.parts import Part, part_named
+from rstar2_env.problems import FiniteSource, ProblemSource
+from rstar2_env.rewards.component import Component, component_options, make_component
+
+from ..advantages.base import Advantage
+from ..hooks.base import Hook
+from ..losses.base import Aggregation, Correction, Term
+from ..rollouts.base import Rollout, check_waits
+from ..samplers.base import Sampler
+from ..selectors.base import Selector, Settles
+from .config import LISTS, TrainConfig
+from .slots import FIELDS, GIVEN, given_to, is_factory, part_options
+
+AUTO = "auto"
+_CALLED_WITH: Mapping[str, tuple[str, ...]] = {
+    "rollout": ("starts", "size", "play"),
+    "selector": ("group", "keep", "rng"),
+    "advantage": ("groups", "ranks"),
+    "loss": ("tokens",),
+    "aggregation": ("lengths", "groups", "ranks"),
+    "correction": ("tokens",),
+}
+_HAS: Mapping[str, tuple[str, ...]] = {"loss": ("needs", "policy_gradient"), "correction": ("needs",)}
+"""What a part must have, by slot: how it is called, and its attributes."""
+_FROM_THE_RUN: Mapping[tuple[str, str], Callable[[TrainConfig], Any]] = {
+    ("aggregation", "length"): lambda config: config.rollout.max_episode_tokens,
+    ("reward", "limit"): lambda config: config.rollout.max_episode_tokens,
+    ("rollout", "steps"): lambda config: config.run.steps,
+    ("sampler", "batch"): lambda config: config.rollout.problems_per_step,
+}
+"""Options that take their value from the run where nobody gives one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts of a trainer.
+
+    Attributes:
+        rollout: Plays the groups.
+        rewards: Components of the reward, whose values are added.
+        selector: Chooses the episodes of a group to train on.
+        advantage: Turns rewards into advantages.
+        terms: Terms of the loss.
+        term_names: Their names, in the same order.
+        aggregation: Weights of rows in the loss.
+        correction: Weights of tokens for what the engine computes differently.
+        sampler_factory: Makes the sampler, of the environment's source of problems, if it has one, and a seed.
+        hooks: Callbacks.
+    """
+
+    rollout: Rollout
+    rewards: list[Component]
+    selector: Selector
+    advantage: Advantage
+    terms: list[Term]
+    term_names: list[str]
+    aggregation: Aggregation
+    correction: Correction
+    sampler_factory: Callable[[ProblemSource | None, int], Sampler]
+    hooks: list[Hook]
+
+
+def make_parts(config: TrainConfig, *, shares_weights: bool | None = None) -> Parts:
+    """Make every part that the options name.
+
+    Args:
+        config: Options of the run.
+        shares_weights: Whether the engine works with the trainer's own weights; ``None`` asks the engine's kind, which
+            imports torch.
+
+    Raises:
+        UnknownNameError: There is no part of one of the names.
+        ConfigurationError: A part does not take its options, or ``early_stop`` is on and the selector has no method
+            ``settled``.
+    """
+    parts = config.parts
+    for slot, written in (("reward", parts.reward), ("loss", parts.loss)):
+        if not written:
+            raise ConfigurationError(f"parts.{slot} must name at least one part; `rstar2 parts {slot}` lists them.")
+    selector = _made("selector", parts.selector, config)
+    if config.rollout.early_stop and not isinstance(selector, Settles):
+        raise ConfigurationError(
+            f"early_stop needs a selector that can tell when a group has enough episodes; {parts.selector.name!r} has "
+            "no `settled`."
+        )
+    rollout = _made("rollout", parts.rollout, config)
+    check_waits(rollout, early_stop=config.rollout.early_stop, tail=config.rollout.tail)
+    return Parts(
+        rollout=rollout,
+        rewards=[make_component(_filled("reward", typed_part("reward", part), config)) for part in parts.reward],
+        selector=selector,
+        advantage=_made("advantage", parts.advantage, config),
+        terms=[_made("loss", part, config) for part in parts.loss],
+        term_names=[part.name for part in parts.loss],
+        aggregation=_made("aggregation", parts.aggregation, config),
+        correction=_made("correction", correction_of(config, shares_weights), config),
+        sampler_factory=partial(_made_sampler, _filled("sampler", typed_part("sampler", parts.sampler), config)),
+        hooks=[_made("hook", part, config) for part in parts.hook],
+    )
+
+
+def correction_of(config: TrainConfig, shares_weights: bool | None = None) -> Part:
+    """The correction of a run: with ``"auto"`` that which fits its engine; see ``make_parts``."""
+    part: Part = config.parts.correction
+    if part.name != AUTO:
+        return part
+    if shares_weights is None:
+        from rstar2_env.rollout.engines.registry import ENGINES
+
+        shares_weights = ENGINES.get(config.rollout.engine).shares_weights
+    # What was carried over from an earlier step was drawn from older weights, by any engine.
+    if shares_weights and config.rollout.tail != "carry":
+        return Part("none")
+    return typed_part("correction", Part("truncate", {"level": "token", **part.options}))
+
+
+def typed_part(slot: str, part: Part) -> Part:
+    """A part whose options are typed and checked, the others at their defaults.
+
+    Args:
+        slot: The field of ``parts`` that names it.
+        part: As it was read.
+
+    Raises:
+        UnknownNameError: There is no part of that name.
+        ConfigurationError: It takes no such option, or the value is invalid; the message has the full dotted name.
+    """
+    if slot == "correction" and part.name == AUTO:
+        if part.options:
+            typed_part(slot, Part("truncate", part.options))
+        return part
+    registry = FIELDS[slot]
+    made_by = registry.get(part.name) if part.made_by is None else part.made_by
+    what, prefix = f"{registry.kind} {part.name!r}", f"{_dotted(slot, part)}."
+    paid = component_options(part.options, prefix=prefix) if slot == "reward" else {}
+    own = {name: value for name, value in part.options.items() if name not in paid}
+    if not is_factory(made_by):
+        if own:
+            raise ConfigurationError(f"The {what} is no class, and takes no options, such as {', '.join(own)}.")
+        return Part(part.name, paid, made_by)
+    known = part_options(made_by)
+    given = GIVEN.get(slot, ())
+    for name in given:
+        if name in part.options:
+            raise ConfigurationError(f"{prefix}{name} is given by the trainer, and is no option.")
+    options = {**typed_options(what, made_by, own, prefix=prefix), **paid}
+    defaults = {
+        name: one.default
+        for name, one in known.parameters.items()
+        if isinstance(one.default, (bool, int, float, str)) and name not in options and name not in given
+    }
+    return Part(part.name, {**options, **defaults}, made_by)
+
+
+def _dotted(slot: str, part: Part) -> str:
+    """How the options of a part are named on a command line."""
+    return f"{slot}.{part.name}" if slot in LISTS else slot
+
+
+def _filled(slot: str, part: Part, config: TrainConfig) -> Part:
+    """The part with the options that it takes and nobody gave, where the run knows them."""
+    known, options = part_options(part.made_by).parameters if part.made_by else {}, dict(part.options)
+    for (field, name), value in _FROM_THE_RUN.items():
+        if field == slot and name in known and options.get(name) is None:
+            options[name] = value(config)
+    return Part(part.name, options, part.made_by)
+
+
+def _made(slot: str, part: Part, config: TrainConfig) -> Any:
+    part = typed_part(slot, part)
+    made_by = part.made_by
+    assert made_by is not None  # typed_part looked it up
+    kind = FIELDS[slot].kind
+    if is_factory(made_by):
+        options = _filled(slot, part, config).options
+        with part_named(kind, part):
+            made = call_with_options(f"{kind} {part.name!r}", made_by, options, prefix=f"{_dotted(slot, part)}.")
+    else:
+        made = made_by
+    _check_shape(slot, part.name, made)
+    return made
+
+
+def _check_shape(slot: str, name: str, made: Any) -> None:
+    """Refuse a part of another slot, or an unfinished one, before a model is loaded for it."""
+    kind, arguments = FIELDS[slot].kind, _CALLED_WITH.get(slot)
+    if slot == "hook" and not any(one == "bind" or one.startswith("on_") for one in dir(made)):
+        raise ConfigurationError(
+            f"The hook {name!r} has none of the methods of a callback, such as on_step_end(args, state, control)."
+        )
+    if arguments is None:
+        return
+    told = ", ".join(arguments)
+    if not callable(made):
+        raise ConfigurationError(f"The {kind} {name!r} cannot be called; it must be callable with ({told}).")
+    try:
+        inspect.signature(made).bind(*arguments)
+    except TypeError as error:
+        raise ConfigurationError(f"The {kind} {name!r} must be callable with ({told}): {error}.") from error
+    except ValueError:  # what is not written in Python may have no signature
+        pass
+    if lacking := [one for one in _HAS.get(slot, ()) if not hasattr(made, one)]:
+        raise ConfigurationError(
+            f"The {kind} {name!r} has no attribute {' and no '.join(map(repr, lacking))}; docs/add-a-trainer.md#a-loss "
+            "says what it needs."
+        )
+
+
+def _made_sampler(part: Part, problems: ProblemSource | None, seed: int) -> Sampler:
+    made_by = part.made_by
+    assert made_by is not None  # typed_part looked it up
+    ids = problems.ids if isinstance(problems, FiniteSource) else None
+    given = given_to(made_by, {"ids": ids, "seed": seed, "problems": problems})
+    with part_named(FIELDS["sampler"].kind, part):
+        made: Sampler = call_with_options(f"sampler {part.name!r}", made_by, {**given, **part.options})
+    return made

@@ -1,0 +1,50 @@
+"""Options of a run as JSON-compatible values, from which the same run can be configured again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rstar2_env.core.options.parts import Part
+
+
+def plain(name: str, value: Any) -> Any:
+    """The value of an option as a file can keep it.
+
+    Args:
+        name: The option, without its group.
+        value: Its value. A loaded model becomes the name of its type, a part a table, code its ``code_name``.
+    """
+    if name == "wrappers":
+        return _recorded(value) if value else []
+    if name == "path":
+        return value if isinstance(value, str) else type(value).__name__
+    if name == "env":
+        return value if isinstance(value, str) else code_name(value)
+    if isinstance(value, Part):
+        return {"name": value.name, **{option: _named(given) for option, given in value.options.items()}}
+    if isinstance(value, list):
+        return [plain("", one) for one in value]
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _named(value: Any) -> Any:
+    """The value of a part's option, which may be code itself, or hold some."""
+    if isinstance(value, Mapping):
+        return {key: _named(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_named(one) for one in value]
+    return code_name(value) if callable(value) else value
+
+
+def _recorded(wrappers: str | list[Any]) -> list[str]:
+    from rstar2_env.wrappers.registry import recorded
+
+    return recorded(wrappers)
+
+
+def code_name(made_by: Any) -> str:
+    """How a file can name a class or function that was given in Python: ``module:Name`` where that finds it again."""
+    name = getattr(made_by, "__qualname__", type(made_by).__qualname__)
+    module = getattr(made_by, "__module__", "")
+    return f"{module}:{name}" if module not in ("", "__main__") and name.isidentifier() else name

@@ -1,0 +1,137 @@
+"""The slots of a trainer: which parts there are of each kind, and how each part looks to who lists them.
+
+Covered: the registries of every slot, and the summary, options and paper of a part. Nothing here loads torch. A part
+says what it is in its docstring: its first line is the summary, and its paper is the first ``arXiv NNNN.NNNNN`` in it,
+or in the docstring of its file.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rstar2_env.core.options.registry import Registry
+from rstar2_env.core.options.targets import Options, Parameter, options_of
+from rstar2_env.rewards.base import REWARDS
+
+from ..advantages.base import ADVANTAGES
+from ..hooks.base import HOOKS
+from ..losses.base import AGGREGATIONS, CORRECTIONS, LOSSES
+from ..rollouts.base import ROLLOUTS
+from ..samplers.base import SAMPLERS
+from ..selectors.base import SELECTORS
+
+_PAPER = re.compile(r"arXiv[: ]\d{4}\.\d{4,5}")
+
+FIELDS: Mapping[str, Registry[Any]] = {
+    "rollout": ROLLOUTS,
+    "reward": REWARDS,
+    "selector": SELECTORS,
+    "advantage": ADVANTAGES,
+    "loss": LOSSES,
+    "aggregation": AGGREGATIONS,
+    "correction": CORRECTIONS,
+    "sampler": SAMPLERS,
+    "hook": HOOKS,
+}
+"""The registry of each field of ``parts``."""
+
+SLOTS: Mapping[str, Mapping[str, Registry[Any]]] = {
+    "rollout": {"": ROLLOUTS},
+    "reward": {"": REWARDS},
+    "selector": {"": SELECTORS},
+    "advantage": {"": ADVANTAGES},
+    "loss": {"term": LOSSES, "aggregation": AGGREGATIONS, "correction": CORRECTIONS},
+    "sampler": {"": SAMPLERS},
+    "hook": {"": HOOKS},
+}
+"""The registries of each slot, by the kind of part; the loss has three kinds."""
+
+GIVEN = {"sampler": ("ids", "seed", "problems")}
+"""What the trainer gives the parts of a slot, and no user does."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartInfo:
+    """A part, as lists show it.
+
+    Attributes:
+        name: Its name.
+        kind: Which part of the loss it is ("term", "aggregation", "correction"); empty in other slots.
+        summary: One line.
+        paper: Where it was published ("arXiv 2402.03300"); empty where nowhere.
+        options: Its options.
+    """
+
+    name: str
+    kind: str
+    summary: str
+    paper: str
+    options: tuple[Parameter, ...]
+
+    def record(self) -> dict[str, Any]:
+        """The part as JSON-compatible values."""
+        found: dict[str, Any] = {"name": self.name, "summary": self.summary, "paper": self.paper}
+        found["options"] = {one.name: one.default for one in self.options}
+        found["required"] = [one.name for one in self.options if one.required]
+        return {**found, "kind": self.kind} if self.kind else found
+
+
+def parts_of(slot: str) -> list[PartInfo]:
+    """Every part of a slot, by kind and name."""
+    return [
+        part_info(name, registry.get(name), kind=kind, given=GIVEN.get(slot, ()))
+        for kind, registry in SLOTS[slot].items()
+        for name in registry
+    ]
+
+
+def part_info(name: str, made_by: Callable[..., Any], *, kind: str = "", given: tuple[str, ...] = ()) -> PartInfo:
+    """What is to be said of a part.
+
+    Args:
+        name: Its name.
+        made_by: The class or function that makes it.
+        kind: See ``PartInfo``.
+        given: Names of arguments that are no options.
+    """
+    words = inspect.getdoc(made_by) or ""
+    file = sys.modules.get(getattr(made_by, "__module__", ""))
+    found = _PAPER.search(words) or _PAPER.search(inspect.getdoc(file) or "")
+    options = tuple(one for one in part_options(made_by).parameters.values() if one.name not in given)
+    return PartInfo(name, kind, words.partition("\n")[0], found[0] if found else "", options)
+
+
+def part_options(made_by: Callable[..., Any]) -> Options:
+    """The options of a part; none where the object is the part itself."""
+    return options_of(made_by) if is_factory(made_by) else Options({}, open=False)
+
+
+def given_to(made_by: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Of what the trainer gives, that which a part takes."""
+    known = part_options(made_by)
+    return {name: value for name, value in values.items() if known.open or name in known.parameters}
+
+
+def is_factory(made_by: Any) -> bool:
+    """Whether an object makes the part, rather than being it.
+
+    A class makes it, and a function that can be called without an argument; a function that needs some is the part.
+    """
+    if isinstance(made_by, functools.partial):
+        return is_factory(made_by.func)
+    if inspect.isclass(made_by):
+        return True
+    if not inspect.isroutine(made_by):
+        return False
+    try:
+        parameters = inspect.signature(made_by).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return not any(one.kind in positional and one.default is one.empty for one in parameters)

@@ -1,0 +1,182 @@
+"""Resuming a run: what must be in its folder, and which options may differ from those it began with.
+
+Covered: everything that would otherwise go wrong without a word: a folder without a checkpoint, another trainer, other
+options, steps that are done. Nothing here loads torch. Not covered: reading the checkpoint, and taking lost steps out
+of the run's files.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.files.lines import plain
+from rstar2_env.core.run_folder.layout import RUN_FILE
+
+from .checkpoints import newest_checkpoint, step_of
+
+MAY_CHANGE = (
+    "run.output_dir",
+    "run.steps",
+    "run.resume",
+    "run.save_every",
+    "run.keep_checkpoints",
+    "run.threads",
+    "run.process_timeout_s",
+    "run.sharding",
+    "run.report_to",
+    "run.log_every",
+    "run.keep_episodes",
+    "run.keep_tokens",
+    "run.progress",
+    "model.gradient_checkpointing",
+    "rollout.engine_options",
+    "rollout.max_in_flight",
+    "rollout.adaptive_in_flight",
+    "rollout.one_queue",
+    "rollout.handover_tolerance",
+    "optim.tokens_per_device",
+    "eval.every",
+)
+"""Options with which a run may be resumed though it began with others: none changes what is learned, but for its length
+and for rounding. A name stands for everything below it too."""
+
+_ABSENT = "absent"
+
+
+class TrainingStopped(KeyboardInterrupt):
+    """Ctrl-C ended a run after a checkpoint; its message says how to go on.
+
+    Attributes:
+        told: Whether the message was printed.
+    """
+
+    told = True
+
+
+def check_begun(folder: str | os.PathLike[str], *, resume: bool) -> None:
+    """Check that a folder may take a run: that it holds none, or one to go on with where that is asked for.
+
+    Raises:
+        ConfigurationError: It holds a run and ``resume`` is off, or no checkpoint and ``resume`` is on.
+    """
+    folder = Path(folder)
+    newest = newest_checkpoint(folder)
+    if resume:
+        if newest is None:
+            raise ConfigurationError(_nothing_to_resume(folder), option="resume")
+    elif newest is not None:
+        raise ConfigurationError(
+            f"{folder} holds a run already: choose another folder, or continue it.", option="resume"
+        )
+    elif (folder / RUN_FILE).exists():
+        raise ConfigurationError(
+            f"{folder} holds a run already, which has no checkpoint to continue from: choose another folder, "
+            "or remove this one.",
+            option="output_dir",
+        )
+
+
+def checkpoint_to_resume(
+    folder: str | Path,
+    config: Mapping[str, Any],
+    *,
+    steps: int | None,
+    record: str = "config.json",
+    may_change: tuple[str, ...] = MAY_CHANGE,
+) -> Path:
+    """Return the checkpoint from which a run goes on.
+
+    Args:
+        folder: The run's folder.
+        config: Everything that the run is to do now: the trainer's name and its options, as ``record`` holds them.
+        steps: Steps that it is to have done at its end; ``None`` if that is not known yet.
+        record: Name of the file, in the folder, of what the run began with.
+        may_change: Dotted names of options that may differ.
+
+    Raises:
+        ConfigurationError: There is no checkpoint, the run is another trainer's or has other options, or its steps are
+            done.
+    """
+    folder = Path(folder)
+    newest = newest_checkpoint(folder)
+    if newest is None:
+        raise ConfigurationError(_nothing_to_resume(folder), option="resume")
+    began = _read(folder / record)
+    if (was := began.get("trainer")) != (trainer := config.get("trainer")):
+        raise ConfigurationError(
+            f"{folder} holds a run of the trainer {was!r}: resume it with that one instead of {trainer!r}, or choose "
+            "another folder."
+        )
+    differing = list(_differences(began, plain(config), may_change))
+    if differing:
+        raise ConfigurationError(
+            f"{folder} holds another run: {'; '.join(differing)}. Resume with the same trainer and options, or choose "
+            f"another folder. What may change: {', '.join(may_change)}."
+        )
+    if steps is not None:
+        refuse_finished(folder, done=step_of(newest), steps=steps)
+    return newest
+
+
+def refuse_finished(folder: str | Path, *, done: int, steps: int) -> None:
+    """Refuse to go on with a run whose steps are done.
+
+    Raises:
+        ConfigurationError: They are.
+    """
+    if done >= steps:
+        raise ConfigurationError(
+            f"The run in {folder} has done {done} steps, and was asked for {steps}: there is nothing left to do. Ask "
+            f"for more than {done} steps to train on.",
+            option="steps",
+        )
+
+
+def _nothing_to_resume(folder: Path) -> str:
+    if not folder.is_dir():
+        parent = folder.parent
+        beside = [found.name for found in parent.iterdir() if found.is_dir()] if parent.is_dir() else []
+        near = difflib.get_close_matches(folder.name, beside, n=1)
+        hint = f" Did you mean {parent / near[0]}?" if near else ""
+        return f"There is no folder {folder} with a run to resume.{hint} A new run begins without it."
+    within = sorted(found.parent.name for found in folder.glob("*/checkpoint-*") if found.is_dir())
+    hint = f" There is one in {folder / within[0]}." if within else ""
+    return f"{folder} holds no finished checkpoint to resume from.{hint} Remove it, or choose another, to begin anew"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(
+            f"{path}, which says what the run began with, cannot be read ({error}); it cannot be resumed."
+        ) from error
+    if not isinstance(found, dict):
+        raise ConfigurationError(f"{path} does not describe a run; it cannot be resumed.")
+    return found
+
+
+def _differences(began: Mapping[str, Any], now: Mapping[str, Any], may_change: tuple[str, ...]) -> Iterator[str]:
+    before, after = dict(_flat(began)), dict(_flat(now))
+    for name in {**before, **after}:
+        was, is_ = before.get(name, _ABSENT), after.get(name, _ABSENT)
+        if was != is_ and not any(name == free or name.startswith(f"{free}.") for free in may_change):
+            yield f"{name} was {_shown(was)} and is {_shown(is_)}"
+
+
+def _flat(options: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in options.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
+
+
+def _shown(value: Any) -> str:
+    return value if value is _ABSENT else json.dumps(value)

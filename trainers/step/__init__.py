@@ -1,0 +1,1 @@
+"""One training step without torch: collect, score, select, and measure."""

@@ -1,0 +1,54 @@
+"""What a trainer adds to the scores of components (``rstar2_env.rewards.scoring``): judges, problems, turns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.problems import ProblemSource
+from rstar2_env.rewards.base import Judge, Need
+from rstar2_env.rewards.component import Component
+from rstar2_env.rewards.needs import OWN_JUDGE
+from rstar2_env.rewards.scoring import TURN_SCORES, Scorer
+
+from ..advantages.base import Advantages
+from ..advantages.tokens import on_tokens, on_turns
+
+
+def scorer_of(components: Sequence[Component], judge: Judge | None, problems: ProblemSource | None) -> Scorer:
+    """The scorer of a trainer's reward.
+
+    Args:
+        components: The components.
+        judge: The judge of the run.
+        problems: The environment's source of problems.
+
+    Raises:
+        ConfigurationError: The reward cannot be computed; see ``Scorer``.
+    """
+    lacking: dict[Need, str] = {}
+    if judge is None:
+        lacking["judge"] = f"and this trainer has none: give the run one (rollout.judge), or {OWN_JUDGE}"
+    if problems is None:
+        lacking["problem"] = (
+            "and this environment has no source of problems: choose one that has, such as rstar2/MathTool-v0."
+        )
+    return Scorer(components, lacking=lacking, judge=judge, problem=None if problems is None else problems.get)
+
+
+def paid_by_turn(groups: Sequence[Sequence[Episode]], values: Advantages) -> Advantages:
+    """Add what turns earned by themselves to the advantages of their tokens.
+
+    Args:
+        groups: The episodes.
+        values: Their advantages; where no component scores turns, they are returned as they are.
+    """
+    return [
+        [
+            on_tokens(value, episode) + on_turns(episode.measured[TURN_SCORES], episode)
+            if TURN_SCORES in episode.measured
+            else value
+            for episode, value in zip(group, own, strict=True)
+        ]
+        for group, own in zip(groups, values, strict=True)
+    ]

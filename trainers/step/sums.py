@@ -1,0 +1,53 @@
+"""``Sums``: metrics as sums and counts, added up over steps and processes, and divided only when they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..ranks import ONE, Ranks
+
+Figures = Mapping[str, tuple[float, float]]
+"""The sum and the count of each metric. Without a count there is nothing to show."""
+
+
+class Sums:
+    """Adds up metrics over an interval; a rate is the sum over everything by the count over everything."""
+
+    def __init__(self) -> None:
+        self._totals: dict[str, tuple[float, float]] = {}
+
+    def add(self, name: str, total: float, count: float = 1.0) -> None:
+        """Add observations of one metric.
+
+        Args:
+            name: Name of the metric.
+            total: Their sum.
+            count: What it is divided by, such as the number of episodes; 0 when nothing was observed.
+        """
+        before = self._totals.get(name, (0.0, 0.0))
+        self._totals[name] = (before[0] + total, before[1] + count)
+
+    def merge(self, figures: Figures) -> None:
+        """Add sums and counts of many metrics."""
+        for name, (total, count) in figures.items():
+            self.add(name, total, count)
+
+    def take(self, ranks: Ranks = ONE) -> dict[str, tuple[float, float]]:
+        """Return the sums over all processes, and begin anew; all processes call together."""
+        own, self._totals = self._totals, {}
+        together = Sums()
+        for totals in ranks.gather(own):
+            together.merge(totals)
+        return together._totals
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what was added since the last ``take``, as JSON can hold it."""
+        return {name: list(pair) for name, pair in self._totals.items()}
+
+    def load_state_dict(self, state: Mapping[str, Iterable[float]]) -> None:
+        """Continue from a state."""
+        self._totals = {}
+        for name, pair in state.items():
+            total, count = pair
+            self._totals[name] = (total, count)
