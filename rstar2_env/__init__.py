@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rstar2_env.core.options.lazy_names import lazy_names
+from rstar2_env.core.lazy_names import lazy_names
 from rstar2_env.core.version import __version__
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ _WHERE = {
     "make_agent": "agents.base:make",
     "make_env": "wrappers.make",
     "make_sandbox": "sandbox.providers",
-    "play_episode": "evaluation.play",
+    "play_episode": "evaluation.play.episode",
     "read_run": "core.run_folder.reader",
     "register_agent": "agents.base:AGENTS.register",
     "register_dialect": "dialects.base:DIALECTS.register",

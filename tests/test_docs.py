@@ -1,7 +1,6 @@
 """What the documents show is what happens."""
 
 import contextlib
-import dataclasses
 import importlib
 import io
 import operator
@@ -96,25 +95,6 @@ def test_the_workflow_runs_what_ci_runs():
     assert [step["run"] for job in jobs.values() for step in job["steps"] if ".ci/run" in step.get("run", "")] == [
         ".ci/run"
     ]
-
-
-def test_the_table_of_training_options_is_that_of_the_code():
-    from rstar2_env.trainers.options.config import GROUPS
-    from rstar2_env.trainers.options_table import BEGIN, with_table
-
-    page = (DOCS / "training.md").read_text("utf-8")
-    fresh = with_table(page)
-    assert page == fresh, "run: python -m rstar2_env.trainers.options_table docs/training.md"
-    names = [f"{group}.{field.name}" for group, record in GROUPS.items() for field in dataclasses.fields(record)]
-    assert re.findall(r"^\| `(\w+\.\w+)` \|", fresh.partition(BEGIN)[2], re.MULTILINE) == names
-
-
-def test_a_page_without_a_place_for_the_options_is_refused():
-    from rstar2_env.core.errors import ConfigurationError
-    from rstar2_env.trainers.options_table import BEGIN, END, with_table
-
-    with pytest.raises(ConfigurationError, match="has no place for the options"):
-        with_table(f"{END}{BEGIN}")
 
 
 def test_the_recipe_that_contributors_are_shown_is_a_trainer():

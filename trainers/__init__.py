@@ -5,7 +5,7 @@ Each name is loaded when it is first used, so that listing parts loads nothing t
 
 from typing import TYPE_CHECKING
 
-from rstar2_env.core.options.lazy_names import lazy_names
+from rstar2_env.core.lazy_names import lazy_names
 
 if __name__ != "rstar2_env.trainers":
     raise ImportError(
@@ -79,9 +79,9 @@ _WHERE = {
     "ADVANTAGES": "advantages.base",
     "AGGREGATIONS": "losses.base",
     "Advantage": "advantages.base",
-    "Batch": "batch",
+    "Batch": "step.batch",
     "CORRECTIONS": "losses.base",
-    "Collector": "collector",
+    "Collector": "step.collector",
     "HOOKS": "hooks.base",
     "KeepAll": "selectors.keep_all",
     "LOSSES": "losses.base",
@@ -97,11 +97,11 @@ _WHERE = {
     "SELECTORS": "selectors.base",
     "Sampler": "samplers.base",
     "Selector": "selectors.base",
-    "SftOptions": "cold_start",
+    "SftOptions": "options.cold_start",
     "Start": "samplers.base",
     "TRAINERS": "base",
     "Tokens": "losses.tokens",
-    "TrainConfig": "config",
+    "TrainConfig": "options.config",
     "TrainResult": "base",
     "Trainer": "base",
     "Uniform": "samplers.uniform",
@@ -109,8 +109,8 @@ _WHERE = {
     "export_model": "export.export",
     "find_recipe": "api",
     "make": "api",
-    "read_config": "config_files",
-    "read_traces": "cold_start",
+    "read_config": "options.files",
+    "read_traces": "options.cold_start",
     "sft": "api",
 }
 """The module of each name."""

@@ -2,7 +2,7 @@
 
 Covered: agents, wrappers, dialects, problem families, verifiers, sandbox providers and engines; statuses of calls and
 ends of episodes. Not covered: environments (``rstar2_env.evaluation.cards``) and the parts of trainers
-(``rstar2_env.trainers.pages``), whose pages are documents of the repository.
+(``part_pages``), whose pages are documents of the repository.
 """
 
 from __future__ import annotations

@@ -323,7 +323,7 @@ class PartOptions:
 class TrainConfig:
     """All options of a training run.
 
-    docs/training.md holds the descriptions as tables, which ``rstar2_env.trainers.options_table`` writes.
+    docs/training.md holds the descriptions as tables, which ``tools/docs_site/options_table.py`` writes.
 
     Attributes:
         run: The run itself.

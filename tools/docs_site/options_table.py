@@ -1,6 +1,6 @@
 """The tables of ``TrainConfig``'s options in docs/training.md, made from the fields and docstrings of its groups.
 
-``python -m rstar2_env.trainers.options_table docs/training.md`` rewrites the tables in the page, between its markers.
+``python tools/docs_site/options_table.py docs/training.md`` rewrites the tables in the page, between its markers.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from docstrings import words_of
+
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.rules import in_words, says_nothing
 from rstar2_env.core.options.targets import options_of
+from rstar2_env.trainers.options.config import GROUPS
 
-from .docstrings import words_of
-from .options.config import GROUPS
-
-BEGIN = "<!-- options: made by `python -m rstar2_env.trainers.options_table docs/training.md` -->"
+BEGIN = "<!-- options: made by `python tools/docs_site/options_table.py docs/training.md` -->"
 END = "<!-- end of options -->"
 
 

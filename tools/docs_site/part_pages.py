@@ -1,8 +1,8 @@
 """The pages of docs/trainers/, a family of parts each, made from the registries and the docstrings of the parts.
 
-``python -m rstar2_env.trainers.pages docs/trainers`` writes them all. A part's section has what its class says (formula
-and explanation), its source, its file, the recipes that name it, and its options. Parts of other distributions are
-left out.
+``python tools/docs_site/part_pages.py docs/trainers`` writes them all. A part's section has what its class says
+(formula and explanation), its source, its file, the recipes that name it, and its options. Parts of other distributions
+are left out.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
+from docstrings import words_of
+
 from rstar2_env.core.options.parts import Part
 from rstar2_env.core.options.rules import in_words, says_nothing
 from rstar2_env.core.options.targets import Parameter, options_of
 from rstar2_env.rewards.base import Need, needs_of
 from rstar2_env.rewards.needs import PLACES
-
-from .base import TRAINERS, Recipe
-from .docstrings import words_of
-from .options.config import LISTS
-from .options.layers import read_slot
-from .options.slots import FIELDS, GIVEN, part_info
+from rstar2_env.trainers.base import TRAINERS, Recipe
+from rstar2_env.trainers.options.config import LISTS
+from rstar2_env.trainers.options.layers import read_slot
+from rstar2_env.trainers.options.slots import FIELDS, GIVEN, part_info
 
 RECIPES = "recipes.md"
 INDEX = "parts.md"
 _OURS = "rstar2_env."
-_MADE = "<!-- Made by `python -m rstar2_env.trainers.pages docs/trainers`. Change the docstrings instead. -->"
+_MADE = "<!-- Made by `python tools/docs_site/part_pages.py docs/trainers`. Change the docstrings instead. -->"
 _PAPER = re.compile(r"arXiv[: ](\d{4}\.\d{4,5})")
 
 
@@ -307,7 +307,7 @@ def _file(module: str) -> str:
 def main() -> None:
     """Write the pages into the folder that the command line names."""
     parser = argparse.ArgumentParser(
-        prog="python -m rstar2_env.trainers.pages", description="Write the pages of parts."
+        prog="python tools/docs_site/part_pages.py", description="Write the pages of parts."
     )
     parser.add_argument("folder", type=Path, help="where they go: docs/trainers")
     folder: Path = parser.parse_args().folder

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from part_pages import own_parts
 from places import DOCS, ROOT
 from said import said
 
@@ -14,7 +15,6 @@ from rstar2_env.trainers import TRAINERS
 from rstar2_env.trainers.options.layers import read_slot
 from rstar2_env.trainers.options.parts import make_parts
 from rstar2_env.trainers.options.slots import FIELDS
-from rstar2_env.trainers.pages import own_parts
 from rstar2_env.trainers.pipeline.file import read_pipeline
 
 PAGE = (DOCS / "systems.md").read_text("utf-8")

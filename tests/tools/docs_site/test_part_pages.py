@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from docstrings import words_of
+from part_pages import FAMILIES, INDEX, RECIPES, own_parts, pages
 from places import DOCS, ROOT
 
-from rstar2_env.trainers.docstrings import words_of
 from rstar2_env.trainers.options.slots import FIELDS, GIVEN, part_info
-from rstar2_env.trainers.pages import FAMILIES, INDEX, RECIPES, own_parts, pages
 
 FOLDER = DOCS / "trainers"
 MADE = pages()
@@ -23,7 +23,7 @@ PARTS = [(family.slot, name) for family in FAMILIES for name in own_parts(family
 @pytest.mark.parametrize("file", MADE)
 def test_the_page_is_that_of_the_code(file):
     fresh = (FOLDER / file).exists() and (FOLDER / file).read_text("utf-8") == MADE[file]
-    assert fresh, "run: python -m rstar2_env.trainers.pages docs/trainers"
+    assert fresh, "run: python tools/docs_site/part_pages.py docs/trainers"
 
 
 def test_there_is_a_page_for_every_slot_and_no_other():
