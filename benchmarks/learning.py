@@ -69,10 +69,10 @@ def cold_start(folder: Path, settings: Settings) -> Path:
     """
     from functools import partial
 
+    from rstar2_env.traces.reading import read_traces
     from rstar2_env.traces.writer import generate_traces
     from rstar2_env.trainers.api import sft
     from rstar2_env.trainers.demonstration.tiny import make_tiny_model
-    from rstar2_env.trainers.options.cold_start import read_traces
     from rstar2_env.wrappers.make import make_env
 
     start, done, own = folder / "cold-start", folder / "cold-start.json", dataclasses.asdict(settings)

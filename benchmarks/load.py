@@ -73,9 +73,9 @@ def measure(way: str, folder: str, lora: int) -> None:
     """Load and divide the model in this process, one of several, and print its peak above what its imports take."""
     import torch
 
+    from rstar2_env.trainers.backends.trl.adapters import with_new_adapter
     from rstar2_env.trainers.backends.trl.model import pretrained, processes
     from rstar2_env.trainers.backends.trl.sharding.fsdp2 import shard
-    from rstar2_env.trainers.backends.trl.weights.adapters import with_new_adapter
     from rstar2_env.trainers.options.config import ModelOptions
 
     state = processes()

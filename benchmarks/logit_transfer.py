@@ -33,7 +33,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from rstar2_env import trainers
 from rstar2_env.core.episode import Episode
-from rstar2_env.evaluation.figures.result import EvalResult
+from rstar2_env.evaluation.result import EvalResult
 from rstar2_env.evaluation.run import evaluate
 from rstar2_env.rollout.chat import ChatCodec
 from rstar2_env.trainers.demonstration.tiny import tiny_tokenizer

@@ -29,9 +29,9 @@ from trl.chat_template_utils import qwen3_template
 from rstar2_env.adapters.trl import environment_factory, hand_in
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.row import Row
+from rstar2_env.trainers.backends.trl.arguments import arguments
 from rstar2_env.trainers.backends.trl.loss.objective import Objective
 from rstar2_env.trainers.backends.trl.loss.pending_rows import Shape
-from rstar2_env.trainers.backends.trl.run.arguments import arguments
 from rstar2_env.trainers.backends.trl.trainer import CollectorTrainer
 from rstar2_env.trainers.base import TRAINERS
 from rstar2_env.trainers.options.parts import make_parts

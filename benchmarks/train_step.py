@@ -31,9 +31,9 @@ from transformers import AutoModelForCausalLM
 from trl import GRPOTrainer
 
 from rstar2_env.core.row import Row
+from rstar2_env.trainers.backends.trl.arguments import arguments
 from rstar2_env.trainers.backends.trl.loss.objective import Objective
 from rstar2_env.trainers.backends.trl.loss.pending_rows import Shape
-from rstar2_env.trainers.backends.trl.run.arguments import arguments
 from rstar2_env.trainers.backends.trl.trainer import CollectorTrainer
 from rstar2_env.trainers.demonstration.tiny import make_tiny_model
 from rstar2_env.trainers.losses.aggregations import TokenMean

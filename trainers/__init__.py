@@ -14,6 +14,8 @@ if __name__ != "rstar2_env.trainers":
     )
 
 if TYPE_CHECKING:
+    from rstar2_env.traces.reading import read_traces
+
     from .advantages.base import ADVANTAGES, Advantage
     from .api import find_recipe, make, sft
     from .base import TRAINERS, Recipe, Trainer, TrainResult
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from .hooks.state import Limits, RunState
     from .losses.base import AGGREGATIONS, CORRECTIONS, LOSSES
     from .losses.tokens import Tokens
-    from .options.cold_start import SftOptions, read_traces
+    from .options.cold_start import SftOptions
     from .options.config import TrainConfig
     from .options.files import read_config
     from .ranks import Ranks
@@ -110,7 +112,7 @@ _WHERE = {
     "find_recipe": "api",
     "make": "api",
     "read_config": "options.files",
-    "read_traces": "options.cold_start",
+    "read_traces": "rstar2_env.traces.reading",
     "sft": "api",
 }
 """The module of each name."""

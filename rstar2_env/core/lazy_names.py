@@ -18,8 +18,8 @@ def lazy_names(package: str, where: Mapping[str, str]) -> tuple[Callable[[str], 
 
     Args:
         package: Its ``__name__``.
-        where: For each name its module below the package, with ``:attribute`` where it is called otherwise there; the
-            attribute may be dotted.
+        where: For each name its module below the package, or its full name if it starts with ``rstar2_env.``; with
+            ``:attribute`` if it has another name there. The attribute may be dotted.
 
     Returns:
         ``__getattr__``, which loads a name and keeps it, and ``__dir__``, which lists what is there and what would be.
@@ -29,7 +29,9 @@ def lazy_names(package: str, where: Mapping[str, str]) -> tuple[Callable[[str], 
         if name not in where:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module, _, attribute = where[name].partition(":")
-        value = attrgetter(attribute or name)(importlib.import_module(f"{package}.{module}"))
+        value = attrgetter(attribute or name)(
+            importlib.import_module(module if module.startswith("rstar2_env.") else f"{package}.{module}")
+        )
         setattr(sys.modules[package], name, value)
         return value
 

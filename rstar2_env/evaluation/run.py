@@ -24,9 +24,6 @@ from rstar2_env.env.named import EnvSpec, find_env
 from rstar2_env.env.options import env_options as typed_env_options
 from rstar2_env.evaluation.figures.boundary import boundary_sets, check_shared, tally_of_run
 from rstar2_env.evaluation.figures.intervals import check_ks
-from rstar2_env.evaluation.figures.result import EvalResult
-from rstar2_env.evaluation.figures.scores import Scores, ScoreSpec, read_scores
-from rstar2_env.evaluation.figures.scores import recorded as recorded_scores
 from rstar2_env.evaluation.judges.base import ChainJudge, judge_of, make_judge
 from rstar2_env.evaluation.play.agent_crew import AgentCrew, MakeEnv, typed_agent_options
 from rstar2_env.evaluation.play.crew import Crew, Judge, drive
@@ -36,6 +33,9 @@ from rstar2_env.evaluation.play.plan import Task, plan_of, source_of
 from rstar2_env.evaluation.play.played import Played
 from rstar2_env.evaluation.play.policy_crew import LoadedModel, PolicyCrew, PolicyOptions, load_policy, policy_options
 from rstar2_env.evaluation.play.repeats import repeats_of
+from rstar2_env.evaluation.play.scores import Scores, ScoreSpec, read_scores
+from rstar2_env.evaluation.play.scores import recorded as recorded_scores
+from rstar2_env.evaluation.result import EvalResult
 from rstar2_env.problems import ProblemSpec
 from rstar2_env.wrappers.make import make_env
 from rstar2_env.wrappers.registry import read_wrappers, recorded

@@ -37,13 +37,13 @@ from rstar2_env.core.stop import Stop
 from rstar2_env.env.named import find_env
 from rstar2_env.env.options import env_options as typed_env_options
 from rstar2_env.evaluation.figures.intervals import check_ks
-from rstar2_env.evaluation.figures.result import EvalResult
-from rstar2_env.evaluation.figures.scores import read_scores
 from rstar2_env.evaluation.judges.base import make_judge
 from rstar2_env.evaluation.play.agent_crew import typed_agent_options
 from rstar2_env.evaluation.play.log import check_out
 from rstar2_env.evaluation.play.policy_crew import LoadedModel, load_policy, policy_options
+from rstar2_env.evaluation.play.scores import read_scores
 from rstar2_env.evaluation.presets import preset
+from rstar2_env.evaluation.result import EvalResult
 from rstar2_env.evaluation.run import Progress, evaluate
 from rstar2_env.problems import load_problems
 from rstar2_env.wrappers.registry import read_wrappers

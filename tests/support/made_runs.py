@@ -22,6 +22,7 @@ from made_episodes import Skill, made_episode, made_problems
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.files.json_values import jsonable
+from rstar2_env.core.options.parts import make_inner
 from rstar2_env.core.run_folder import RunWriter, TokensEntry
 from rstar2_env.evaluation.figures.summary import summarize
 from rstar2_env.evaluation.figures.tally import About, difficulty_of
@@ -30,7 +31,6 @@ from rstar2_env.evaluation.play.plan import Plan
 from rstar2_env.problems import Problem, load_problems
 from rstar2_env.trainers import api
 from rstar2_env.trainers.advantages.base import ADVANTAGES
-from rstar2_env.trainers.options.inner import make_inner
 from rstar2_env.trainers.options.slots import given_to
 from rstar2_env.trainers.ranks import ONE
 from rstar2_env.trainers.samplers.base import SAMPLERS, Start, told_by

@@ -13,10 +13,10 @@ from transformers import PrinterCallback, TrainerCallback
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.row import Row
+from rstar2_env.trainers.backends.trl.arguments import arguments
 from rstar2_env.trainers.backends.trl.loss.objective import Objective
 from rstar2_env.trainers.backends.trl.loss.pending_rows import Shape
 from rstar2_env.trainers.backends.trl.model import load_policy
-from rstar2_env.trainers.backends.trl.run.arguments import arguments
 from rstar2_env.trainers.backends.trl.sharding.choice import Sharding
 from rstar2_env.trainers.backends.trl.trainer import CollectorTrainer
 from rstar2_env.trainers.losses.aggregations import TokenMean

@@ -20,9 +20,9 @@ from row_trainer import Given
 from training_rows import row
 from transformers import PrinterCallback, Qwen3Config, Qwen3ForCausalLM
 
+from rstar2_env.trainers.backends.trl.arguments import arguments
 from rstar2_env.trainers.backends.trl.loss.objective import Objective
 from rstar2_env.trainers.backends.trl.loss.pending_rows import Shape
-from rstar2_env.trainers.backends.trl.run.arguments import arguments
 from rstar2_env.trainers.backends.trl.trainer import CollectorTrainer
 from rstar2_env.trainers.demonstration.tiny import tiny_tokenizer
 from rstar2_env.trainers.losses.aggregations import TokenMean

@@ -28,11 +28,11 @@ from rstar2_env.core.row import Row
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.turn import Turn
 from rstar2_env.trainers.backends.reference.step import distributions, embedding, gradients, log_probs
+from rstar2_env.trainers.backends.trl.arguments import arguments
 from rstar2_env.trainers.backends.trl.loss.forward import Reference
 from rstar2_env.trainers.backends.trl.loss.micro_batches import pack
 from rstar2_env.trainers.backends.trl.loss.objective import Objective
 from rstar2_env.trainers.backends.trl.loss.pending_rows import Shape
-from rstar2_env.trainers.backends.trl.run.arguments import arguments
 from rstar2_env.trainers.backends.trl.trainer import CollectorTrainer
 from rstar2_env.trainers.base import TRAINERS
 from rstar2_env.trainers.demonstration.tiny import tiny_tokenizer

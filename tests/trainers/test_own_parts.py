@@ -10,10 +10,10 @@ import pytest
 
 from rstar2_env import trainers
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options.parts import is_factory
 from rstar2_env.trainers import TRAINERS, Recipe
 from rstar2_env.trainers.advantages.group import GroupMean
 from rstar2_env.trainers.options.parts import make_parts
-from rstar2_env.trainers.options.slots import is_factory
 
 
 class Keeps:

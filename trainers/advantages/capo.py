@@ -21,8 +21,8 @@ import numpy as np
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, option
+from rstar2_env.core.options.parts import make_inner
 
-from ..options.inner import make_inner
 from ..ranks import ONE, Ranks
 from .base import ADVANTAGES, Advantages, FloatArray
 from .step_judges import STEP_JUDGES, Critique, StepJudge

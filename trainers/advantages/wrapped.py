@@ -8,8 +8,8 @@ from typing import Any
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.options.declare import CheckedOptions
+from rstar2_env.core.options.parts import make_inner
 
-from ..options.inner import make_inner
 from ..ranks import Ranks
 from .base import ADVANTAGES, Advantage, Advantages
 

@@ -26,13 +26,13 @@ from rstar2_env.evaluation.comparison.compare import Comparison, compare
 from rstar2_env.evaluation.comparison.picture import draw
 from rstar2_env.evaluation.run import evaluate
 from rstar2_env.evaluation.stored.runs import find_stored
+from rstar2_env.traces.reading import read_traces
 from rstar2_env.traces.writer import generate_traces
 from rstar2_env.wrappers.make import make_env
 
 from ..api import make, sft
 from ..backends.trl.model import be_quiet
 from ..base import TrainResult
-from ..options.cold_start import read_traces
 from ..record.checkpoints import newest_checkpoint
 from .plot import plot_runs
 from .tiny import make_tiny_model

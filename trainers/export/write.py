@@ -22,10 +22,10 @@ from transformers import AutoConfig, GenerationConfig, PreTrainedTokenizerBase
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout import CHATML, ChatCodec
 
+from ..backends.trl.adapters import START_DIR, Policy, adapter_in, base_of
 from ..backends.trl.model import be_quiet, load_policy, load_tokenizer
 from ..backends.trl.sharding import shards
 from ..backends.trl.sharding.torch_state import TorchState
-from ..backends.trl.weights.adapters import START_DIR, Policy, adapter_in, base_of
 from ..options.config import ModelOptions
 from .source import Weights
 

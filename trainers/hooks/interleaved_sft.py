@@ -18,8 +18,8 @@ from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, Count, option
+from rstar2_env.traces.reading import read_traces
 
-from ..options.cold_start import read_traces
 from ..samplers.base import Outcome
 from .base import HOOKS
 from .state import RunState

@@ -14,7 +14,7 @@ from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import call_with_options, typed_options
-from rstar2_env.core.options.parts import Part, part_named
+from rstar2_env.core.options.parts import Part, is_factory, part_named
 from rstar2_env.problems import FiniteSource, ProblemSource
 from rstar2_env.rewards.component import Component, component_options, make_component
 
@@ -25,7 +25,7 @@ from ..rollouts.base import Rollout, check_waits
 from ..samplers.base import Sampler
 from ..selectors.base import Selector, Settles
 from .config import LISTS, TrainConfig
-from .slots import FIELDS, GIVEN, given_to, is_factory, part_options
+from .slots import FIELDS, GIVEN, given_to, part_options
 
 AUTO = "auto"
 _CALLED_WITH: Mapping[str, tuple[str, ...]] = {

@@ -7,7 +7,6 @@ or in the docstring of its file.
 
 from __future__ import annotations
 
-import functools
 import inspect
 import re
 import sys
@@ -15,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rstar2_env.core.options.parts import is_factory
 from rstar2_env.core.options.registry import Registry
 from rstar2_env.core.options.targets import Options, Parameter, options_of
 from rstar2_env.rewards.base import REWARDS
@@ -116,22 +116,3 @@ def given_to(made_by: Callable[..., Any], values: Mapping[str, Any]) -> dict[str
     """Of what the trainer gives, that which a part takes."""
     known = part_options(made_by)
     return {name: value for name, value in values.items() if known.open or name in known.parameters}
-
-
-def is_factory(made_by: Any) -> bool:
-    """Whether an object makes the part, rather than being it.
-
-    A class makes it, and a function that can be called without an argument; a function that needs some is the part.
-    """
-    if isinstance(made_by, functools.partial):
-        return is_factory(made_by.func)
-    if inspect.isclass(made_by):
-        return True
-    if not inspect.isroutine(made_by):
-        return False
-    try:
-        parameters = inspect.signature(made_by).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return not any(one.kind in positional and one.default is one.empty for one in parameters)

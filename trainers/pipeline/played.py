@@ -12,8 +12,8 @@ from rstar2_env.core.model_name import check_model
 from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.core.run_folder import layout
 from rstar2_env.core.stop import Stop
-from rstar2_env.evaluation.figures.result import EvalResult
 from rstar2_env.evaluation.play.policy_crew import LoadedModel, PolicyOptions, load_policy, policy_options
+from rstar2_env.evaluation.result import EvalResult
 from rstar2_env.evaluation.run import evaluate
 from rstar2_env.problems import NAMED_SETS
 

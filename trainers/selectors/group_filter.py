@@ -10,8 +10,8 @@ import numpy as np
 
 from rstar2_env.core.episode import Episode, Group
 from rstar2_env.core.options.declare import CheckedOptions
+from rstar2_env.core.options.parts import make_inner
 
-from ..options.inner import make_inner
 from ..samplers.base import Outcome
 from .base import SELECTORS, Observes, Reasons, Selector, Weighs, plain_reasons
 

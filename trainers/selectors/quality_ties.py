@@ -10,8 +10,8 @@ import numpy as np
 
 from rstar2_env.core.episode import Episode, Group
 from rstar2_env.core.options.declare import CheckedOptions
+from rstar2_env.core.options.parts import make_inner
 
-from ..options.inner import make_inner
 from .base import SELECTORS, Reasons, Selector, Weighs, all_equal, plain_reasons
 from .resample_on_correct import penalties, penalty
 

@@ -8,6 +8,8 @@ The name may be one's own code: see ``own_code``. Values are typed by the signat
 
 from __future__ import annotations
 
+import functools
+import inspect
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -170,3 +172,46 @@ def _value(value: Any) -> str:
         # An object has no text; its class is all that can be told of it.
         return json.dumps(value, default=lambda found: getattr(found, "__qualname__", type(found).__qualname__))
     return value if _BARE.fullmatch(value) and read_loosely(Written(value)) == value else json.dumps(value)
+
+
+def make_inner(registry: Registry[Any], written: Any) -> Any:
+    """Make a part of a name with options, in round brackets or not; or take what was given itself.
+
+    Args:
+        registry: Where its name is known.
+        written: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``, a table, a class, a function, or the part.
+
+    Raises:
+        ConfigurationError: It does not take its options.
+        UnknownNameError: There is no part of that name.
+    """
+    if isinstance(written, str) and written.startswith("(") and written.endswith(")"):
+        written = written[1:-1]
+    part = read_part(written, registry.kind)
+    found = part.made_by or registry.get(part.name)
+    if is_factory(found):
+        return make_part(registry, part)
+    if part.options:
+        raise ConfigurationError(
+            f"The {registry.kind} {part.name!r} is no class, and takes no options, such as {', '.join(part.options)}."
+        )
+    return found
+
+
+def is_factory(made_by: Any) -> bool:
+    """Whether an object makes the part, rather than being it.
+
+    A class makes it, and a function that can be called without an argument; a function that needs some is the part.
+    """
+    if isinstance(made_by, functools.partial):
+        return is_factory(made_by.func)
+    if inspect.isclass(made_by):
+        return True
+    if not inspect.isroutine(made_by):
+        return False
+    try:
+        parameters = inspect.signature(made_by).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return not any(one.kind in positional and one.default is one.empty for one in parameters)

@@ -24,11 +24,11 @@ from rstar2_env.core.options.declare import typed_options
 from rstar2_env.core.options.parts import read_part
 from rstar2_env.core.stop import Stop
 from rstar2_env.env.agent import AnyAgent
-from rstar2_env.evaluation.figures.scores import NOT_OF_AGENTS, Scores
 from rstar2_env.evaluation.play.crew import Judge, Results, Tasks
 from rstar2_env.evaluation.play.episode import StopPlayingError, play_episode
 from rstar2_env.evaluation.play.plan import Task
 from rstar2_env.evaluation.play.played import Played
+from rstar2_env.evaluation.play.scores import NOT_OF_AGENTS, Scores
 from rstar2_env.rewards.base import Need
 
 MakeEnv = Callable[[], "gym.Env[str, str]"]

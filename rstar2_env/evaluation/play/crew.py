@@ -15,9 +15,9 @@ import gymnasium as gym
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.stop import Stop
-from rstar2_env.evaluation.figures.scores import Scores
 from rstar2_env.evaluation.play.plan import Task
 from rstar2_env.evaluation.play.played import Played
+from rstar2_env.evaluation.play.scores import Scores
 from rstar2_env.rewards.base import Need
 
 Results: TypeAlias = "queue.SimpleQueue[Played | BaseException | None]"

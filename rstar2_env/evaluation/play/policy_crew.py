@@ -22,12 +22,12 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import Rstar2Error
 from rstar2_env.core.options.declare import CheckedOptions, call_with_options, option
 from rstar2_env.core.stop import Stop
-from rstar2_env.evaluation.figures.scores import OfferedPolicy, Scores, options_of
 from rstar2_env.evaluation.figures.tally import cause_of
 from rstar2_env.evaluation.play.agent_crew import MakeEnv
 from rstar2_env.evaluation.play.crew import Judge, Results, Tasks
 from rstar2_env.evaluation.play.plan import Task
 from rstar2_env.evaluation.play.played import Played
+from rstar2_env.evaluation.play.scores import OfferedPolicy, Scores, options_of
 from rstar2_env.rewards.base import Need
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import call_with_options
-from rstar2_env.core.options.parts import Part, PartSpec, read_part
+from rstar2_env.core.options.parts import Part, PartSpec, is_factory, read_part
 from rstar2_env.core.options.registry import Registry
 
 
@@ -41,7 +41,7 @@ def maker(
     registry: Registry[Callable[..., Any]] = slots().FIELDS[slot]
     what, found, own = _found(registry, part)
     chosen = {**own, **options}
-    if slots().is_factory(found):
+    if is_factory(found):
         return what, partial(call_with_options, f"{registry.kind} {what!r}", found, {**given, **chosen})
     if chosen:
         raise ConfigurationError(

@@ -12,7 +12,7 @@ from places import SHARED
 from rstar2_env.agents import make
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.evaluation.figures.result import EvalResult
+from rstar2_env.evaluation.result import EvalResult
 from rstar2_env.evaluation.run import evaluate
 from rstar2_env.problems import load_problems
 from rstar2_env.testing.stub_sandbox import StubSandbox

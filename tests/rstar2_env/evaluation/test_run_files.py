@@ -20,7 +20,7 @@ from run_sample import write_run
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.evaluation.figures.result import EvalResult
+from rstar2_env.evaluation.result import EvalResult
 from rstar2_env.evaluation.run import evaluate
 from rstar2_env.testing.stub_sandbox import StubSandbox
 

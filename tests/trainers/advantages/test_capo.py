@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options.parts import make_inner
 from rstar2_env.trainers.advantages.capo import Capo
 from rstar2_env.trainers.advantages.step_judges import STEP_JUDGES
-from rstar2_env.trainers.options.inner import make_inner
 
 
 def tried(reward, *statuses):

@@ -22,17 +22,8 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout import ChatCodec
 
 from ...options.config import ModelOptions
+from .adapters import START_DIR, Policy, adapted, adapter_in, base_of, readapted, with_new_adapter, without_dropout
 from .sharding.zero import without_compiling
-from .weights.adapters import (
-    START_DIR,
-    Policy,
-    adapted,
-    adapter_in,
-    base_of,
-    readapted,
-    with_new_adapter,
-    without_dropout,
-)
 
 
 def on_accelerator() -> bool:

@@ -33,10 +33,10 @@ from .loss.old_logprobs import keep, keep_old, old_of
 from .loss.pending_rows import Pending, Shape, optimizer_batches
 from .loss.teacher import Teacher
 from .protocols import Collects, Stateful
+from .run import process_states
 from .run.steps import Steps
-from .sharding import process_states
+from .sharded_trainer import ShardedTrainer
 from .sharding.choice import Sharding
-from .sharding.trainer import ShardedTrainer
 
 T = TypeVar("T")
 

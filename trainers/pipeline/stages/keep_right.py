@@ -35,8 +35,8 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.evaluation.play.policy_crew import policy_options
+from rstar2_env.traces.reading import read_traces
 
-from ...options.cold_start import read_traces
 from ..base import STAGES, Figures, Output, Work
 from ..cost import About, Cost
 from ..likelihood import Likelihood

@@ -12,9 +12,10 @@ from rstar2_env.core.files.config_file import read_mapping
 from rstar2_env.core.files.lines import begin_lines, write_json
 from rstar2_env.core.options.declare import CheckedOptions, call_with_options, option
 from rstar2_env.core.run_folder import read_run
+from rstar2_env.traces.reading import read_traces
 
 from ...api import sft
-from ...options.cold_start import SftOptions, read_traces
+from ...options.cold_start import SftOptions
 from ..base import STAGES, Figures, Output, Work
 from ..cost import About, Cost
 from ..launched import run_launched

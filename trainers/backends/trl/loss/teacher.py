@@ -21,9 +21,9 @@ from rstar2_env.problems import Problem, ProblemSource
 from rstar2_env.rollout import ChatCodec
 
 from ....options.config import TrainConfig
+from ..adapters import Policy
 from ..model import codec, dtype_of, load_tokenizer, pretrained
-from ..run.players import problem_source
-from ..weights.adapters import Policy
+from ..players import problem_source
 from .forward import Autocast, Reference
 from .micro_batches import MicroBatch, taken_out
 

@@ -15,7 +15,7 @@ from rstar2_env.rollout import ChatCodec, Engine
 from rstar2_env.rollout.engine import longest_conversation
 
 from ....options.config import TrainConfig
-from .players import Split, env_factory
+from ..players import Split, env_factory
 
 _log = logging.getLogger(__name__)
 

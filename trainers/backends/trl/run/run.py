@@ -33,12 +33,14 @@ from ....step.batch import Batch
 from ....step.collector import Collector
 from ....step.metrics import metrics
 from ....step.problem_facts import about_problems
+from ..arguments import run_arguments
 from ..loss.forward import Reference
 from ..loss.measuring import Measuring
 from ..loss.objective import Objective
 from ..loss.pending_rows import Shape
 from ..loss.teacher import load_teacher
 from ..model import codec, dtype_of, load_policy, processes
+from ..players import env_factory, gold_answers, make_player, opening, problem_ids, problem_source
 from ..ranks import AccelerateRanks, OwnRanks
 from ..sharding.choice import chosen_sharding
 from ..sharding.earlier_optimizer import checkpoint_to_carry
@@ -46,12 +48,10 @@ from ..sharding.zero import zero_arguments
 from ..trainer import CollectorTrainer
 from ..weights.engine import PolicyEngine
 from ..weights.stale import StalePolicy, stale_copy
-from .arguments import run_arguments
 from .callbacks import BEST_DIR, Console, Evaluation, RunEvents
 from .checks import check_config
 from .hooks import Hooks
 from .lengths import check_lengths
-from .players import env_factory, gold_answers, make_player, opening, problem_ids, problem_source
 from .rollouts import Rollouts
 from .run_state import TrlRunState
 from .sample_table import SampledEpisodes, sampled

@@ -21,7 +21,7 @@ from torch.distributed.tensor import DTensor
 
 from rstar2_env.core.errors import ConfigurationError
 
-from ..weights.adapters import base_of
+from ..adapters import base_of
 
 
 def shard(policy: nn.Module, device: torch.device, compute: torch.dtype, *, trained: bool = True) -> None:

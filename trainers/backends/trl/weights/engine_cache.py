@@ -26,9 +26,9 @@ from ....plan.device import GIB
 from ....plan.placement import RESIDENT, training_of
 from ....plan.training_memory import Training, training_memory
 from ....plan.workload import Workload
+from ..adapters import base_of
 from ..model import dtype_of
 from ..sharding.choice import Sharding
-from .adapters import base_of
 
 SIZED_BY = ("kv_cache_gib", "gpu_memory_utilization", "kv_cache_memory_bytes", "num_gpu_blocks_override")
 """Options of the engine with which a user says how large the cache is."""

@@ -26,14 +26,14 @@ with warnings.catch_warnings():
 
 from rstar2_env.core.errors import ConfigurationError
 
-from ..loss.forward import Reference
-from ..ranks import AccelerateRanks
-from . import shards
-from .choice import Sharding
-from .earlier_optimizer import Optimized, check_fits, whole_state
-from .fsdp2 import shard
-from .torch_state import TorchState
-from .zero_state import ZeroState
+from .loss.forward import Reference
+from .ranks import AccelerateRanks
+from .sharding import shards
+from .sharding.choice import Sharding
+from .sharding.earlier_optimizer import Optimized, check_fits, whole_state
+from .sharding.fsdp2 import shard
+from .sharding.torch_state import TorchState
+from .sharding.zero_state import ZeroState
 
 _REFERENCE = "reference.pt"
 """File of the reference model in a checkpoint without shards; there is none while it is what the run began with."""

@@ -11,8 +11,8 @@ from rstar2_env.problems import FiniteSource, ProblemSource
 from rstar2_env.rollout import Budget, ChatCodec, Engine, EnvFactory, Player, SamplingParams
 from rstar2_env.wrappers.make import make_env
 
-from ....options.config import TrainConfig
-from ....samplers.base import problems_of
+from ...options.config import TrainConfig
+from ...samplers.base import problems_of
 
 Split = Literal["train", "eval"]
 

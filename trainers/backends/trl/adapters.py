@@ -25,7 +25,7 @@ from transformers.utils.peft_utils import find_adapter_config_file
 
 from rstar2_env.core.errors import ConfigurationError
 
-from ....options.config import ModelOptions
+from ...options.config import ModelOptions
 
 START_DIR = "start"
 """Folder, in that of a run, of the merged model that a new adapter stands on."""

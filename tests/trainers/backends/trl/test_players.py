@@ -5,8 +5,8 @@ from letter_env import LetterEnv
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.problems import FixedSource, Problem
-from rstar2_env.trainers.backends.trl.run import players
-from rstar2_env.trainers.backends.trl.run.players import gold_answers
+from rstar2_env.trainers.backends.trl import players
+from rstar2_env.trainers.backends.trl.players import gold_answers
 from rstar2_env.trainers.base import TRAINERS
 
 ASKED = [{"id": "q1", "question": "6 times 7?", "answer": "42"}]

@@ -17,11 +17,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallba
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.row import Row
 
-from ..run.arguments import arguments
+from ..arguments import arguments
+from ..loss.forward import Reference
+from ..loss.objective import Objective
+from ..loss.pending_rows import Shape
 from ..trainer import CollectorTrainer
-from .forward import Reference
-from .objective import Objective
-from .pending_rows import Shape
 
 
 @dataclass(frozen=True, slots=True)

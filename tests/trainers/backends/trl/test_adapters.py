@@ -9,8 +9,8 @@ from peft import LoraConfig, PeftModel, PrefixTuningConfig, get_peft_model
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.trainers.backends.trl.adapters import START_DIR, without_dropout
 from rstar2_env.trainers.backends.trl.model import load_policy
-from rstar2_env.trainers.backends.trl.weights.adapters import START_DIR, without_dropout
 from rstar2_env.trainers.options.config import ModelOptions
 
 IDS = torch.tensor([[7, 20, 33, 41, 58, 9, 12]])

@@ -8,8 +8,8 @@ from typing import Any
 
 from trl import GRPOConfig
 
-from ....options.config import TrainConfig
-from ..model import precision_options
+from ...options.config import TrainConfig
+from .model import precision_options
 
 _SHAPE = {
     # One item of the data loader is one optimizer step; its micro-batches are the trainer's own. TRL insists on the
