@@ -28,8 +28,8 @@ PIP := $(RUN)/python -m pip install --disable-pip-version-check --quiet
 PIP_REMOVE := $(RUN)/python -m pip uninstall --disable-pip-version-check --quiet --yes
 ARGS ?=
 
-.PHONY: help train compare view view-if-node dist test test-fast test-bridges proof lint types docs docs-serve docs-test \
-	install clean
+.PHONY: help train compare view view-if-node dist test test-fast test-bridges \
+	bridge-environments proof lint types docs docs-serve docs-test install clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -82,6 +82,10 @@ test-fast: $(VENV)/.tested view-if-node
 test-bridges: $(VENV)/.tested
 	$(RUN)/python tests/support/bridges.py $(ARGS)
 
+# Their environments alone, which pip needs minutes to make: CI does it while other tests run.
+bridge-environments: $(VENV)/.tested
+	$(RUN)/python tests/support/bridges.py --environments $(ARGS)
+
 proof: $(VENV)/.tested
 	$(RUN)/python tests/support/proof.py $(ARGS)
 
@@ -110,6 +114,7 @@ site_tests = export RSTAR2_SITE=1; $(RUN)/python -m pytest -n 2 $(1) $(ARGS) || 
 
 docs-test: $(VENV)/.tested view-if-node
 	$(call site_tests,tests/site/test_notebooks.py)
+	@$(if $(ARGS),,$(RUN)/python tests/support/last_full.py notebooks)
 	$(RUN)/python tools/docs_site/build.py
 	$(call site_tests,tests/site/test_pages.py tests/site/test_pictures.py)
 

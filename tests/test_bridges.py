@@ -6,6 +6,7 @@ import sys
 import tomllib
 
 import bridges
+import last_full
 import pytest
 from passes import Tally
 from places import ROOT
@@ -35,21 +36,21 @@ def test_an_environment_that_cannot_be_made_fails_with_what_pip_said(tmp_path, m
     group = bridges.Group("bad", bridges=("one", "two"), extras=(), also=("rstar2-env>=1,<1",))
     monkeypatch.setattr(bridges, "GROUPS", (group,))
     monkeypatch.setattr(bridges, "HOME", tmp_path)
-    assert bridges.run([], []) == 1
+    assert bridges.run(["one", "two"], []) == 1
     said = capsys.readouterr().out
     assert "rstar2-env" in said.partition("=== bridges")[0]
     assert said.rstrip().splitlines()[-1].startswith("0 passed, 0 failed, 0 skipped, 2 error")
 
 
 def test_tests_that_were_skipped_are_counted_with_their_reason(monkeypatch, capsys):
-    def made(group, names, words):
+    def made(wanted, words):
         tally = Tally()
         tally.counts["skipped"], tally.reasons["skipped: no"] = 3, 3
         yield bridges.Result("one", "one", tally, "")
 
     monkeypatch.setattr(bridges, "GROUPS", bridges.GROUPS[:1])
-    monkeypatch.setattr(bridges, "run_group", made)
-    assert bridges.run([], []) == 0
+    monkeypatch.setattr(bridges, "test_all", made)
+    assert bridges.run(["inspect"], []) == 0
     assert "3 skipped: no" in capsys.readouterr().out
 
 
@@ -57,7 +58,8 @@ def test_tests_that_were_skipped_are_counted_with_their_reason(monkeypatch, caps
 def test_a_bridge_that_failed_is_tested_once_more_alone(bad, code, monkeypatch, capsys):
     asked = []
 
-    def made(group, names, words):
+    def made(wanted, words):
+        ((_, names),) = wanted
         asked.append(list(names))
         for name in names:
             tally = Tally()
@@ -66,8 +68,25 @@ def test_a_bridge_that_failed_is_tested_once_more_alone(bad, code, monkeypatch, 
 
     group = bridges.Group("one", bridges=("first",), extras=())
     monkeypatch.setattr(bridges, "GROUPS", (group,))
-    monkeypatch.setattr(bridges, "run_group", made)
-    assert bridges.run([], []) == code
+    monkeypatch.setattr(bridges, "test_all", made)
+    assert bridges.run(["first"], []) == code
     assert asked == [["first"], ["first"]]
     said = capsys.readouterr().out
     assert ("UNSTEADY: first" in said) == (code == 0)
+
+
+def test_a_bridge_runs_if_one_of_its_inputs_changed(monkeypatch):
+    names = [name for group in bridges.GROUPS for name in group.bridges]
+    monkeypatch.setattr(last_full, "_read", lambda: dict.fromkeys(names, "0" * 40))
+    changed = []
+    monkeypatch.setattr(last_full, "_changed_since", lambda commit: changed)
+
+    def selected():
+        return sorted(name for _, chosen in bridges.select([])[0] for name in chosen)
+
+    assert (selected(), len(bridges.select([])[1])) == ([], len(names))
+    changed[:] = ["rstar2_env/adapters/skyrl.py"]
+    assert selected() == ["skyrl"]
+    changed[:] = ["rstar2_env/core/episode.py"]
+    assert selected() == sorted(names)
+    assert [name for _, chosen in bridges.select(["verl"])[0] for name in chosen] == ["verl"]

@@ -1,4 +1,7 @@
-"""The images of the CPU and of the sandbox are built on a base of Debian's packages, and run."""
+"""The images of the CPU and of the sandbox are built on a base of Debian's packages, and run.
+
+In CI, ``test_files.py`` lints the Dockerfiles; ``sandbox/docker/test_image.py`` builds and runs the sandbox's image.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,8 @@ from places import ROOT
 from rstar2_env.sandbox import Job, make_sandbox
 from rstar2_env.sandbox.docker import engine as docker_engine
 
-# Making the base and building on it takes minutes where others use the machine.
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+# Making the base and building on it takes minutes.
+pytestmark = [pytest.mark.proof, pytest.mark.timeout(1200)]
 
 pytest.importorskip("docker", reason="images need the extra 'docker'")
 

@@ -6,6 +6,9 @@ made again when its requirements change, and sees this checkout as the environme
 (``tests/bridges/test_NAME.py``) is one pytest and one line; the exit code is 0 when all passed. A few that failed are
 tested once more with nothing beside them, as ``passes.py`` does.
 
+Without names, a bridge runs if its inputs changed since the commit on which it last passed in full (``last_full.py``);
+``--all`` runs every bridge. ``--environments`` makes the environments and runs no tests.
+
 Not covered: torch, which no bridge may bring in: its usual build is gigabytes, and a resolution with it fails here.
 """
 
@@ -21,10 +24,11 @@ import tempfile
 import time
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
+import last_full
 from passes import Tally, read
 from places import ROOT, SUPPORT
 
@@ -75,9 +79,10 @@ _VERL = (
 )
 GROUPS = (
     Group(
-        "agents",
-        bridges=("langgraph", "openai_agents", "smolagents"),
-        extras=("langgraph", "openai-agents", "smolagents"),
+        "frameworks",
+        bridges=("inspect", "lm_eval", "textarena", "skyrl", "langgraph", "openai_agents", "smolagents"),
+        extras=("inspect", "lm-eval", "textarena", "skyrl", "langgraph", "openai-agents", "smolagents"),
+        also=("openai>=2,<4",),
     ),
     # OpenEnv and verifiers want different versions of mcp.
     Group("openenv", bridges=("openenv",), extras=("openenv",)),
@@ -90,8 +95,6 @@ GROUPS = (
     Group("verl", bridges=("verl",), extras=(), beside=("verl>=0.9.1,<0.10", *_VERL)),
     # The last version with interactions.
     Group("verl-0.7", bridges=("verl_interactions",), extras=(), beside=("verl>=0.7.1,<0.8", *_VERL)),
-    Group("games", bridges=("skyrl", "textarena"), extras=("skyrl", "textarena")),
-    Group("evals", bridges=("inspect", "lm_eval"), extras=("inspect", "lm-eval"), also=("openai>=2,<4",)),
 )
 
 
@@ -208,46 +211,87 @@ def test_bridge(python: Path, name: str, words: Sequence[str]) -> Result:
     return Result(name, f"{name:<16} {tally.line(time.monotonic() - began)}", tally, said)
 
 
-def run_group(group: Group, names: Sequence[str], words: Sequence[str]) -> Iterator[Result]:
-    """Make a group's environment and test its bridges of these names."""
-    began = time.monotonic()
-    try:
-        python = environment(group)
-    except subprocess.CalledProcessError as error:
-        for name in names:
-            tally = Tally()
-            tally.counts["error"] = 1
-            yield Result(name, f"{name:<16} its environment could not be made", tally, str(error.output))
-        return
-    took = time.monotonic() - began
-    for name in names:
-        result = test_bridge(python, name, words)
-        yield replace(result, line=f"{result.line}; {group.name}: {took:.0f} s to make")
+def no_environment(group: Group, name: str, error: subprocess.CalledProcessError) -> Result:
+    """The result of a bridge whose environment could not be made."""
+    tally = Tally()
+    tally.counts["error"] = 1
+    return Result(name, f"{name:<16} its environment {group.name} could not be made", tally, str(error.output))
+
+
+def test_all(wanted: Sequence[tuple[Group, Sequence[str]]], words: Sequence[str]) -> Iterator[Result]:
+    """Make the environments and test their bridges, two at a time; ``words`` are for pytest."""
+    with ThreadPoolExecutor(2) as pool:
+        made = [(group, names, pool.submit(environment, group)) for group, names in wanted]
+        tested: list[Result | Future[Result]] = []
+        for group, names, job in made:
+            try:
+                python = job.result()
+            except subprocess.CalledProcessError as error:
+                tested += [no_environment(group, name, error) for name in names]
+                continue
+            tested += [pool.submit(test_bridge, python, name, words) for name in names]
+        for result in tested:
+            yield result if isinstance(result, Result) else result.result()
+
+
+def select(names: Sequence[str]) -> tuple[list[tuple[Group, list[str]]], list[str]]:
+    """Return the groups with the bridges to test, and a line for each bridge that need not run.
+
+    Args:
+        names: Of bridges; without any, those whose inputs changed since they last passed in full.
+    """
+    skipped, wanted = [], []
+    for group in GROUPS:
+        chosen = [name for name in group.bridges if name in names] if names else []
+        for name in () if names else group.bridges:
+            if commit := last_full.unchanged_since(name, last_full.bridge_inputs(name)):
+                skipped.append(
+                    f"{name:<16} not run: its inputs are those of commit {commit[:12]}, where it passed in full"
+                )
+            else:
+                chosen.append(name)
+        if chosen:
+            wanted.append((group, chosen))
+    return wanted, skipped
+
+
+def make_environments(names: Sequence[str]) -> int:
+    """Make the environments of the bridges to test, two at a time; returns the exit code."""
+    failed = 0
+    with ThreadPoolExecutor(2) as pool:
+        jobs = [(group, pool.submit(environment, group)) for group, _ in select(names)[0]]
+        for group, job in jobs:
+            try:
+                job.result()
+            except subprocess.CalledProcessError as error:
+                print(f"the environment {group.name} could not be made:\n{error.output}", flush=True)
+                failed = 1
+    return failed
 
 
 def run(names: Sequence[str], words: Sequence[str]) -> int:
     """Test bridges, two environments at a time; returns the exit code."""
     began = time.monotonic()
-    wanted = [(group, [name for name in group.bridges if not names or name in names]) for group in GROUPS]
-    whole, lines, bad = Tally(), [], []
-    with ThreadPoolExecutor(2) as pool:
-        jobs = [pool.submit(lambda *given: list(run_group(*given)), *one, words) for one in wanted if one[1]]
-        for job in jobs:
-            for result in job.result():
-                print(result.output if result.bad else "", result.line, sep="\n", flush=True)
-                whole.add(result.tally)
-                lines.append(result.line)
-                bad += [result] * bool(result.bad)
+    wanted, lines = select(names)
+    whole, bad, passed = Tally(), [], []
+    for result in test_all(wanted, words):
+        print(result.output if result.bad else "", result.line, sep="\n", flush=True)
+        whole.add(result.tally)
+        lines.append(result.line)
+        (bad if result.bad else passed).append(result)
     for first in bad if len(bad) <= _MOST_AGAIN else ():
         (group,) = (group for group in GROUPS if first.name in group.bridges)
-        (again,) = run_group(group, [first.name], words)
+        (again,) = test_all([(group, [first.name])], words)
         print(again.output if again.bad else "", again.line, sep="\n", flush=True)
         if not again.bad:
             whole.steadied(first.bad)
+            passed.append(again)
             lines.append(f"UNSTEADY: {first.name} failed above, and passed when it was tested again alone")
     print("\n=== bridges", *lines, sep="\n")
     for reason, count in whole.reasons.most_common():
         print(f"{count} {reason}")
+    if not words:
+        last_full.record(result.name for result in passed if result.tally.counts["passed"])
     print(whole.line(time.monotonic() - began), flush=True)
     return int(bool(whole.counts["failed"] or whole.counts["error"]))
 
@@ -256,11 +300,14 @@ def main() -> int:
     """Read the command line and run."""
     known = sorted(name for group in GROUPS for name in group.bridges)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", help=f"of {', '.join(known)}; without one, all")
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(known)}; without one, those that changed")
+    parser.add_argument("--all", action="store_true", help="test every bridge, whether its inputs changed or not")
+    parser.add_argument("--environments", action="store_true", help="make the environments and test nothing")
     given, words = parser.parse_known_args()
     if unknown := sorted(set(given.names) - set(known)):
         parser.error(f"there is no bridge {', '.join(unknown)}; there are {', '.join(known)}")
-    return run(given.names, words)
+    names = known if given.all else given.names
+    return make_environments(names) if given.environments else run(names, words)
 
 
 if __name__ == "__main__":
