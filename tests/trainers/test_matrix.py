@@ -1,4 +1,4 @@
-"""Every recipe trains in three unlike environments, or refuses one and says why."""
+"""Every recipe trains in three unlike environments, or refuses one and says why: CI tries one of them."""
 
 from __future__ import annotations
 
@@ -33,9 +33,15 @@ FLAT: dict[tuple[str, str], str] = {
 }
 """Of a recipe in an environment whose episodes its reward does not tell apart: why. Nothing is learned there."""
 CELLS = [(recipe, world) for recipe in trainers.TRAINERS for world in WORLDS]
-SHORT = [cell for cell in CELLS if cell[1] in ("puzzle", ("tool", "game")[zlib.crc32(cell[0].encode()) % 2])]
-"""Every recipe in the puzzle, which is the shortest, and in one of the others."""
 
+
+def chosen_world(recipe):
+    """One world for a recipe, by its name: where it learns, if there is such a world."""
+    worlds = [world for world in WORLDS if (recipe, world) not in {*REFUSED, *FLAT}] or list(WORLDS)
+    return worlds[zlib.crc32(recipe.encode()) % len(worlds)]
+
+
+SHORT = [(recipe, chosen_world(recipe)) for recipe in trainers.TRAINERS]
 
 TAUGHT = ("kdrl", "opd")
 """Recipes that name no teacher of their own."""
@@ -81,7 +87,7 @@ def check(recipe, world, tiny_model, folder):
 
 
 @pytest.mark.parametrize(("recipe", "world"), SHORT)
-def test_a_recipe_trains_in_a_puzzle_and_in_a_world_of_several_turns(recipe, world, tiny_model, tmp_path):
+def test_a_recipe_trains_in_one_of_the_worlds(recipe, world, tiny_model, tmp_path):
     check(recipe, world, tiny_model, tmp_path / "run")
 
 

@@ -62,6 +62,26 @@ PROVIDERS: dict[str, Factory] = {
 }
 """What the conformance suite runs through: a new provider adds its line here. All but the first are slow tests."""
 
+_WHOLE = ("local", "local-without-namespaces", "docker")
+"""Providers that run every hostile program in CI. Calls of the others end in the same warden."""
+_EVERYWHERE = {
+    "fork_bomb",
+    "forge_via_fds",
+    "memory_bomb",
+    "a thread that never ends",
+    "a report of success, then a failed exit",
+    "SIGKILL to everyone",
+}
+"""Programs that every provider runs in CI, one of a kind."""
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Leave the other programs of the other providers to ``make proof``."""
+    params = item.callspec.params if hasattr(item, "callspec") else {}
+    light = getattr(item, "originalname", "") == "test_survives" and params["provider"] not in _WHOLE
+    if light and params["case"].name not in _EVERYWHERE:
+        item.add_marker(pytest.mark.proof)
+
 
 @pytest.fixture(
     scope="session",

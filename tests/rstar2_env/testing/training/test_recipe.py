@@ -45,9 +45,9 @@ MUTANTS = [
 EVERY = set(RECIPE_CHECKS) - {"description"}
 
 
-@pytest.mark.parametrize("recipe", [SOUND, *TRAINERS], ids=str)
-def test_a_sound_recipe_passes_every_check(recipe):
-    assert check_recipe(recipe) == list(RECIPE_CHECKS)
+def test_a_sound_recipe_passes_every_check():
+    # Those of the registry are checked in tests/trainers/test_every_part.py.
+    assert check_recipe(SOUND) == list(RECIPE_CHECKS)
 
 
 @pytest.mark.parametrize(

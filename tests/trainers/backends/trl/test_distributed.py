@@ -186,7 +186,7 @@ def left(tmp_path_factory, tiny_model):
     try:
         for how in GONE:
             folder = tmp_path_factory.mktemp(how.name)
-            changes = {"env_options": {"signal": int(how)}, "eval": {"every": 0}, "process_timeout_s": 60}
+            changes = {"env_options": {"signal": int(how)}, "eval": {"every": 0}, "process_timeout_s": 15}
             options = {"gone": options_of(folder / "run", tiny_model, **changes)}
             with socket.create_server(("127.0.0.1", 0)) as server:
                 port = server.getsockname()[1]
