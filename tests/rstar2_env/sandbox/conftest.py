@@ -75,12 +75,17 @@ _EVERYWHERE = {
 """Programs that every provider runs in CI, one of a kind."""
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Leave the other programs of the other providers to ``make proof``."""
+def is_left_out(item: pytest.Item) -> bool:
+    """Whether a test is a program of a provider that runs only six of them."""
     params = item.callspec.params if hasattr(item, "callspec") else {}
-    light = getattr(item, "originalname", "") == "test_survives" and params["provider"] not in _WHOLE
-    if light and params["case"].name not in _EVERYWHERE:
-        item.add_marker(pytest.mark.proof)
+    if getattr(item, "originalname", "") != "test_survives" or params["provider"] in _WHOLE:
+        return False
+    return params["case"].name not in _EVERYWHERE
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave the other programs of the other providers to one proof each, ``test_survives_every_program``."""
+    items[:] = [item for item in items if not is_left_out(item)]
 
 
 @pytest.fixture(

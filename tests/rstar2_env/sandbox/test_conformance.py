@@ -2,12 +2,13 @@
 
 After each program, the status is one of those expected, and the next call works. Every provider runs the suite. Two
 local set-ups and docker run every program in CI; the other providers, whose calls end in the same warden, run six of
-them in CI and the others in ``make proof``.
+them in CI and all of them in ``make proof``.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -44,6 +45,18 @@ def test_keeps_the_contract(provider: SandboxHarness, check: str) -> None:
 @pytest.mark.parametrize("case", [*corpus(), *hostile_programs()], ids=lambda case: case.name.replace(" ", "_"))
 def test_survives(any_sandbox: Sandbox, case: HostileProgram) -> None:
     survive(any_sandbox, case)
+
+
+@pytest.mark.proof
+def test_survives_every_program(any_sandbox: Sandbox, record_property: Callable[[str, object], None]) -> None:
+    programs, failed = [*corpus(), *hostile_programs()], {}
+    for case in programs:
+        try:
+            survive(any_sandbox, case)
+        except Exception as error:
+            failed[case.name] = f"{type(error).__name__}: {error}"[:300]
+    record_property("programs", len(programs))
+    assert failed == {}
 
 
 @pytest.mark.slow
