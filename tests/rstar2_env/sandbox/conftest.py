@@ -83,8 +83,9 @@ def is_left_out(item: pytest.Item) -> bool:
     return params["case"].name not in _EVERYWHERE
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave the other programs of the other providers to one proof each, ``test_survives_every_program``."""
+    config.hook.pytest_deselected(items=[item for item in items if is_left_out(item)])
     items[:] = [item for item in items if not is_left_out(item)]
 
 
