@@ -1,4 +1,4 @@
-"""An agent of your own: it reads the question, computes in the tool, and answers with what came back.
+"""An agent of your own: it reads the question, computes with the tool, and answers with the result.
 
 Run: python examples/own_agent.py
 or:  rstar2 eval rstar2/MathTool-v0 --agent ./examples/own_agent.py --problems arithmetic:level=1 --episodes 20

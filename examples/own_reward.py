@@ -1,8 +1,8 @@
-"""A reward of your own in training: what the environment pays, and a little for not repeating oneself.
+"""A reward of your own in training: the environment's reward, plus a small bonus for varied words.
 
 Run: python examples/own_reward.py [MODEL]
 or:  rstar2 train grpo --model MODEL --set reward=return+./examples/own_reward.py:Varied:weight=0.2
-(without a model, a tiny untrained one is made: two steps of training, to see everything work on a CPU)
+(without MODEL, it creates a tiny untrained model and trains two steps, to check that everything works on a CPU)
 """
 
 import re
@@ -13,7 +13,7 @@ from rstar2_env import read_run, trainers
 
 
 class Varied:
-    """The share of different words in what the policy wrote; none where it wrote nothing."""
+    """Share of distinct words in the policy's text; no score if the policy wrote nothing."""
 
     def __call__(self, episode, ctx):
         """A number for a finished episode; `ctx` has its group, for a reward that declares `needs`."""

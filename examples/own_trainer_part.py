@@ -1,8 +1,8 @@
-"""A part of a trainer of your own: an advantage by the place of an episode in its group, in GRPO's recipe.
+"""A part of a trainer of your own: an advantage from the rank of an episode in its group, in GRPO's recipe.
 
 Run: python examples/own_trainer_part.py [MODEL]
 or:  rstar2 train grpo --model MODEL --set advantage=./examples/own_trainer_part.py:Ranked
-(without a model, a tiny untrained one is made: two steps of training, to see everything work on a CPU)
+(without MODEL, it creates a tiny untrained model and trains two steps, to check that everything works on a CPU)
 """
 
 import sys

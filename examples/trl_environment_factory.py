@@ -1,10 +1,10 @@
 """Train with TRL's own GRPOTrainer in an environment of this package, through its slot `environment_factory`.
 
 Run: python examples/trl_environment_factory.py [MODEL]
-(without a model, a tiny untrained one is made: one step of training, to see everything work on a CPU)
+(without MODEL, it creates a tiny untrained model and trains one step, to check that everything works on a CPU)
 
-TRL plays by its own loop: it runs the calls that it can parse, and never tells an environment of the last turn, which
-`hand_in` makes up for. `rstar2 train` plays the whole contract.
+TRL uses its own loop: it runs the calls that it can parse, and does not pass the last turn to the environment; the tool
+`hand_in` compensates for that. `rstar2 train` plays the whole contract.
 """
 
 import sys
@@ -23,7 +23,7 @@ OPTIONS = {"problems": "arithmetic:level=1", "max_turns": 4}
 
 
 def statuses(completions, environments, **columns):
-    """Rewards nothing; shows what every call came to, which TRL does not count."""
+    """Return no reward; print the status of every call, which TRL does not count."""
     for environment in environments:
         episode = environment.episode
         print(episode.end or "cut off", list(map(str, episode.statuses)), environment.get_reward())

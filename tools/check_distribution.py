@@ -1,4 +1,4 @@
-"""Look into built distributions for what git ignores and they must have: ``python tools/check_distribution.py FOLDER``.
+"""Check that built distributions have the files that git ignores: ``python tools/check_distribution.py FOLDER``.
 
 ``make dist`` runs it. Covered: that the folder has one wheel and one source distribution, and both have the page of
 ``rstar2 view``. Not covered: everything else in them (``tests/test_distribution.py``).
@@ -12,11 +12,11 @@ import zipfile
 from pathlib import Path
 
 PAGE = tuple(f"rstar2_env/view/static/{name}" for name in ("index.html", "app.js", "app.css", "icon.svg"))
-"""What ``make view`` builds, by its place in the package."""
+"""Files that ``make view`` builds, by their path in the package."""
 
 
 def problems(folder: Path) -> list[str]:
-    """What is wrong with the distributions of a folder; nothing where they can be uploaded."""
+    """Return the faults of the distributions of a folder; empty if they can be uploaded."""
     found = []
     for kind, pattern in (("wheel", "*.whl"), ("source distribution", "*.tar.gz")):
         files = sorted(folder.glob(pattern))

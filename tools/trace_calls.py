@@ -1,13 +1,13 @@
-"""Find by tracing which system calls Python, NumPy and SymPy make, and hold them against the sandbox's filter.
+"""Find by tracing which system calls Python, NumPy and SymPy make, and compare them with the sandbox's filter.
 
-    python tools/trace_calls.py                        # trace every suite anew and compare (tens of minutes)
-    python tools/trace_calls.py --suite numpy sympy    # some of them; what was recorded of the others stays
+    python tools/trace_calls.py                        # trace every suite again and compare (tens of minutes)
+    python tools/trace_calls.py --suite numpy sympy    # some of them; the records of the others are kept
     python tools/trace_calls.py --compare              # compare only what is recorded
 
-Run it with the interpreter and the packages that a sandbox shall run, after an upgrade of any of them, and look at what
-it prints: calls that are made and that the filter neither allows nor refuses by name, each of which has to go into one
-list of ``rstar2_env/sandbox/inside/kernel/syscalls.py``, and calls that are allowed and that nothing made. The record,
-``tools/traced_calls.json``, goes into the repository; a test holds the filter against it. Covered: names of calls, and
+Run it with the interpreter and the packages that a sandbox will run, after an upgrade of any of them, and read the
+output: calls that are made but that the filter neither allows nor refuses by name (add each to a
+list of ``rstar2_env/sandbox/inside/kernel/syscalls.py``), and allowed calls that no suite made. The record,
+``tools/traced_calls.json``, goes into the repository; a test compares the filter with it. Covered: names of calls, and
 the commands of those whose arguments decide. Not covered: what a suite does not exercise. Needs strace.
 """
 
@@ -120,7 +120,7 @@ def _count(line: str, calls: Counter[str], commands: dict[str, Counter[str]]) ->
 
 
 def record(suites: Iterable[str], patience_s: float) -> dict[str, object]:
-    """Trace suites and keep what is found beside what is known of the others."""
+    """Trace suites and add their calls to the record, which keeps the other suites."""
     known = json.loads(RECORD.read_text()) if RECORD.exists() else {"suites": {}}
     for name in suites:
         print(f"{name}: {' '.join(SUITES[name])[:100]}", flush=True)

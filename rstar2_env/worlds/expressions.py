@@ -108,7 +108,7 @@ def _read(text: str) -> Reading:
         at = match.end()
         number, sign = match["number"], match["sign"]
         if operand_next != (number is not None or sign == "("):
-            raise UnreadableAnswerError(f"{match[0].strip()!r} cannot stand where it stands")
+            raise UnreadableAnswerError(f"{match[0].strip()!r} is misplaced")
         if number is not None:
             numbers.append(int(number))
             postfix.append(int(number))

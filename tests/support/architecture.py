@@ -42,7 +42,8 @@ ALONE = f"{PACKAGE}.sandbox.inside"
 TRL = f"{PACKAGE}.trainers.backends.trl"
 """The one package that imports TRL."""
 
-MOST_LINES = 400
+MANY_LINES = 500
+"""A file with more lines gets a warning, not a failure: no idea is split to fit a number."""
 
 
 @dataclass(frozen=True)
@@ -274,12 +275,12 @@ def loose(house: House) -> list[str]:
 
 
 def long(house: House) -> list[str]:
-    """Files with more lines than a file may have."""
+    """Files with more than ``MANY_LINES`` lines, which tests warn about."""
     counted = {module.path: len(module.path.read_text().splitlines()) for module in house.modules.values()}
     return [
-        f"{path.relative_to(house.root)} has {lines} lines; {MOST_LINES} are the most"
+        f"{path.relative_to(house.root)} has {lines} lines, more than {MANY_LINES}"
         for path, lines in counted.items()
-        if lines > MOST_LINES
+        if lines > MANY_LINES
     ]
 
 
@@ -287,4 +288,4 @@ def _within(module: str, package: str) -> bool:
     return module == package or module.startswith(f"{package}.")
 
 
-RULES = (upward, plugins_not_apart, through_the_face, not_alone, trl_elsewhere, circles, hidden, loose, long)
+RULES = (upward, plugins_not_apart, through_the_face, not_alone, trl_elsewhere, circles, hidden, loose)

@@ -1,8 +1,8 @@
-"""Builds the site: ``python tools/docs_site/build.py [--serve]``, which is ``make docs`` and ``make docs-serve``.
+"""Build the site: ``python tools/docs_site/build.py [--serve]``, which is ``make docs`` and ``make docs-serve``.
 
 First the sources are laid out in ``build/docs-site``, then MkDocs builds ``build/site`` from them, strictly: a warning
-fails the build. Pages that the navigation of ``mkdocs.yml`` does not name join the how-to guides, and names of pages
-that are not there are left out.
+fails the build. Pages that the navigation of ``mkdocs.yml`` does not name join the how-to guides, and names of missing
+pages are left out.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def lay_out() -> Path:
     """Lay out everything that MkDocs needs, and return its configuration.
 
     Raises:
-        BrokenLinkError: A document links to what is not there.
+        BrokenLinkError: A document links to a missing file.
     """
     os.environ["COLUMNS"] = "120"  # what describes itself may look at the terminal
     shutil.rmtree(BUILD, ignore_errors=True)
@@ -61,7 +61,7 @@ def navigation(named: list[dict[str, Any]], pages: list[str]) -> list[dict[str, 
     """The navigation: what is named and there, folders as their pages, and at last what is not named.
 
     Args:
-        named: That of ``mkdocs.yml``. A value that ends with ``/`` stands for the pages of that folder.
+        named: The navigation of ``mkdocs.yml``. A value that ends with ``/`` means the pages of that folder.
         pages: Every page of the site that is to be found.
     """
     found: list[dict[str, Any]] = []
@@ -82,7 +82,7 @@ def navigation(named: list[dict[str, Any]], pages: list[str]) -> list[dict[str, 
 
 
 _GALLERY = ("environments.md", "trainers/recipes.md", "trainers/", "gallery/")
-"""What the section Gallery consists of, in this order."""
+"""Pages of the section Gallery, in this order."""
 
 
 def _folder(folder: str, pages: list[str]) -> list[dict[str, str]]:

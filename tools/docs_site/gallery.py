@@ -1,4 +1,4 @@
-"""The pages of the gallery that are made from the registries: what has a name and stands in no slot of a trainer.
+"""Pages of the gallery that are generated from the registries, for named parts that are not in a slot of a trainer.
 
 Covered: agents, wrappers, dialects, problem families, verifiers, sandbox providers and engines; statuses of calls and
 ends of episodes. Not covered: environments (``rstar2_env.evaluation.cards``) and the parts of trainers
@@ -32,7 +32,7 @@ class Family:
     Attributes:
         file: Its name.
         title: Its heading.
-        about: What they are, in Markdown, with links from a folder of the site below the top.
+        about: Description of the parts, in Markdown, with links from a folder of the site below the top.
         registry: ``module:ATTRIBUTE`` of the registry.
     """
 
@@ -127,7 +127,7 @@ _SANDBOXES = {
     "remote": "rstar2_env.sandbox.remote:RemoteSandbox",
     "ray": "rstar2_env.sandbox.ray:RaySandbox",
 }
-"""What the functions make that are registered as providers: they delay the import of these classes."""
+"""Classes that the registered provider functions create; the functions delay the import of these classes."""
 
 
 def _documented(name: str, part: Any) -> tuple[str, Any]:
@@ -146,7 +146,7 @@ def _documented(name: str, part: Any) -> tuple[str, Any]:
 
 
 def _read(text: str) -> tuple[str, dict[str, str]]:
-    """What a docstring says before its sections, and the meaning of each of its arguments."""
+    """Split a docstring into the text before its sections and the meaning of each argument."""
     before, *sections = re.split(r"^(Args|Attributes|Raises|Returns|Yields):$", text, flags=re.MULTILINE)
     meanings: dict[str, str] = {}
     for title, body in zip(sections[::2], sections[1::2], strict=True):
@@ -177,7 +177,7 @@ def _default(one: inspect.Parameter) -> str:
 
 
 STATUS_CAUSES = dict.fromkeys((ToolStatus.OK, ToolStatus.EMPTY), "nobody") | {ToolStatus.UNAVAILABLE: "the system"}
-"""Who causes a status; the policy, where none stands here."""
+"""Cause of each status; the policy, if a status is not listed."""
 
 ENDS = {
     "answered": ("the environment", "a turn without a call, and an answer in it or in an earlier one", "yes"),
@@ -193,7 +193,7 @@ ENDS = {
     "terminated": ("another environment", "it ended, and did not say why", "yes"),
     "truncated": ("another environment", "it was cut short, and did not say why", "yes"),
 }
-"""Who sets each end of an episode, when, and whether the episode counts in means."""
+"""For each end of an episode: the part that sets it, the condition, and whether the episode counts in means."""
 
 
 def _statuses() -> str:
@@ -208,12 +208,13 @@ def _statuses() -> str:
         raise LookupError(f"gallery.ENDS lacks {', '.join(sorted(missing))}")
     ends = [f"| `{end}` | {who} | {when} | {counts} |" for end, (who, when, counts) in ENDS.items()]
     return (
-        "# Statuses and ends\n\nA status says how a tool call went; it is set by whoever saw it, and never found by "
-        "searching text. An end says why an episode is over.\n\n## Statuses of a call\n\n"
+        "# Statuses and ends\n\nA status is the result of a tool call. The part that observes the result sets the "
+        "status; it is never found by searching text. An end is the reason why an episode is over.\n\n"
+        "## Statuses of a call\n\n"
         "| status | when | who causes it | an error of the policy |\n|---|---|---|---|\n"
         + "\n".join(calls)
-        + "\n\nA fault that a wrapper injected has `injected: true` beside its status, and counts as no error of the "
-        "policy. `unavailable` is in neither part of a share of errors.\n\n## Ends of an episode\n\n"
+        + "\n\nA fault that a wrapper injected has `injected: true` next to its status and does not count as an error "
+        "of the policy. `unavailable` is in neither part of a share of errors.\n\n## Ends of an episode\n\n"
         "| end | set by | when | counts in means |\n|---|---|---|---|\n"
         + "\n".join(ends)
         + "\n\n[The environment](../environment.md#how-an-episode-ends) has the flags that Gymnasium sees.\n"

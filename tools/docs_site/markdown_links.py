@@ -34,7 +34,7 @@ def outside_code(text: str) -> Iterator[tuple[int, str]]:
 
 
 def targets(text: str) -> list[str]:
-    """What a text links to, in order: relative paths, anchors and addresses."""
+    """Targets of the links of a text, in order: relative paths, anchors and addresses."""
     return [found[2] for _, line in outside_code(text) for found in _LINK.finditer(_without_code(line))]
 
 

@@ -1,7 +1,7 @@
 """The tutorials: notebooks of ``docs/tutorials`` as pages.
 
-Covered: text and code, and what a cell printed where a copy that was run is there. Not covered: running them, and
-leaving those copies (``tests/site/test_notebooks.py``).
+Covered: text and code, and the output of each cell if an executed copy exists. Not covered: running the notebooks and
+writing those copies (``tests/site/test_notebooks.py``).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _cell(cell: dict[str, Any]) -> list[str]:
 
 
 def _output(output: dict[str, Any]) -> str:
-    """What is to be shown of an output: what was printed, and values, without logs and progress (stderr)."""
+    """Return the part of an output to show: printed text and values, without logs and progress (stderr)."""
     if output["output_type"] == "stream":
         return "".join(output["text"]) if output["name"] == "stdout" else ""
     return "".join(output.get("data", {}).get("text/plain", [])) + "\n"

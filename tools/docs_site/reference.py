@@ -1,6 +1,6 @@
 """The reference: the public names, which mkdocstrings documents, and the command line as it describes itself.
 
-Covered: what ``rstar2_env`` and its public packages export, each where it is defined; what guides import beside that;
+Covered: what ``rstar2_env`` and its public packages export, each where it is defined; other names that guides import;
 every subcommand of ``rstar2``.
 Not covered: parts that are called by name (``gallery``).
 """
@@ -27,7 +27,7 @@ class Package:
         file: Its name.
         module: The package whose ``__all__`` it documents.
         title: Its heading.
-        about: What it is for.
+        about: Purpose of the package.
     """
 
     file: str

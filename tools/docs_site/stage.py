@@ -1,4 +1,4 @@
-"""Lays out the sources of the site: the documents of the repository, with links that hold inside the site.
+"""Lay out the sources of the site: the documents of the repository, with links that hold inside the site.
 
 The documents are written to be read in the repository, where a link may lead to any file. Here every document gets its
 place in the site, and a source file that one of them links to gets a page that shows it. So the site is whole without
@@ -38,12 +38,12 @@ _LANGUAGES = {
 }  # fmt: skip
 _ITEM = re.compile(r"^(?:[-*+]|\d+[.)])\s")
 _FRONT = "---\nhide:\n  - navigation\n---\n"
-"""The front page has the whole width: beside it the navigation would have one entry, itself."""
+"""Give the front page the whole width: its navigation would have one entry, the page itself."""
 _HIDDEN = "---\nsearch:\n  exclude: true\nhide:\n  - navigation\n  - toc\n---\n"
 
 
 class BrokenLinkError(Exception):
-    """A document links to what is not there."""
+    """A document links to a missing file."""
 
 
 class Stage:

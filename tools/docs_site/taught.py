@@ -1,7 +1,7 @@
-"""What the guides import: each name of ours in a block of Python, and where a name is defined.
+"""Find the names that the guides import from this package, and where each is defined.
 
 Covered: ``from rstar2_env.x import a`` in documents and tutorials, followed through re-exports without importing
-anything, since some modules want packages that are not here. Not covered: names that prose has without an import.
+anything, since some modules need packages that are not installed. Not covered: names in prose without an import.
 """
 
 from __future__ import annotations

@@ -1,0 +1,37 @@
+"""Clean folders stay free of the constructions that ``tools/plain_words.py`` finds.
+
+``python tools/plain_words.py --counts rstar2_env trainers agents envs_registry docs`` prints the findings of the other
+folders; add a folder without findings to ``CLEAN``.
+"""
+
+import sys
+
+import pytest
+from places import ROOT
+
+sys.path.insert(0, str(ROOT / "tools"))
+
+from plain_words import files, findings
+
+CLEAN = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "configs",
+    "docs/contributing-style.md",
+    "examples",
+    "pipelines",
+    "rstar2_env/dialects",
+    "rstar2_env/worlds",
+    "tools",
+)
+
+
+@pytest.mark.parametrize("folder", CLEAN)
+def test_a_clean_folder_stays_clean(folder):
+    found = [str(finding) for path in files([ROOT / folder]) for finding in findings(path)]
+    assert not found, "\n".join(found)
+
+
+def test_clean_folders_exist():
+    assert not [folder for folder in CLEAN if not (ROOT / folder).exists()]
