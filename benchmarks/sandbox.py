@@ -4,8 +4,7 @@
     python benchmarks/sandbox.py --quick        # less than a minute
 
 Figures from a busy machine mean little in themselves: the ratios and the CPU milliseconds a call carry over. CPU counts
-everything: caller, warden, zygote and children. ``share_of_bare`` compares with the same sandbox whose children exit as
-soon as they are isolated (``sandbox_bare.py``). The sandbox alone, a training step's load and the soak are
+everything: caller, warden, zygote and children. The sandbox alone, a training step's load and the soak are in
 ``benchmarks/sandbox_load.py``.
 """
 
@@ -24,9 +23,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 
-from sandbox_bare import share_of_bare
-from sandbox_breakdown import Breakdown, break_down, parents_of, shared_mb, show_breakdowns
 from sandbox_measures import PROGRAMS, Figure, measure, measure_sandbox
 
 from rstar2_env.core.status import ToolStatus
@@ -146,10 +144,21 @@ def compare(calls: int) -> list[Figure]:
     return figures
 
 
-def explain(calls: int) -> list[Breakdown]:
-    """Where the time of each program's calls goes."""
-    with LocalSandbox() as sandbox:
-        return [break_down(sandbox, program, code, calls) for program, code in PROGRAMS.items()]
+def parents_of(sandbox: LocalSandbox) -> list[int]:
+    """Process ids of the parents: the zygote's children."""
+    connection = sandbox._connection
+    assert connection is not None
+    zygote = int(Path(f"/proc/{connection.zygote_pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return [int(pid) for pid in Path(f"/proc/{zygote}/task/{zygote}/children").read_text().split()]
+
+
+def shared_mb(pids: list[int]) -> float:
+    """Memory of processes in MiB; a page that several processes share counts in parts."""
+    kib = 0
+    for pid in pids:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        kib += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return kib / 1024
 
 
 def in_session(sandbox: LocalSandbox) -> Callable[[str], object]:
@@ -213,17 +222,11 @@ def main() -> None:
     arguments = parser.parse_args()
     found: dict[str, object] = {"cores": len(os.sched_getaffinity(0)), "load_average": os.getloadavg()[0]}
     figures = compare(300 if arguments.quick else 1000)
-    explained = explain(100 if arguments.quick else 500)
     found["memory"] = size()
-    found["share_of_bare"] = {
-        program: share_of_bare(program, 100 if arguments.quick else 400) for program in ("print", "numpy")
-    }
     if arguments.json:
         found["figures"] = [asdict(figure) for figure in figures]
-        found["breakdown"] = [asdict(one) for one in explained]
     else:
         show(figures)
-        show_breakdowns(explained)
     print(json.dumps(found, indent=None if arguments.json else 2))
 
 

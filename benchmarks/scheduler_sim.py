@@ -1,6 +1,6 @@
 """The scheduling policies at the paper's scale, in simulated time: 64 engines, 16,384 episodes, ten turns.
 
-    python benchmarks/scheduler_sim.py [--engines 64] [--episodes 16384] [--picture docs/scheduler.png]
+    python benchmarks/scheduler_sim.py [--engines 64] [--episodes 16384]
 
 The policies and the queue are those that run for real (``scheduling.admission``); only engines, tools and the
 clock are simulated. What is assumed:
@@ -33,7 +33,6 @@ import heapq
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 
@@ -370,16 +369,14 @@ def compare(engines: int, count: int, stage: tuple[int, int, int], seed: int = 0
 
 
 def main() -> None:
-    """Simulate every stage, print the table, and draw it."""
+    """Simulate every stage and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engines", type=int, default=64)
     parser.add_argument("--episodes", type=int, default=16_384)
     parser.add_argument("--stages", nargs="*", choices=STAGES, default=list(STAGES))
-    parser.add_argument("--picture", type=Path)
     arguments = parser.parse_args()
-    table = {}
     for name in arguments.stages:
-        found = table[name] = compare(arguments.engines, arguments.episodes, STAGES[name])
+        found = compare(arguments.engines, arguments.episodes, STAGES[name])
         print(f"\n{name}: {arguments.episodes} episodes on {arguments.engines} engines")
         print(f"{'policy':15} {'makespan':>9} {'pre-emptions':>13} {'recomputed':>11} {'idle':>6}")
         for policy, outcome in found.items():
@@ -388,10 +385,6 @@ def main() -> None:
                 continue
             counts = f"{outcome.preempted:13,} {outcome.recomputed:11,} {outcome.idle:6.1%}"
             print(f"{policy:15} {outcome.makespan:7.0f} s {counts}")
-    if arguments.picture:
-        from scheduler_picture import draw
-
-        draw(table, arguments.picture)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
 """How fast the viewer is over many episodes: the table of docs/viewer.md.
 
-    python benchmarks/view.py [--episodes 100000] [--run FOLDER] [--browser] [--json FILE] [--write]
+    python benchmarks/view.py [--episodes 100000] [--run FOLDER] [--json FILE] [--write]
 
 Makes a run of so many episodes in a temporary folder (or takes one), indexes it in a fresh process, and times questions
 as the page asks them, through the server. ``first`` is a question that was not asked before, ``again`` the same one, as
-when somebody pages through its answer. ``--browser`` opens the page in Chromium too, and adds when it shows a curve and
-rows (``view_page.py``; the page must be built, ``make view``). ``--write`` puts the table into docs/viewer.md.
+when somebody pages through its answer. ``--write`` puts the table into docs/viewer.md.
 
 What it does not show: disks that others share.
 """
@@ -25,8 +24,6 @@ import time
 import urllib.request
 from pathlib import Path
 from urllib.parse import quote
-
-from view_page import measure_pages, page_table
 
 ROOT = Path(__file__).resolve().parents[1]
 SUPPORT = ROOT / "tests" / "support"
@@ -56,8 +53,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--episodes", type=int, default=100_000)
     parser.add_argument("--run", type=Path)
-    parser.add_argument("--browser", action="store_true", help="also measure what Chromium shows, and when")
-    parser.add_argument("--row", type=int, default=50_000, help="the row to scroll to, with --browser")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--measure", nargs=2, type=Path, help=argparse.SUPPRESS)
@@ -70,9 +65,7 @@ def main() -> None:
         command = [sys.executable, __file__, "--measure", str(run), base]
         first = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
         again = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-        page = measure_pages(run, Path(base), asked.row) if asked.browser else None
     figures = {**first, "reopened": again["started"], "reopened_peak_mb": again["peak_mb"], "machine": machine()}
-    figures["browser"] = page
     if asked.json:
         asked.json.write_text(json.dumps(figures, indent=2) + "\n")
     text = table(figures)
@@ -170,7 +163,6 @@ def table(figures: dict[str, object]) -> str:
         "| question, through the server | first, ms | again, ms |",
         "|---|---|---|",
         *(f"| {label} | {first:g} | {again:g} |" for label, (first, again) in figures["milliseconds"].items()),
-        *(["", *page_table(figures["browser"])] if figures["browser"] else []),
     ]
     return "\n".join(lines) + "\n"
 
